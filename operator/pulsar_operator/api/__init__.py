@@ -1,0 +1,1 @@
+"""The custom resources of group pulsaroperator.io."""

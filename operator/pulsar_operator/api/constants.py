@@ -1,0 +1,156 @@
+"""Every name other people see: API group, labels, annotations, finalizers, condition types and reasons.
+
+One module, so that a rename is one change and a reader finds each word of a condition explained once.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+GROUP = "pulsaroperator.io"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+CATEGORY = "pulsar"
+
+FIELD_MANAGER = "pulsar-operator"
+"""Owner of whole child objects and of status under server-side apply."""
+FINALIZER_MANAGER = "pulsar-operator-finalizer"
+"""Separate owner for finalizers on custom resources, so that applying one never drops the other."""
+FINALIZER = f"{GROUP}/cleanup"
+LEASE_NAME = "pulsar-operator"
+
+# Labels (https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/)
+LABEL_NAME = "app.kubernetes.io/name"
+LABEL_INSTANCE = "app.kubernetes.io/instance"
+LABEL_COMPONENT = "app.kubernetes.io/component"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_PART_OF = "app.kubernetes.io/part-of"
+MANAGED_BY = "pulsar-operator"
+LABEL_OWNER_KIND = f"{GROUP}/owner-kind"
+"""Kind of the custom resource a child belongs to (PulsarCluster, PulsarInstance)."""
+LABEL_OWNER_NAME = f"{GROUP}/owner-name"
+"""metadata.name of the custom resource a child belongs to; at most 40 characters for clusters."""
+
+# Annotations
+ANNOTATION_PAUSE = f"{GROUP}/pause"
+ANNOTATION_DRY_RUN = f"{GROUP}/dry-run"
+ANNOTATION_CONFIG_HASH = f"{GROUP}/config-hash"
+"""On pod templates: a change of rendered configuration is a change of the pod, with a reason to roll."""
+ANNOTATION_RESTART_REASON = f"{GROUP}/restart-reason"
+
+
+class Kind(StrEnum):
+    """Kinds of the API group, as written in manifests."""
+
+    INSTANCE = "PulsarInstance"
+    CLUSTER = "PulsarCluster"
+    TENANT = "PulsarTenant"
+    NAMESPACE = "PulsarNamespace"
+    TOPIC = "PulsarTopic"
+
+
+PLURALS: dict[Kind, str] = {
+    Kind.INSTANCE: "pulsarinstances",
+    Kind.CLUSTER: "pulsarclusters",
+    Kind.TENANT: "pulsartenants",
+    Kind.NAMESPACE: "pulsarnamespaces",
+    Kind.TOPIC: "pulsartopics",
+}
+SHORT_NAMES: dict[Kind, str] = {
+    Kind.INSTANCE: "pi",
+    Kind.CLUSTER: "pc",
+    Kind.TENANT: "ptn",
+    Kind.NAMESPACE: "pns",
+    Kind.TOPIC: "pt",
+}
+
+
+class Component(StrEnum):
+    """Value of the component label; also the suffix of child object names."""
+
+    ZOOKEEPER = "zookeeper"
+    CONFIGURATION_STORE = "configuration-store"
+    BOOKIE = "bookie"
+    AUTORECOVERY = "autorecovery"
+    BROKER = "broker"
+    PROXY = "proxy"
+    STANDALONE = "standalone"
+
+
+class ConditionType(StrEnum):
+    """Condition types; adjectives or past tense, True is the good state except Progressing and Drifted."""
+
+    READY = "Ready"
+    ACCEPTED = "Accepted"
+    PROGRESSING = "Progressing"
+    # PulsarInstance
+    CONFIGURATION_STORE_READY = "ConfigurationStoreReady"
+    CLUSTERS_READY = "ClustersReady"
+    # PulsarCluster
+    METADATA_READY = "MetadataReady"
+    BOOKKEEPER_READY = "BookKeeperReady"
+    BROKERS_READY = "BrokersReady"
+    PROXIES_READY = "ProxiesReady"
+    UP_TO_DATE = "UpToDate"
+    # logical plane
+    DRIFTED = "Drifted"
+    DELETION_BLOCKED = "DeletionBlocked"
+
+
+class Reason(StrEnum):
+    """Reasons of conditions and events; one CamelCase word each."""
+
+    # general
+    READY = "Ready"
+    NOT_READY = "NotReady"
+    PENDING = "Pending"
+    UNKNOWN = "Unknown"
+    PAUSED = "Paused"
+    DRY_RUN = "DryRun"
+    VALID = "Valid"
+    INVALID_SPEC = "InvalidSpec"
+    INTERNAL_ERROR = "InternalError"
+    DELETING = "Deleting"
+    NOT_APPLICABLE = "NotApplicable"
+    # references
+    REFERENCE_NOT_FOUND = "ReferenceNotFound"
+    REFERENCE_NOT_ALLOWED = "ReferenceNotAllowed"
+    PARENT_NOT_READY = "ParentNotReady"
+    PARENT_GONE = "ParentGone"
+    DUPLICATE = "Duplicate"
+    # metadata
+    METADATA_INITIALIZED = "MetadataInitialized"
+    METADATA_LOST = "MetadataLost"
+    METADATA_CONFLICT = "MetadataConflict"
+    METADATA_UNREACHABLE = "MetadataUnreachable"
+    WAITING_FOR_ZOOKEEPER = "WaitingForZooKeeper"
+    WAITING_FOR_METADATA = "WaitingForMetadata"
+    WAITING_FOR_BOOKIES = "WaitingForBookies"
+    WAITING_FOR_BROKERS = "WaitingForBrokers"
+    WAITING_FOR_PROXIES = "WaitingForProxies"
+    WAITING_FOR_CONFIGURATION_STORE = "WaitingForConfigurationStore"
+    WAITING_FOR_CLUSTERS = "WaitingForClusters"
+    # workloads
+    IMAGE_PULL_FAILED = "ImagePullFailed"
+    CRASH_LOOPING = "CrashLooping"
+    UNSCHEDULABLE = "Unschedulable"
+    VOLUME_PENDING = "VolumePending"
+    ROLLING = "Rolling"
+    POD_REPLACED = "PodReplaced"
+    ROLLED = "Rolled"
+    APPLIED = "Applied"
+    DELETED = "Deleted"
+    # logical plane
+    SYNCED = "Synced"
+    CREATED = "Created"
+    ADOPTED = "Adopted"
+    UPDATED = "Updated"
+    REPAIRED = "Repaired"
+    IN_SYNC = "InSync"
+    DRIFT_FOUND = "DriftFound"
+    DRIFT_REPAIRED = "DriftRepaired"
+    REFUSED_BY_PULSAR = "RefusedByPulsar"
+    ADMIN_UNREACHABLE = "AdminUnreachable"
+    NOT_EMPTY = "NotEmpty"
+    IMMUTABLE_IN_PULSAR = "ImmutableInPulsar"
+    FINALIZER_RELEASED = "FinalizerReleased"

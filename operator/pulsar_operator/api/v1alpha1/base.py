@@ -1,0 +1,215 @@
+"""Building blocks shared by all kinds: model base, names, references, conditions, volumes, pod templates."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+
+def validations(*rules: tuple[str, str]) -> dict[str, Any]:
+    """CEL rules as JSON-Schema extra: pairs of (rule, message). Source: Kubernetes docs, CRD validation rules."""
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in rules]}
+
+
+def immutable(field: str, *, why: str = "it names data that already exists") -> tuple[str, str]:
+    """A CEL rule at spec level that refuses a change, an addition and a removal of ``field``.
+
+    Field-level transition rules do not run when a field appears or disappears, hence ``has()`` on both sides.
+    """
+    return (
+        f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
+        f"spec.{field} is immutable ({why}): delete and recreate the object to change it",
+    )
+
+
+class ApiModel(BaseModel):
+    """Base of every API struct: camelCase on the wire, frozen, descriptions from attribute docstrings.
+
+    Unknown fields are refused by strict field validation of the API server (kubectl's default) and pruned otherwise,
+    so reading ignores them: an object written by a newer operator must stay readable.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
+    )
+
+
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+PULSAR_NAME = r"^[-=:.\w]+$"
+"""Characters Pulsar allows in tenant, namespace and cluster names (class NamedEntity, pattern ``^[-=:.\\w]*$``)."""
+
+QUANTITY = (
+    r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # apimachinery resource.Quantity, as the API server checks it
+)
+
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+Quantity = Annotated[
+    str | int, Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": QUANTITY, "maxLength": 32})
+]
+PulsarName = Annotated[str, Field(min_length=1, max_length=128, pattern=PULSAR_NAME)]
+ClusterName = Annotated[str, Field(min_length=1, max_length=128, pattern=PULSAR_NAME)]
+
+
+class ObjectReference(ApiModel):
+    """Reference to a custom resource of this API group."""
+
+    name: ObjectName
+    """metadata.name of the referenced object."""
+    namespace: Annotated[str, Field(min_length=1, max_length=63, pattern=DNS_LABEL)] | None = None
+    """Kubernetes namespace of the referenced object; absent = the same one. Another one needs that object's consent in
+    spec.allowedNamespaces."""
+
+
+AllowedNamespaces = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=63)]],
+    Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
+]
+
+
+class DeletionPolicy(StrEnum):
+    """What happens in Pulsar when the Kubernetes object is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+    FORCE_DELETE = "ForceDelete"
+
+
+class DriftPolicy(StrEnum):
+    """What happens when a declared value was changed in Pulsar by another writer."""
+
+    REPAIR = "Repair"
+    REPORT = "Report"
+
+
+class ReclaimPolicy(StrEnum):
+    """What happens to volumes when the Kubernetes object is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+
+
+class ConditionStatus(StrEnum):
+    """Status of a condition; Unknown when facts are missing."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(ApiModel):
+    """One condition, with the fields of metav1.Condition."""
+
+    type: Annotated[str, Field(max_length=316)]
+    """Type of the condition, a CamelCase adjective or past participle."""
+    status: ConditionStatus
+    """True, False or Unknown."""
+    observed_generation: int | None = None
+    """metadata.generation this condition was computed from."""
+    last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """When the status last changed."""
+    reason: Annotated[str, Field(max_length=1024)]
+    """CamelCase word; the closed list is in the documentation."""
+    message: Annotated[str, Field(max_length=32768)]
+    """Sentence a person can act on."""
+
+
+Conditions = Annotated[
+    list[Condition],
+    Field(
+        max_length=32,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    ),
+]
+
+
+class CommonStatus(ApiModel):
+    """Status fields every kind has."""
+
+    observed_generation: int | None = None
+    """metadata.generation the status was computed from."""
+    conditions: Conditions = Field(default_factory=list)
+    """Conditions by type; Ready is the summary."""
+    pending_actions: Annotated[list[str], Field(max_length=200)] | None = None
+    """With the dry-run annotation: what would be done, in words."""
+
+
+class Storage(ApiModel):
+    """A volume claim."""
+
+    size: Quantity = "10Gi"
+    """Requested size of each volume."""
+    storage_class_name: Annotated[str, Field(max_length=253)] | None = None
+    """StorageClass; absent = the cluster's default."""
+
+
+class Resources(ApiModel):
+    """Compute resources of a container."""
+
+    requests: Annotated[dict[str, Quantity], Field(max_length=16)] | None = None
+    """Requested amounts by resource name."""
+    limits: Annotated[dict[str, Quantity], Field(max_length=16)] | None = None
+    """Upper limits by resource name."""
+
+
+class Jvm(ApiModel):
+    """Java memory of a process; absent values come from spec.preset."""
+
+    heap: Annotated[str, Field(pattern=r"^[0-9]+[kKmMgG]$", max_length=16)] | None = None
+    """Maximum and initial heap, Java notation such as 512m."""
+    direct_memory: Annotated[str, Field(pattern=r"^[0-9]+[kKmMgG]$", max_length=16)] | None = None
+    """Maximum direct memory, Java notation."""
+    options: Annotated[list[Annotated[str, Field(min_length=2, max_length=512)]], Field(max_length=64)] | None = None
+    """Further JVM arguments, appended last."""
+
+
+class EnvVar(ApiModel):
+    """A plain environment variable of the main container."""
+
+    name: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+    """Name; names starting with PULSAR_CONF_ or ZOO_ are the operator's own."""
+    value: Annotated[str, Field(max_length=4096)] = ""
+    """Value."""
+
+
+def preserved(description: str) -> Any:
+    """A field whose inside is validated by Kubernetes when the pod is made, not by our schema."""
+    return Field(
+        default=None, description=description, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}
+    )
+
+
+class PodTemplate(ApiModel):
+    """What a user may set on pods: an allow-list, so that a pod always passes Pod Security Standard restricted."""
+
+    labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
+    """Extra labels; the operator's own win."""
+    annotations: Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64)] | None = None
+    """Extra annotations."""
+    node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
+    """Node labels the pods need."""
+    affinity: dict[str, Any] | None = preserved("Affinity as in a PodSpec; absent = spread over nodes where possible.")
+    tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = preserved(
+        "Tolerations as in a PodSpec."
+    )
+    topology_spread_constraints: Annotated[list[dict[str, Any]], Field(max_length=16)] | None = preserved(
+        "Topology spread constraints as in a PodSpec."
+    )
+    priority_class_name: Annotated[str, Field(max_length=253)] | None = None
+    """PriorityClass of the pods."""
+    env: Annotated[list[EnvVar], Field(max_length=64)] | None = None
+    """Extra environment variables of the main container."""
+
+
+ConfigMapValues = Annotated[
+    dict[str, Annotated[str, Field(max_length=8192)]],
+    Field(max_length=512),
+]
+"""Settings laid over the rendered configuration file, key to value."""

@@ -1,0 +1,425 @@
+"""PulsarCluster: one cluster of an instance, with its metadata store, bookies, brokers and proxies."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import (
+    DNS_1035,
+    AllowedNamespaces,
+    ApiModel,
+    CommonStatus,
+    ConfigMapValues,
+    Jvm,
+    ObjectReference,
+    PodTemplate,
+    ReclaimPolicy,
+    Resources,
+    Storage,
+    immutable,
+    validations,
+)
+from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
+
+
+class ClusterMode(StrEnum):
+    """How the cluster is deployed."""
+
+    DISTRIBUTED = "Distributed"
+    STANDALONE = "Standalone"
+
+
+class Preset(StrEnum):
+    """Resources and JVM settings; never replicas."""
+
+    SMALL = "Small"
+    PRODUCTION = "Production"
+
+
+class LoadManager(StrEnum):
+    """Pulsar's load manager implementation."""
+
+    MODULAR = "Modular"
+    EXTENSIBLE = "Extensible"
+
+
+class ImagePullPolicy(StrEnum):
+    """As in a container."""
+
+    ALWAYS = "Always"
+    IF_NOT_PRESENT = "IfNotPresent"
+    NEVER = "Never"
+
+
+class ServiceType(StrEnum):
+    """Kubernetes Service types a proxy can have."""
+
+    CLUSTER_IP = "ClusterIP"
+    NODE_PORT = "NodePort"
+    LOAD_BALANCER = "LoadBalancer"
+
+
+ImageName = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class Images(ApiModel):
+    """Image overrides; absent values come from the operator's own configuration and spec.version."""
+
+    broker: ImageName | None = None
+    """Image of brokers and standalone pods."""
+    bookie: ImageName | None = None
+    """Image of bookies, auto-recovery and ZooKeeper."""
+    proxy: ImageName | None = None
+    """Image of proxies."""
+    pull_policy: ImagePullPolicy = ImagePullPolicy.IF_NOT_PRESENT
+    """Pull policy of all pods."""
+    pull_secrets: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=16)] = Field(
+        default_factory=list
+    )
+    """Names of image pull Secrets in the cluster's Kubernetes namespace."""
+
+
+class MetadataStore(ApiModel):
+    """The cluster's local metadata store: exactly one of managed and external."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "has(self.managed) != has(self.external)",
+                "exactly one of managed and external must be set in spec.metadataStore",
+            ),
+            (
+                "has(self.managed) == has(oldSelf.managed)",
+                "the kind of metadata store is immutable: its content would be left behind",
+            ),
+            (
+                "!has(self.external) || !has(oldSelf.external) || "
+                "(has(self.external.chroot) == has(oldSelf.external.chroot) && "
+                "(!has(self.external.chroot) || self.external.chroot == oldSelf.external.chroot))",
+                "metadataStore.external.chroot is immutable: its content would be left behind",
+            ),
+        )
+    )
+
+    managed: ManagedZooKeeper | None = None
+    """A ZooKeeper ensemble the operator deploys."""
+    external: ExternalZooKeeper | None = None
+    """A ZooKeeper ensemble that exists already."""
+
+
+class BookieVolumes(ApiModel):
+    """Volumes of one purpose on every bookie."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            immutable("storageClassName", why="volumes that exist cannot change class"),
+            ("self.size == oldSelf.size", "size is immutable in this version: volumes that exist are not resized"),
+            ("self.count == oldSelf.count", "count is immutable: bookies refuse to start with other folders"),
+        )
+    )
+
+    size: Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$")] = "20Gi"
+    """Size of each volume."""
+    storage_class_name: Annotated[str, Field(max_length=253)] | None = None
+    """StorageClass; absent = the cluster's default."""
+    count: Annotated[int, Field(ge=1, le=16)] = 1
+    """Volumes on each bookie; one folder per volume."""
+
+
+class Ensemble(ApiModel):
+    """Default quorums of managed ledgers; absent values fit the number of bookies (documented in docs/clusters.md)."""
+
+    ensemble_size: Annotated[int, Field(ge=1, le=32)] | None = None
+    """Bookies over which a ledger's entries are spread (managedLedgerDefaultEnsembleSize)."""
+    write_quorum: Annotated[int, Field(ge=1, le=32)] | None = None
+    """Copies of each entry (managedLedgerDefaultWriteQuorum)."""
+    ack_quorum: Annotated[int, Field(ge=1, le=32)] | None = None
+    """Acknowledgements awaited per entry (managedLedgerDefaultAckQuorum)."""
+
+
+class AutoRecovery(ApiModel):
+    """BookKeeper's auto-recovery processes."""
+
+    replicas: Annotated[int, Field(ge=0, le=64)] = 1
+    """Number of auto-recovery pods; 0 = none."""
+    resources: Resources | None = None
+    """Compute resources; absent = from the preset."""
+    jvm: Jvm | None = None
+    """Java memory; absent = from the preset."""
+    pod: PodTemplate | None = None
+    """Pod settings."""
+
+
+class BookKeeper(ApiModel):
+    """The bookies."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "self.replicas >= oldSelf.replicas",
+                "spec.bookkeeper.replicas cannot shrink in this version: ledgers on the removed bookies would be lost; "
+                "safe decommissioning is not available yet",
+            ),
+        )
+    )
+
+    replicas: Annotated[int, Field(ge=1, le=512)] = 3
+    """Number of bookies."""
+    journal: BookieVolumes = BookieVolumes(size="10Gi")
+    """Journal volumes."""
+    ledgers: BookieVolumes = BookieVolumes(size="50Gi")
+    """Ledger volumes."""
+    ensemble: Ensemble = Field(default=Ensemble())
+    """Default quorums."""
+    auto_recovery: AutoRecovery = Field(default=AutoRecovery())
+    """Auto-recovery processes."""
+    config: ConfigMapValues | None = None
+    """Settings laid over bookkeeper.conf; reserved keys are refused with the field to use instead."""
+    resources: Resources | None = None
+    """Compute resources; absent = from the preset."""
+    jvm: Jvm | None = None
+    """Java memory; absent = from the preset."""
+    pod: PodTemplate | None = None
+    """Pod settings."""
+
+
+class Broker(ApiModel):
+    """The brokers."""
+
+    replicas: Annotated[int, Field(ge=0, le=1024)] = 2
+    """Number of brokers; also the target of the scale subresource."""
+    config: ConfigMapValues | None = None
+    """Settings laid over broker.conf; reserved keys are refused with the field to use instead."""
+    max_message_size_bytes: Annotated[int, Field(ge=1024, le=1073741824)] | None = None
+    """Largest message; brokers, bookies and proxies are set in step. Absent = Pulsar's 5 MiB."""
+    resources: Resources | None = None
+    """Compute resources; absent = from the preset."""
+    jvm: Jvm | None = None
+    """Java memory; absent = from the preset."""
+    pod: PodTemplate | None = None
+    """Pod settings."""
+
+
+class ProxyNodePorts(ApiModel):
+    """Fixed node ports; absent = Kubernetes chooses."""
+
+    pulsar: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Node port of the binary protocol."""
+    http: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Node port of the web service."""
+
+
+class ProxyService(ApiModel):
+    """The Service in front of the proxies."""
+
+    type: ServiceType = ServiceType.CLUSTER_IP
+    """Kind of Service."""
+    annotations: Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)] | None = None
+    """Annotations of the Service."""
+    node_ports: ProxyNodePorts | None = None
+    """Fixed node ports for types NodePort and LoadBalancer."""
+
+
+class Proxy(ApiModel):
+    """The proxies."""
+
+    replicas: Annotated[int, Field(ge=0, le=1024)] = 2
+    """Number of proxies; 0 = none."""
+    service: ProxyService = Field(default=ProxyService())
+    """The Service in front of the proxies."""
+    config: ConfigMapValues | None = None
+    """Settings laid over proxy.conf; reserved keys are refused with the field to use instead."""
+    resources: Resources | None = None
+    """Compute resources; absent = from the preset."""
+    jvm: Jvm | None = None
+    """Java memory; absent = from the preset."""
+    pod: PodTemplate | None = None
+    """Pod settings."""
+
+
+class Standalone(ApiModel):
+    """Settings of mode Standalone."""
+
+    storage: Storage = Storage(size="10Gi")
+    """Volume of the pod."""
+    service: ProxyService = Field(default=ProxyService())
+    """The Service in front of the pod."""
+    config: ConfigMapValues | None = None
+    """Settings laid over standalone.conf; reserved keys are refused with the field to use instead."""
+    resources: Resources | None = None
+    """Compute resources; absent = from the preset."""
+    jvm: Jvm | None = None
+    """Java memory; absent = from the preset."""
+    pod: PodTemplate | None = None
+    """Pod settings."""
+
+
+class LoadBalancing(ApiModel):
+    """How bundles are balanced over brokers."""
+
+    manager: LoadManager = LoadManager.MODULAR
+    """Pulsar's load manager."""
+
+
+class PulsarClusterSpec(ApiModel):
+    """One Pulsar cluster."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            immutable("clusterName"),
+            immutable("instanceRef"),
+            immutable("mode"),
+            immutable("clusterDomain", why="stored bookie ids contain it"),
+            (
+                "self.mode == 'Standalone' || has(self.metadataStore)",
+                "spec.metadataStore is required in mode Distributed",
+            ),
+            (
+                "self.mode == 'Standalone' || has(self.bookkeeper)",
+                "spec.bookkeeper is required in mode Distributed (an empty object takes the defaults)",
+            ),
+            (
+                "self.mode != 'Standalone' || "
+                "(!has(self.metadataStore) && !has(self.bookkeeper) && !has(self.broker) && !has(self.proxy))",
+                "mode Standalone is one pod: metadataStore, bookkeeper, broker and proxy must be absent",
+            ),
+            (
+                "self.mode == 'Standalone' || !has(self.standalone)",
+                "spec.standalone belongs to mode Standalone",
+            ),
+            (
+                "has(self.metadataStore) == has(oldSelf.metadataStore)",
+                "spec.metadataStore cannot be added or removed",
+            ),
+            (
+                "has(self.bookkeeper) == has(oldSelf.bookkeeper)",
+                "spec.bookkeeper cannot be added or removed",
+            ),
+            (
+                "!has(self.bookkeeper) || !has(self.bookkeeper.ensemble.ensembleSize) || "
+                "self.bookkeeper.ensemble.ensembleSize <= self.bookkeeper.replicas",
+                "spec.bookkeeper.ensemble.ensembleSize must not exceed spec.bookkeeper.replicas: "
+                "raise replicas or lower ensembleSize",
+            ),
+            (
+                "!has(self.bookkeeper) || !has(self.bookkeeper.ensemble.writeQuorum) || "
+                "self.bookkeeper.ensemble.writeQuorum <= (has(self.bookkeeper.ensemble.ensembleSize) ? "
+                "self.bookkeeper.ensemble.ensembleSize : self.bookkeeper.replicas)",
+                "spec.bookkeeper.ensemble.writeQuorum must not exceed ensembleSize and replicas",
+            ),
+            (
+                "!has(self.bookkeeper) || !has(self.bookkeeper.ensemble.ackQuorum) || "
+                "self.bookkeeper.ensemble.ackQuorum <= (has(self.bookkeeper.ensemble.writeQuorum) ? "
+                "self.bookkeeper.ensemble.writeQuorum : self.bookkeeper.replicas)",
+                "spec.bookkeeper.ensemble.ackQuorum must not exceed writeQuorum and replicas",
+            ),
+        )
+    )
+
+    instance_ref: ObjectReference
+    """The PulsarInstance this cluster belongs to."""
+    cluster_name: Annotated[str, Field(min_length=1, max_length=40, pattern=DNS_1035)] | None = None
+    """Name of the cluster inside Pulsar; absent = metadata.name."""
+    mode: ClusterMode = ClusterMode.DISTRIBUTED
+    """Distributed, or Standalone: one pod, for development."""
+    preset: Preset = Preset.PRODUCTION
+    """Resources and JVM settings of all components; never replicas."""
+    version: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^4\.[0-9]+\.[0-9]+(-[A-Za-z0-9.]+)?$")] = (
+        "4.0.8"
+    )
+    """Pulsar version; also the tag of the default images."""
+    image: Images = Field(default=Images())
+    """Image overrides."""
+    cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"
+    """DNS domain of the Kubernetes cluster."""
+    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    """Kubernetes namespaces, besides its own, whose objects may refer to this cluster; "*" = all."""
+    reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+    """What happens to the volumes, and to the data in them, when this object is deleted."""
+    metadata_store: MetadataStore | None = None
+    """The cluster's own metadata store."""
+    bookkeeper: BookKeeper | None = None
+    """The bookies."""
+    broker: Broker | None = None
+    """The brokers; absent = the defaults, in mode Distributed."""
+    proxy: Proxy | None = None
+    """The proxies; absent = none."""
+    standalone: Standalone | None = None
+    """Settings of mode Standalone."""
+    load_balancing: LoadBalancing = Field(default=LoadBalancing())
+    """How bundles are balanced over brokers."""
+
+
+class ComponentStatus(ApiModel):
+    """Pods of one component."""
+
+    desired: int = 0
+    """Pods wanted."""
+    ready: int = 0
+    """Pods ready."""
+    updated: int = 0
+    """Pods of the newest revision."""
+    revision: str | None = None
+    """Revision the pods should have."""
+    selector: str | None = None
+    """Label selector of the pods."""
+
+
+class RolloutStatus(ApiModel):
+    """A roll in progress."""
+
+    component: str
+    """Component being rolled."""
+    reason: str
+    """Why."""
+    pods_done: int = 0
+    """Pods already of the new revision."""
+    pods_total: int = 0
+    """Pods in all."""
+    waiting_for: str | None = None
+    """What the next step waits for."""
+
+
+class Endpoints(ApiModel):
+    """Where clients and tools reach the cluster from inside Kubernetes."""
+
+    service_url: str | None = None
+    """Binary protocol, for clients."""
+    web_service_url: str | None = None
+    """Admin REST, through the proxy where there is one."""
+    broker_service_url: str | None = None
+    """Binary protocol of the brokers; also registered for geo-replication."""
+    broker_web_service_url: str | None = None
+    """Admin REST of the brokers."""
+
+
+class PulsarClusterStatus(CommonStatus):
+    """Observed state of a PulsarCluster."""
+
+    zookeeper: ComponentStatus | None = None
+    """ZooKeeper servers."""
+    bookie: ComponentStatus | None = None
+    """Bookies."""
+    autorecovery: ComponentStatus | None = None
+    """Auto-recovery pods."""
+    broker: ComponentStatus | None = None
+    """Brokers."""
+    proxy: ComponentStatus | None = None
+    """Proxies."""
+    standalone: ComponentStatus | None = None
+    """The pod of mode Standalone."""
+    endpoints: Endpoints | None = None
+    """Service URLs."""
+    waiting_for: str | None = None
+    """What bring-up waits for; absent when nothing."""
+    rollout: RolloutStatus | None = None
+    """The roll in progress."""
+    instance_id: str | None = None
+    """BookKeeper's INSTANCEID of this cluster."""
+    version: str | None = None
+    """Pulsar version the brokers run."""
+    dependents: int | None = None
+    """Objects that refer to this cluster."""

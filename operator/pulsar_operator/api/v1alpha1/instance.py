@@ -1,0 +1,162 @@
+"""PulsarInstance: the configuration store and what its clusters share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import (
+    AllowedNamespaces,
+    ApiModel,
+    CommonStatus,
+    Jvm,
+    ObjectName,
+    PodTemplate,
+    ReclaimPolicy,
+    Resources,
+    Storage,
+    validations,
+)
+
+ZOOKEEPER_SERVERS = r"^[A-Za-z0-9.-]+(:[0-9]{1,5})?(,[A-Za-z0-9.-]+(:[0-9]{1,5})?)*$"
+CHROOT = r"^/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
+
+EnsembleReplicas = Annotated[int, Field(ge=1, le=5, json_schema_extra={"enum": [1, 3, 5]})]
+
+
+class ManagedZooKeeper(ApiModel):
+    """A ZooKeeper ensemble the operator deploys."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "self.replicas == oldSelf.replicas",
+                "replicas of a managed ZooKeeper ensemble cannot be changed yet: the ensemble would need a "
+                "reconfiguration step by step, which this version does not do",
+            ),
+            (
+                "has(self.storage.storageClassName) == has(oldSelf.storage.storageClassName) && "
+                "(!has(self.storage.storageClassName) || "
+                "self.storage.storageClassName == oldSelf.storage.storageClassName)",
+                "storageClassName is immutable: volumes that exist cannot change class",
+            ),
+            (
+                "self.storage.size == oldSelf.storage.size",
+                "storage.size is immutable in this version: volumes that exist are not resized",
+            ),
+        )
+    )
+
+    replicas: EnsembleReplicas = 3
+    """Servers of the ensemble: 1, 3 or 5."""
+    storage: Storage = Storage(size="10Gi")
+    """Volume of each server."""
+    resources: Resources | None = None
+    """Compute resources; absent = from the preset."""
+    jvm: Jvm | None = None
+    """Java memory; absent = from the preset."""
+    config: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=64)] | None = None
+    """Settings laid over zoo.cfg; membership, ports and data folders are reserved."""
+    pod: PodTemplate | None = None
+    """Pod settings."""
+
+
+class ExternalZooKeeper(ApiModel):
+    """A ZooKeeper ensemble somebody else runs."""
+
+    servers: Annotated[str, Field(min_length=1, max_length=1024, pattern=ZOOKEEPER_SERVERS)]
+    """Comma-separated host:port list; the port defaults to 2181."""
+    chroot: Annotated[str, Field(max_length=256, pattern=CHROOT)] | None = None
+    """Path under which all nodes live, such as /pulsar."""
+
+
+class ClusterStore(ApiModel):
+    """The metadata store of one member cluster, used as the configuration store."""
+
+    name: ObjectName
+    """metadata.name of the PulsarCluster, in the same Kubernetes namespace as the instance."""
+
+
+class ConfigurationStore(ApiModel):
+    """Where the clusters of the instance keep what they share: exactly one of managed, cluster, external."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "[has(self.managed), has(self.cluster), has(self.external)].filter(x, x).size() == 1",
+                "exactly one of managed, cluster and external must be set in spec.configurationStore",
+            ),
+            (
+                "has(self.managed) == has(oldSelf.managed) && has(self.cluster) == has(oldSelf.cluster) && "
+                "has(self.external) == has(oldSelf.external)",
+                "the kind of configuration store is immutable: its content would be left behind",
+            ),
+            (
+                "!has(self.cluster) || !has(oldSelf.cluster) || self.cluster == oldSelf.cluster",
+                "configurationStore.cluster is immutable: its content would be left behind",
+            ),
+            (
+                "!has(self.external) || !has(oldSelf.external) || "
+                "(has(self.external.chroot) == has(oldSelf.external.chroot) && "
+                "(!has(self.external.chroot) || self.external.chroot == oldSelf.external.chroot))",
+                "configurationStore.external.chroot is immutable: its content would be left behind",
+            ),
+        )
+    )
+
+    managed: ManagedZooKeeper | None = None
+    """A ZooKeeper ensemble of its own, deployed by the operator."""
+    cluster: ClusterStore | None = None
+    """The metadata store of one of the instance's clusters."""
+    external: ExternalZooKeeper | None = None
+    """An ensemble that exists already."""
+
+
+class PulsarInstanceSpec(ApiModel):
+    """A Pulsar instance: one or more clusters that share a configuration store."""
+
+    configuration_store: ConfigurationStore
+    """The store shared by all clusters of the instance."""
+    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    """Kubernetes namespaces, besides its own, whose objects may refer to this instance; "*" = all."""
+    reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+    """What happens to the volumes of a managed configuration store when the instance is deleted."""
+
+
+class InstanceClusterStatus(ApiModel):
+    """A cluster of the instance as last seen."""
+
+    name: str
+    """Name of the cluster inside Pulsar."""
+    object_name: str
+    """metadata.name of the PulsarCluster."""
+    object_namespace: str
+    """Kubernetes namespace of the PulsarCluster."""
+    ready: bool
+    """Whether the cluster's Ready condition is True."""
+    version: str | None = None
+    """Pulsar version the cluster runs."""
+
+
+class PulsarInstanceStatus(CommonStatus):
+    """Observed state of a PulsarInstance."""
+
+    configuration_store_servers: str | None = None
+    """Connection string of the configuration store, without chroot."""
+    configuration_store_chroot: str | None = None
+    """Chroot of the configuration store, when there is one."""
+    clusters: Annotated[
+        list[InstanceClusterStatus],
+        Field(
+            max_length=256,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """Clusters of the instance."""
+    cluster_count: int | None = None
+    """Number of clusters."""
+    ready_clusters: str | None = None
+    """Ready clusters of all, as in 1/2."""
+    dependents: int | None = None
+    """Clusters and tenants that refer to this instance."""

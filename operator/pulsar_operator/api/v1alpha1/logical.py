@@ -1,0 +1,55 @@
+"""Fields the logical kinds (tenant, namespace, topic) share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus, DeletionPolicy, DriftPolicy
+
+
+class LogicalSpec(ApiModel):
+    """Policies of the object itself."""
+
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+    """What happens in Pulsar when this object is deleted: Retain leaves everything, Delete removes it when it is empty
+    and names what blocks it otherwise, ForceDelete removes it with its content."""
+    drift_policy: DriftPolicy = DriftPolicy.REPAIR
+    """What happens when a declared value was changed in Pulsar by another writer."""
+
+
+class DriftEntry(ApiModel):
+    """One field whose value in Pulsar is not the declared one."""
+
+    field: str
+    """Path in spec."""
+    wanted: str
+    """Declared value."""
+    found: str
+    """Value read from Pulsar."""
+
+
+Drift = Annotated[
+    list[DriftEntry],
+    Field(
+        max_length=200,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["field"]},
+    ),
+]
+
+
+class LogicalStatus(CommonStatus):
+    """Status fields the logical kinds share."""
+
+    pulsar_name: str | None = None
+    """Full name inside Pulsar."""
+    managed_fields: Annotated[list[str], Field(max_length=500, json_schema_extra={"x-kubernetes-list-type": "set"})] = (
+        Field(default_factory=list)
+    )
+    """Fields this object has set in Pulsar; written before the first write that extends it. A field that leaves the
+    spec is reset in Pulsar only when it is in this list."""
+    drift: Drift = Field(default_factory=list)
+    """Fields whose value in Pulsar is not the declared one."""
+    dependents: int | None = None
+    """Objects that refer to this one."""

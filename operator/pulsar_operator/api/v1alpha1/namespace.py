@@ -1,0 +1,102 @@
+"""PulsarNamespace: a namespace of a tenant, with its policies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import (
+    AllowedNamespaces,
+    ApiModel,
+    ClusterName,
+    ObjectReference,
+    PulsarName,
+    immutable,
+    validations,
+)
+from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
+from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
+
+Boundary = Annotated[str, Field(pattern=r"^0x[0-9a-f]{8}$", max_length=10)]
+
+
+class Bundles(ApiModel):
+    """How the namespace's hash space is cut at creation: exactly one of count and boundaries."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "has(self.count) != has(self.boundaries)",
+                "exactly one of bundles.count and bundles.boundaries must be set",
+            ),
+            (
+                "!has(self.boundaries) || (self.boundaries[0] == '0x00000000' && "
+                "self.boundaries[size(self.boundaries) - 1] == '0xffffffff')",
+                "bundles.boundaries must start with 0x00000000 and end with 0xffffffff",
+            ),
+        )
+    )
+
+    count: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """Number of equal bundles."""
+    boundaries: Annotated[list[Boundary], Field(min_length=2, max_length=1025)] | None = None
+    """Ascending boundaries, from 0x00000000 to 0xffffffff."""
+
+
+class PulsarNamespaceSpec(LogicalSpec):
+    """A namespace."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            immutable("name"),
+            immutable("tenantRef"),
+            immutable("bundles", why="bundles of a live namespace change by splitting only"),
+        )
+    )
+
+    tenant_ref: ObjectReference
+    """The PulsarTenant the namespace belongs to."""
+    name: PulsarName | None = None
+    """Name inside the tenant; absent = metadata.name."""
+    bundles: Bundles | None = None
+    """Bundles at creation; absent = Pulsar's default."""
+    replication_clusters: (
+        Annotated[
+            list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})
+        ]
+        | None
+    ) = None
+    """Clusters that hold the namespace and replicate to each other, by their Pulsar name; absent = the clusters the
+    tenant may use when the namespace is created. A cluster cannot leave the set in this version: Pulsar would delete
+    its data there."""
+    policies: NamespacePolicies = Field(default=NamespacePolicies())
+    """Policies; only fields that are set are managed."""
+    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    """Kubernetes namespaces, besides its own, whose PulsarTopics may refer to this namespace; "*" = all."""
+
+
+class NamespaceClusterStatus(ApiModel):
+    """The namespace in one cluster."""
+
+    name: str
+    """Name of the cluster inside Pulsar."""
+    exists: bool
+    """Whether the cluster knows the namespace."""
+    bundles: int | None = None
+    """Number of bundles there."""
+
+
+class PulsarNamespaceStatus(LogicalStatus):
+    """Observed state of a PulsarNamespace."""
+
+    clusters: Annotated[
+        list[NamespaceClusterStatus],
+        Field(
+            max_length=256,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """The namespace in each cluster."""
+    bundle_count: int | None = None
+    """Bundles in the first cluster."""

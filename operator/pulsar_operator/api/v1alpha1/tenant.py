@@ -1,0 +1,49 @@
+"""PulsarTenant: a tenant of an instance."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import (
+    AllowedNamespaces,
+    ClusterName,
+    ObjectReference,
+    PulsarName,
+    immutable,
+    validations,
+)
+from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
+
+
+class PulsarTenantSpec(LogicalSpec):
+    """A tenant."""
+
+    model_config = ConfigDict(json_schema_extra=validations(immutable("name"), immutable("instanceRef")))
+
+    instance_ref: ObjectReference
+    """The PulsarInstance the tenant lives in."""
+    name: PulsarName | None = None
+    """Name inside Pulsar; absent = metadata.name."""
+    admin_roles: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=512)]],
+        Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    ] = Field(default_factory=list)
+    """Roles that administer the tenant. Roles added by others stay."""
+    allowed_clusters: (
+        Annotated[
+            list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})
+        ]
+        | None
+    ) = None
+    """Clusters the tenant may use, by their Pulsar name; absent = every cluster of the instance, also later ones."""
+    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    """Kubernetes namespaces, besides its own, whose PulsarNamespaces may refer to this tenant; "*" = all."""
+
+
+class PulsarTenantStatus(LogicalStatus):
+    """Observed state of a PulsarTenant."""
+
+    clusters: Annotated[list[str], Field(max_length=256)] | None = None
+    """Clusters the tenant may use, as Pulsar answers."""

@@ -1,0 +1,79 @@
+"""PulsarTopic: a topic of a namespace."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectReference, immutable, validations
+from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
+
+TOPIC_NAME = r"^[^/\x00-\x1f\x7f]+$"
+
+
+class Persistence(StrEnum):
+    """Whether messages are stored."""
+
+    PERSISTENT = "Persistent"
+    NON_PERSISTENT = "NonPersistent"
+
+
+class PulsarTopicSpec(LogicalSpec):
+    """A topic."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            immutable("name"),
+            immutable("namespaceRef"),
+            immutable("persistence"),
+            (
+                "has(self.partitions) == has(oldSelf.partitions)",
+                "a partitioned topic cannot become non-partitioned, nor the other way round: create another topic",
+            ),
+            (
+                "!has(self.partitions) || !has(oldSelf.partitions) || self.partitions >= oldSelf.partitions",
+                "spec.partitions cannot shrink: Pulsar has no way to remove a partition",
+            ),
+            (
+                "!has(self.name) || !self.name.matches('-partition-[0-9]+$')",
+                "spec.name must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
+            ),
+        )
+    )
+
+    namespace_ref: ObjectReference
+    """The PulsarNamespace the topic belongs to."""
+    name: Annotated[str, Field(min_length=1, max_length=255, pattern=TOPIC_NAME)] | None = None
+    """Local name inside the namespace; absent = metadata.name."""
+    persistence: Persistence = Persistence.PERSISTENT
+    """Whether messages are stored."""
+    partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
+    """Number of partitions, may grow; absent = a non-partitioned topic."""
+
+
+class TopicClusterStatus(ApiModel):
+    """The topic in one cluster."""
+
+    name: str
+    """Name of the cluster inside Pulsar."""
+    exists: bool
+    """Whether the cluster has the topic."""
+    partitions: int | None = None
+    """Partitions there; absent for a non-partitioned topic."""
+
+
+class PulsarTopicStatus(LogicalStatus):
+    """Observed state of a PulsarTopic."""
+
+    clusters: Annotated[
+        list[TopicClusterStatus],
+        Field(
+            max_length=256,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """The topic in each cluster."""
+    partitions: int | None = None
+    """Partitions in the first cluster."""

@@ -1,0 +1,1 @@
+"""One controller per kind: observe (ports), plan (domain), act (ports), status (domain)."""

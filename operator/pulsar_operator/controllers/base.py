@@ -1,0 +1,188 @@
+"""What every controller shares: the outcome of a pass, references with consent, status writing, finalizers.
+
+Called by the engine (controllers/engine.py) through :class:`Reconciler`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, FINALIZER, FINALIZER_MANAGER, Kind
+from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.api.v1alpha1.base import ObjectReference
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the queue should do next with the key."""
+
+    requeue_after: float | None = None
+    """Seconds until the next pass; None = wait for events and the periodic resync."""
+    backoff: bool = False
+    """Whether the pass failed: the queue then chooses an exponentially growing delay itself."""
+
+
+DONE = Outcome()
+
+
+class Reconciler(Protocol):
+    """Level-triggered reconciliation of one kind."""
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring the world one step closer to the object. Safe to stop at any await and to run again."""
+
+
+@dataclass(frozen=True)
+class Meta:
+    """The parts of metadata controllers decide on."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    deleting: bool
+    finalizers: tuple[str, ...]
+    annotations: dict[str, str]
+
+    @property
+    def paused(self) -> bool:
+        """Observe and report, act on nothing."""
+        return self.annotations.get(ANNOTATION_PAUSE) == "true"
+
+    @property
+    def dry_run(self) -> bool:
+        """Show pending actions, do none."""
+        return self.annotations.get(ANNOTATION_DRY_RUN) == "true"
+
+
+def meta_of(obj: Json) -> Meta:
+    """Metadata of a raw object."""
+    meta = obj["metadata"]
+    return Meta(
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 0),
+        deleting="deletionTimestamp" in meta,
+        finalizers=tuple(meta.get("finalizers") or ()),
+        annotations=dict(meta.get("annotations") or {}),
+    )
+
+
+def invalid_fields(error: ValidationError) -> str:
+    """Field, value and rule of each violation, in one sentence each; inputs are cut so that nothing long leaks."""
+    parts = []
+    for item in error.errors(include_url=False)[:5]:
+        path = ".".join(str(p) for p in item["loc"])
+        parts.append(f"spec.{path} = {str(item.get('input'))[:80]!r}: {item['msg']}")
+    return "; ".join(parts)
+
+
+def consents(target: Json, *, target_namespace: str, from_namespace: str) -> bool:
+    """Whether the target object allows references from another Kubernetes namespace."""
+    if target_namespace == from_namespace:
+        return True
+    allowed = (target.get("spec") or {}).get("allowedNamespaces") or []
+    return from_namespace in allowed or "*" in allowed
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Outcome of looking up a reference: the object, or why there is none."""
+
+    obj: Json | None
+    found: bool
+    allowed: bool
+    text: str
+    """The reference in words, such as PulsarTenant "ns/name"."""
+
+
+async def resolve(deps: Deps, kind: Kind, ref: ObjectReference, *, from_namespace: str) -> Resolved:
+    """Look up a referenced object and check that it consents."""
+    namespace = ref.namespace or from_namespace
+    text = f'{kind.value} "{namespace}/{ref.name}"'
+    obj = await deps.kube.get(CUSTOM[kind], namespace, ref.name)
+    if obj is None:
+        return Resolved(None, False, False, text)
+    if not consents(obj, target_namespace=namespace, from_namespace=from_namespace):
+        return Resolved(None, True, False, text)
+    return Resolved(obj, True, True, text)
+
+
+def condition_of(obj: Json | None, kind: str) -> Json | None:
+    """A condition of a raw object, or None."""
+    if obj is None:
+        return None
+    for condition in (obj.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == kind:
+            return dict(condition)
+    return None
+
+
+def is_true(obj: Json | None, kind: str) -> bool:
+    """Whether a raw object's condition is True."""
+    condition = condition_of(obj, kind)
+    return condition is not None and condition.get("status") == "True"
+
+
+async def write_status(deps: Deps, obj: Json, status: BaseModel) -> bool:
+    """Write the status when it differs from the stored one; returns whether a write was made."""
+    new = wire(status)
+    if _normal(new) == _normal(obj.get("status") or {}):
+        return False
+    meta = obj["metadata"]
+    await deps.kube.apply_status(
+        {
+            "apiVersion": obj["apiVersion"],
+            "kind": obj["kind"],
+            "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]},
+            "status": new,
+        }
+    )
+    return True
+
+
+def _normal(value: Any) -> Any:
+    """Equality that ignores absent against empty, since the API server keeps what it is given."""
+    if isinstance(value, dict):
+        return {k: n for k, v in value.items() if (n := _normal(v)) not in (None, [], {})}
+    if isinstance(value, list):
+        return [_normal(v) for v in value]
+    return value
+
+
+async def ensure_finalizer(deps: Deps, obj: Json) -> bool:
+    """Put our finalizer on the object before the first external side effect; returns whether a write was made."""
+    if FINALIZER in (obj["metadata"].get("finalizers") or []):
+        return False
+    await deps.kube.apply(_finalizer_manifest(obj, [FINALIZER]), manager=FINALIZER_MANAGER)
+    return True
+
+
+async def release_finalizer(deps: Deps, obj: Json) -> bool:
+    """Take our finalizer off; returns whether a write was made. The object may be gone afterwards."""
+    if FINALIZER not in (obj["metadata"].get("finalizers") or []):
+        return False
+    await deps.kube.apply(_finalizer_manifest(obj, []), manager=FINALIZER_MANAGER)
+    return True
+
+
+def _finalizer_manifest(obj: Json, finalizers: list[str]) -> Json:
+    meta = obj["metadata"]
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+            "finalizers": finalizers,
+        },
+    }

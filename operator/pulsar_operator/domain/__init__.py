@@ -1,0 +1,1 @@
+"""Pure decisions: manifests, plans, policy differences, conditions. No I/O, no clock, no randomness."""

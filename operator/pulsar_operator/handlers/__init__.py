@@ -1,0 +1,1 @@
+"""kopf registration and nothing else: event, key, queue."""

@@ -1,0 +1,266 @@
+"""What the controllers need from the outside world, as Protocols. Adapters implement them; tests use fakes.
+
+Rules for every implementation: no call blocks the event loop, every call has a deadline, errors are the ones declared
+here, and what comes back is plain data. The same contract tests run against each fake and the real thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
+
+Json = dict[str, Any]
+
+
+# --------------------------------------------------------------------------------------------------------- errors
+
+
+class PortError(Exception):
+    """Base of all errors a port raises. ``retry_after`` is in seconds, when the other side named one."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class NotFoundError(PortError):
+    """The thing does not exist (HTTP 404, NoNodeError)."""
+
+
+class ConflictError(PortError):
+    """The thing is not what the caller believed (HTTP 409, UID or version mismatch, node exists)."""
+
+
+class RefusedError(PortError):
+    """The other side understood and said no (HTTP 400, 403, 405, 412, 422); retrying the same call is useless."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class UnavailableError(PortError):
+    """No usable answer: connection, deadline, HTTP 408, 429, 5xx, session expired. The call may have taken effect."""
+
+
+# ------------------------------------------------------------------------------------------------------ Kubernetes
+
+
+@dataclass(frozen=True, order=True)
+class ResourceType:
+    """A Kubernetes resource type; always complete, nothing is discovered."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """apiVersion as written in manifests."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+STATEFUL_SETS = ResourceType("apps", "v1", "statefulsets", "StatefulSet")
+PODS = ResourceType("", "v1", "pods", "Pod")
+SERVICES = ResourceType("", "v1", "services", "Service")
+CONFIG_MAPS = ResourceType("", "v1", "configmaps", "ConfigMap")
+SECRETS = ResourceType("", "v1", "secrets", "Secret")
+SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount")
+PVCS = ResourceType("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PDBS = ResourceType("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+
+CUSTOM: dict[Kind, ResourceType] = {kind: ResourceType(GROUP, VERSION, PLURALS[kind], kind.value) for kind in Kind}
+"""Resource types of this API group."""
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """Identifies one custom resource; the unit of the work queue."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.namespace}/{self.name}"
+
+
+class KubePort(Protocol):
+    """The Kubernetes API server, raw JSON in and out."""
+
+    async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
+        """The object, or None where there is none. Raises UnavailableError, RefusedError."""
+
+    async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
+        """All objects of a namespace (None = every namespace the operator watches), complete or an error.
+
+        Items carry apiVersion and kind. Raises UnavailableError, RefusedError; never returns a truncated list.
+        """
+
+    async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:
+        """Server-side apply of the whole manifest, force. Returns the stored object.
+
+        With metadata.uid in the manifest the call only ever changes that very object (ConflictError otherwise).
+        Raises ConflictError, RefusedError, NotFoundError (namespace gone), UnavailableError.
+        """
+
+    async def apply_status(self, manifest: Json) -> Json:
+        """Server-side apply on the status subresource; metadata.uid is required.
+
+        Raises NotFoundError when the object is gone, ConflictError when it is another one of the same name.
+        """
+
+    async def create(self, manifest: Json) -> Json:
+        """Create; ConflictError when an object of that name exists."""
+
+    async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
+        """Delete the object with this UID; returns when it is gone already. Raises ConflictError on another UID."""
+
+    async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
+        """Record an event of type Normal or Warning on the object; repeats are aggregated. Never raises."""
+
+
+# ------------------------------------------------------------------------------------------------------- ZooKeeper
+
+
+@dataclass(frozen=True)
+class Node:
+    """A znode's content and version."""
+
+    data: bytes
+    version: int
+
+
+class ZooKeeperSession(Protocol):
+    """A connected session; paths are relative to the chroot it was opened with."""
+
+    async def get(self, path: str) -> Node | None:
+        """Content and version, or None."""
+
+    async def children(self, path: str) -> list[str] | None:
+        """Names of the children, sorted, or None when the node does not exist."""
+
+    async def create(self, path: str, data: bytes) -> None:
+        """Create a persistent node and its missing parents (empty). ConflictError when it exists."""
+
+    async def set(self, path: str, data: bytes, *, version: int) -> None:
+        """Replace the content of that version. ConflictError on another version, NotFoundError when gone."""
+
+    async def delete(self, path: str, *, version: int) -> None:
+        """Delete that version of a node without children. ConflictError on another version or with children."""
+
+
+class ZooKeeperPort(Protocol):
+    """Opens and keeps sessions to ZooKeeper ensembles."""
+
+    async def session(self, servers: str, chroot: str | None = None) -> ZooKeeperSession:
+        """A live session (kept and shared). ``servers`` is host:port,... Creates nothing, not even the chroot.
+
+        Raises UnavailableError when no server answers within the deadline.
+        """
+
+    async def close(self) -> None:
+        """Close all sessions."""
+
+
+# ---------------------------------------------------------------------------------------------------- Pulsar admin
+
+
+@dataclass(frozen=True)
+class AdminEndpoint:
+    """Where the admin REST of one cluster is."""
+
+    cluster: str
+    """Name of the cluster inside Pulsar; also the key of per-cluster concurrency limits."""
+    url: str
+    """Base URL such as http://c-broker.ns.svc.cluster.local:8080."""
+
+
+class PulsarAdminPort(Protocol):
+    """Pulsar's admin REST: one thin verb, so that every rule about Pulsar lives in the policy table and the domain."""
+
+    async def call(
+        self,
+        endpoint: AdminEndpoint,
+        method: str,
+        path: Sequence[str],
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        deadline: float | None = None,
+    ) -> Any:
+        """Call ``/admin/v2/<path>`` and return the decoded JSON (None for an empty answer).
+
+        ``path`` is a sequence of raw segments; each is percent-encoded, so a hostile name cannot change the path.
+        Redirects are followed with the method and body kept; 429, 5xx and connection errors of idempotent calls are
+        retried within the deadline (seconds). ``body`` None sends no body; anything else is JSON.
+        Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's own words),
+        UnavailableError.
+        """
+
+
+# ------------------------------------------------------------------------------------------------------ everything
+
+
+class Clock(Protocol):
+    """Time, injected."""
+
+    def now(self) -> datetime:
+        """Current time, UTC, aware."""
+
+
+class Entropy(Protocol):
+    """Randomness, injected."""
+
+    def uuid(self) -> str:
+        """A random UUID (version 4) as text."""
+
+    def token(self, nbytes: int = 24) -> str:
+        """A URL-safe random secret."""
+
+
+class MetricsPort(Protocol):
+    """The operator's own metrics."""
+
+    def reconciled(self, kind: str, result: str, seconds: float) -> None:
+        """One reconcile ended; result is ok, requeue or error."""
+
+    def queue_depth(self, depth: int) -> None:
+        """Keys waiting."""
+
+    def admin_call(self, cluster: str, method: str, status: str, seconds: float) -> None:
+        """One admin REST attempt ended."""
+
+    def kube_write(self, verb: str, kind: str) -> None:
+        """One write to the API server was made."""
+
+    def event_seen(self, kind: str) -> None:
+        """A watch event or bookmark of a kind was seen."""
+
+
+@dataclass(frozen=True)
+class OperatorImages:
+    """Default images of the data plane; ``{version}`` is replaced by spec.version."""
+
+    broker: str = "pulsar-broker:{version}"
+    bookie: str = "pulsar-bookie:{version}"
+    proxy: str = "pulsar-proxy:{version}"
+
+
+@dataclass(frozen=True)
+class Deps:
+    """Everything a controller may use."""
+
+    kube: KubePort
+    zookeeper: ZooKeeperPort
+    admin: PulsarAdminPort
+    clock: Clock
+    entropy: Entropy
+    metrics: MetricsPort
+    images: OperatorImages = field(default_factory=OperatorImages)
