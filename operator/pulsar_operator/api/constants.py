@@ -36,6 +36,8 @@ ANNOTATION_PAUSE = f"{GROUP}/pause"
 ANNOTATION_DRY_RUN = f"{GROUP}/dry-run"
 ANNOTATION_CONFIG_HASH = f"{GROUP}/config-hash"
 """On pod templates: a change of rendered configuration is a change of the pod, with a reason to roll."""
+ANNOTATION_APPLIED_HASH = f"{GROUP}/applied-hash"
+"""On children: hash of the manifest as last applied, so that a field that left it is noticed."""
 ANNOTATION_RESTART_REASON = f"{GROUP}/restart-reason"
 
 
@@ -118,6 +120,9 @@ class Reason(StrEnum):
     PARENT_NOT_READY = "ParentNotReady"
     PARENT_GONE = "ParentGone"
     DUPLICATE = "Duplicate"
+    NAME_TAKEN = "NameTaken"
+    WAITING_FOR_GARBAGE_COLLECTION = "WaitingForGarbageCollection"
+    DEPENDENTS_EXIST = "DependentsExist"
     # metadata
     METADATA_INITIALIZED = "MetadataInitialized"
     METADATA_LOST = "MetadataLost"

@@ -8,11 +8,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec, PulsarClusterStatus
-from pulsar_operator.api.v1alpha1.instance import PulsarInstanceSpec, PulsarInstanceStatus
+from pulsar_operator.api.v1alpha1.cluster import CLUSTER_RULES, PulsarClusterSpec, PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.instance import INSTANCE_RULES, PulsarInstanceSpec, PulsarInstanceStatus
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec, PulsarNamespaceStatus
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
-from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
+from pulsar_operator.api.v1alpha1.topic import TOPIC_RULES, PulsarTopicSpec, PulsarTopicStatus
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,16 @@ class KindModels:
 
     spec: type[BaseModel]
     status: type[BaseModel]
+    rules: tuple[tuple[str, str], ...] = ()
+    """CEL rules over the whole object, as (rule, message); only there can metadata.name be seen."""
 
 
 MODELS: dict[Kind, KindModels] = {
-    Kind.INSTANCE: KindModels(PulsarInstanceSpec, PulsarInstanceStatus),
-    Kind.CLUSTER: KindModels(PulsarClusterSpec, PulsarClusterStatus),
+    Kind.INSTANCE: KindModels(PulsarInstanceSpec, PulsarInstanceStatus, INSTANCE_RULES),
+    Kind.CLUSTER: KindModels(PulsarClusterSpec, PulsarClusterStatus, CLUSTER_RULES),
     Kind.TENANT: KindModels(PulsarTenantSpec, PulsarTenantStatus),
     Kind.NAMESPACE: KindModels(PulsarNamespaceSpec, PulsarNamespaceStatus),
-    Kind.TOPIC: KindModels(PulsarTopicSpec, PulsarTopicStatus),
+    Kind.TOPIC: KindModels(PulsarTopicSpec, PulsarTopicStatus, TOPIC_RULES),
 }
 
 

@@ -14,14 +14,18 @@ def validations(*rules: tuple[str, str]) -> dict[str, Any]:
     return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in rules]}
 
 
-def immutable(field: str, *, why: str = "it names data that already exists") -> tuple[str, str]:
-    """A CEL rule at spec level that refuses a change, an addition and a removal of ``field``.
+def immutable(
+    field: str, *, at: str = "spec.", why: str = "it names data that already exists"
+) -> tuple[str, str]:
+    """A CEL rule of a struct that refuses a change, an addition and a removal of its member ``field``.
+
+    ``at`` is the struct's path in the message.
 
     Field-level transition rules do not run when a field appears or disappears, hence ``has()`` on both sides.
     """
     return (
         f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
-        f"spec.{field} is immutable ({why}): delete and recreate the object to change it",
+        f"{at}{field} is immutable ({why}): delete and recreate the object to change it",
     )
 
 
@@ -43,8 +47,24 @@ class ApiModel(BaseModel):
 
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
-PULSAR_NAME = r"^[-=:.\w]+$"
-"""Characters Pulsar allows in tenant, namespace and cluster names (class NamedEntity, pattern ``^[-=:.\\w]*$``)."""
+
+
+def object_name_rule(kind: str, *, max_length: int, why: str) -> tuple[str, str]:
+    """A CEL rule for the root of a kind whose metadata.name becomes part of Service, StatefulSet and label values.
+
+    Services need a DNS-1035 label; the label controller-revision-hash is the StatefulSet's name and 11 more characters,
+    and a label value has at most 63.
+    """
+    return (
+        f"self.metadata.name.size() <= {max_length} && self.metadata.name.matches('{DNS_1035}')",
+        f"metadata.name of a {kind} must be a DNS-1035 label (a-z, 0-9, -, starting with a letter) of at most "
+        f"{max_length} characters: {why}",
+    )
+
+
+PULSAR_NAME = r"^[-=:.A-Za-z0-9_]*[-=:A-Za-z0-9_][-=:.A-Za-z0-9_]*$"
+"""Characters Pulsar allows in tenant, namespace and cluster names (class NamedEntity, pattern ``^[-=:.\\w]*$``, ASCII
+in Java), at least one of them not a dot: ZooKeeper refuses "." and ".." in paths (PathUtils.validatePath)."""
 
 QUANTITY = (
     r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # apimachinery resource.Quantity, as the API server checks it
@@ -54,12 +74,19 @@ ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0
 Quantity = Annotated[
     str | int, Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": QUANTITY, "maxLength": 32})
 ]
+VOLUME_SIZE_RULE = (
+    "type(self.size) == int ? self.size > 0 : "
+    "(isQuantity(self.size) && quantity(self.size).isGreaterThan(quantity('0')))",
+    "size must be a quantity greater than 0, such as 10Gi",
+)
 PulsarName = Annotated[str, Field(min_length=1, max_length=128, pattern=PULSAR_NAME)]
 ClusterName = Annotated[str, Field(min_length=1, max_length=128, pattern=PULSAR_NAME)]
 
 
 class ObjectReference(ApiModel):
     """Reference to a custom resource of this API group."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
     name: ObjectName
     """metadata.name of the referenced object."""
@@ -144,10 +171,27 @@ class CommonStatus(ApiModel):
 class Storage(ApiModel):
     """A volume claim."""
 
+    model_config = ConfigDict(json_schema_extra=validations(VOLUME_SIZE_RULE))
+
     size: Quantity = "10Gi"
     """Requested size of each volume."""
     storage_class_name: Annotated[str, Field(max_length=253)] | None = None
     """StorageClass; absent = the cluster's default."""
+
+
+STORAGE_IMMUTABLE = (
+    (
+        "has(self.storage.storageClassName) == has(oldSelf.storage.storageClassName) && "
+        "(!has(self.storage.storageClassName) || "
+        "self.storage.storageClassName == oldSelf.storage.storageClassName)",
+        "storage.storageClassName is immutable: volumes that exist cannot change class",
+    ),
+    (
+        "self.storage.size == oldSelf.storage.size",
+        "storage.size is immutable in this version: volumes that exist are not resized",
+    ),
+)
+"""CEL rules for a struct with a member ``storage``."""
 
 
 class Resources(ApiModel):
@@ -179,13 +223,6 @@ class EnvVar(ApiModel):
     """Value."""
 
 
-def preserved(description: str) -> Any:
-    """A field whose inside is validated by Kubernetes when the pod is made, not by our schema."""
-    return Field(
-        default=None, description=description, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}
-    )
-
-
 class PodTemplate(ApiModel):
     """What a user may set on pods: an allow-list, so that a pod always passes Pod Security Standard restricted."""
 
@@ -195,16 +232,25 @@ class PodTemplate(ApiModel):
     """Extra annotations."""
     node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
     """Node labels the pods need."""
-    affinity: dict[str, Any] | None = preserved("Affinity as in a PodSpec; absent = spread over nodes where possible.")
-    tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = preserved(
-        "Tolerations as in a PodSpec."
-    )
-    topology_spread_constraints: Annotated[list[dict[str, Any]], Field(max_length=16)] | None = preserved(
-        "Topology spread constraints as in a PodSpec."
-    )
+    affinity: dict[str, Any] | None = None
+    """Affinity as in a PodSpec, checked by Kubernetes when the pod is made; absent = spread over nodes where
+    possible."""
+    tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = None
+    """Tolerations as in a PodSpec, checked by Kubernetes when the pod is made."""
+    topology_spread_constraints: Annotated[list[dict[str, Any]], Field(max_length=16)] | None = None
+    """Topology spread constraints as in a PodSpec, checked by Kubernetes when the pod is made."""
     priority_class_name: Annotated[str, Field(max_length=253)] | None = None
     """PriorityClass of the pods."""
-    env: Annotated[list[EnvVar], Field(max_length=64)] | None = None
+    env: (
+        Annotated[
+            list[EnvVar],
+            Field(
+                max_length=64,
+                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+            ),
+        ]
+        | None
+    ) = None
     """Extra environment variables of the main container."""
 
 

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import (
     DNS_1035,
+    STORAGE_IMMUTABLE,
     AllowedNamespaces,
     ApiModel,
     CommonStatus,
@@ -20,6 +21,7 @@ from pulsar_operator.api.v1alpha1.base import (
     Resources,
     Storage,
     immutable,
+    object_name_rule,
     validations,
 )
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
@@ -110,23 +112,41 @@ class MetadataStore(ApiModel):
     """A ZooKeeper ensemble that exists already."""
 
 
+VolumeSize = Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$")]
+
+
 class BookieVolumes(ApiModel):
     """Volumes of one purpose on every bookie."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            immutable("storageClassName", why="volumes that exist cannot change class"),
+            ("quantity(self.size).isGreaterThan(quantity('0'))", "size must be greater than 0"),
+            immutable("storageClassName", at="", why="volumes that exist cannot change class"),
             ("self.size == oldSelf.size", "size is immutable in this version: volumes that exist are not resized"),
             ("self.count == oldSelf.count", "count is immutable: bookies refuse to start with other folders"),
         )
     )
 
-    size: Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$")] = "20Gi"
+    size: VolumeSize
     """Size of each volume."""
     storage_class_name: Annotated[str, Field(max_length=253)] | None = None
     """StorageClass; absent = the cluster's default."""
     count: Annotated[int, Field(ge=1, le=16)] = 1
     """Volumes on each bookie; one folder per volume."""
+
+
+class JournalVolumes(BookieVolumes):
+    """Journal volumes of every bookie."""
+
+    size: VolumeSize = "10Gi"
+    """Size of each volume."""
+
+
+class LedgerVolumes(BookieVolumes):
+    """Ledger volumes of every bookie."""
+
+    size: VolumeSize = "50Gi"
+    """Size of each volume."""
 
 
 class Ensemble(ApiModel):
@@ -168,9 +188,9 @@ class BookKeeper(ApiModel):
 
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
     """Number of bookies."""
-    journal: BookieVolumes = BookieVolumes(size="10Gi")
+    journal: JournalVolumes = JournalVolumes()
     """Journal volumes."""
-    ledgers: BookieVolumes = BookieVolumes(size="50Gi")
+    ledgers: LedgerVolumes = LedgerVolumes()
     """Ledger volumes."""
     ensemble: Ensemble = Field(default=Ensemble())
     """Default quorums."""
@@ -243,6 +263,8 @@ class Proxy(ApiModel):
 class Standalone(ApiModel):
     """Settings of mode Standalone."""
 
+    model_config = ConfigDict(json_schema_extra=validations(*STORAGE_IMMUTABLE))
+
     storage: Storage = Storage(size="10Gi")
     """Volume of the pod."""
     service: ProxyService = Field(default=ProxyService())
@@ -264,12 +286,26 @@ class LoadBalancing(ApiModel):
     """Pulsar's load manager."""
 
 
+CLUSTER_RULES = (
+    object_name_rule("PulsarCluster", max_length=40, why="pods and Services are named after it"),
+    (
+        "has(self.spec.clusterName) || self.metadata.name != 'global'",
+        "metadata.name must not be global unless spec.clusterName is set: Pulsar uses that name for the configuration "
+        "store itself",
+    ),
+)
+
+
 class PulsarClusterSpec(ApiModel):
     """One Pulsar cluster."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
             immutable("clusterName"),
+            (
+                "!has(self.clusterName) || self.clusterName != 'global'",
+                "spec.clusterName must not be global: Pulsar uses that name for the configuration store itself",
+            ),
             immutable("instanceRef"),
             immutable("mode"),
             immutable("clusterDomain", why="stored bookie ids contain it"),
@@ -280,6 +316,14 @@ class PulsarClusterSpec(ApiModel):
             (
                 "self.mode == 'Standalone' || has(self.bookkeeper)",
                 "spec.bookkeeper is required in mode Distributed (an empty object takes the defaults)",
+            ),
+            (
+                "self.mode == 'Standalone' || has(self.broker)",
+                "spec.broker is required in mode Distributed (an empty object takes the defaults)",
+            ),
+            (
+                "self.mode != 'Standalone' || has(self.standalone)",
+                "spec.standalone is required in mode Standalone (an empty object takes the defaults)",
             ),
             (
                 "self.mode != 'Standalone' || "
@@ -420,6 +464,8 @@ class PulsarClusterStatus(CommonStatus):
     instance_id: str | None = None
     """BookKeeper's INSTANCEID of this cluster."""
     version: str | None = None
-    """Pulsar version the brokers run."""
-    dependents: int | None = None
-    """Objects that refer to this cluster."""
+    """Pulsar version of the rendered pods; UpToDate tells whether all pods run it."""
+    metadata_store_servers: str | None = None
+    """Connection string of the cluster's own metadata store, without chroot."""
+    metadata_store_chroot: str | None = None
+    """Chroot of the metadata store, when there is one."""

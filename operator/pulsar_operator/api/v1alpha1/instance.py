@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import (
+    STORAGE_IMMUTABLE,
     AllowedNamespaces,
     ApiModel,
     CommonStatus,
@@ -16,6 +17,7 @@ from pulsar_operator.api.v1alpha1.base import (
     ReclaimPolicy,
     Resources,
     Storage,
+    object_name_rule,
     validations,
 )
 
@@ -35,16 +37,7 @@ class ManagedZooKeeper(ApiModel):
                 "replicas of a managed ZooKeeper ensemble cannot be changed yet: the ensemble would need a "
                 "reconfiguration step by step, which this version does not do",
             ),
-            (
-                "has(self.storage.storageClassName) == has(oldSelf.storage.storageClassName) && "
-                "(!has(self.storage.storageClassName) || "
-                "self.storage.storageClassName == oldSelf.storage.storageClassName)",
-                "storageClassName is immutable: volumes that exist cannot change class",
-            ),
-            (
-                "self.storage.size == oldSelf.storage.size",
-                "storage.size is immutable in this version: volumes that exist are not resized",
-            ),
+            *STORAGE_IMMUTABLE,
         )
     )
 
@@ -111,6 +104,11 @@ class ConfigurationStore(ApiModel):
     """The metadata store of one of the instance's clusters."""
     external: ExternalZooKeeper | None = None
     """An ensemble that exists already."""
+
+
+INSTANCE_RULES = (
+    object_name_rule("PulsarInstance", max_length=32, why="the configuration store's pods are named after it"),
+)
 
 
 class PulsarInstanceSpec(ApiModel):

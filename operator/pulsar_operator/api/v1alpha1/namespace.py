@@ -35,12 +35,22 @@ class Bundles(ApiModel):
                 "self.boundaries[size(self.boundaries) - 1] == '0xffffffff')",
                 "bundles.boundaries must start with 0x00000000 and end with 0xffffffff",
             ),
+            (
+                "!has(self.boundaries) || self.boundaries.isSorted()",
+                "bundles.boundaries must be in ascending order",
+            ),
         )
     )
 
     count: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Number of equal bundles."""
-    boundaries: Annotated[list[Boundary], Field(min_length=2, max_length=1025)] | None = None
+    boundaries: (
+        Annotated[
+            list[Boundary],
+            Field(min_length=2, max_length=1025, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
     """Ascending boundaries, from 0x00000000 to 0xffffffff."""
 
 

@@ -67,9 +67,23 @@ class BacklogQuotas(ApiModel):
 class NamespacePolicies(ApiModel):
     """Policies of a namespace. A field that is set is managed; a field that is removed is reset to inherit."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "!has(self.retention) || self.retention.sizeMegabytes <= 0 || !has(self.backlogQuotas) || "
+                "!has(self.backlogQuotas.destinationStorage) || "
+                "self.backlogQuotas.destinationStorage.limitBytes < self.retention.sizeMegabytes * 1048576",
+                "retention.sizeMegabytes must be larger than backlogQuotas.destinationStorage.limitBytes: "
+                "Pulsar refuses a quota that retention would cut first",
+            ),
+        )
+    )
+
     retention: Retention | None = None
     """How long acknowledged messages are kept."""
-    message_ttl_seconds: Annotated[int, Field(ge=0, le=2147483647)] | None = None
+    message_ttl_seconds: Annotated[int, Field(ge=0, le=2147483647)] | None = Field(
+        default=None, alias="messageTTLSeconds"
+    )
     """Unacknowledged messages older than this are acknowledged by the broker; 0 = never."""
     backlog_quotas: BacklogQuotas | None = None
     """Limits of unacknowledged data."""

@@ -10,7 +10,20 @@ from pydantic import ConfigDict, Field
 from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectReference, immutable, validations
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 
-TOPIC_NAME = r"^[^/\x00-\x1f\x7f]+$"
+TOPIC_NAME = r"^[^/\x00-\x1f\x7f]*[^/\x00-\x1f\x7f. ][^/\x00-\x1f\x7f]*$"
+"""No slash, which separates the parts of a full topic name, no control character, and at least one character that is
+neither a dot nor a space: Pulsar refuses blank names, ZooKeeper refuses "." and ".." in paths."""
+
+PARTITION_SUFFIX = "-partition-[0-9]+$"
+"""Suffix Pulsar gives to the partitions of a topic (class TopicName)."""
+
+TOPIC_RULES = (
+    (
+        f"has(self.spec.name) || !self.metadata.name.matches('{PARTITION_SUFFIX}')",
+        "metadata.name must not end with -partition-N unless spec.name is set: Pulsar uses that suffix for partitions "
+        "of a topic",
+    ),
+)
 
 
 class Persistence(StrEnum):
@@ -37,7 +50,7 @@ class PulsarTopicSpec(LogicalSpec):
                 "spec.partitions cannot shrink: Pulsar has no way to remove a partition",
             ),
             (
-                "!has(self.name) || !self.name.matches('-partition-[0-9]+$')",
+                f"!has(self.name) || !self.name.matches('{PARTITION_SUFFIX}')",
                 "spec.name must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
             ),
         )

@@ -1,0 +1,44 @@
+SHELL := /bin/sh
+PY := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full crds
+
+help: ## This list
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
+
+setup: ## Python environment with the locked dependencies, in .venv
+	@sh scripts/bootstrap.sh
+
+tools: setup ## kubectl, helm, kind, kube-apiserver, etcd, the Pulsar server tarball (cached)
+	@$(PY) -m e2e.kind tools
+
+demo: setup ## From a bare machine to messages through the proxy (KUBE_CONTEXT=... uses an existing cluster)
+	@$(PY) -m e2e.demo
+
+demo-down: setup ## Remove the demo cluster
+	@$(PY) -m e2e.kind down pulsar-demo
+
+test: setup ## Everything: static checks, unit, integration, end to end on kind
+	@sh scripts/test.sh all
+
+test-fast: setup ## Static checks and unit tests; Python alone
+	@sh scripts/test.sh fast
+
+lint: setup ## Static checks
+	@sh scripts/test.sh lint
+
+integration: tools ## Integration tests: real kube-apiserver, etcd, ZooKeeper
+	@$(PY) -m pytest tests/integration -q
+
+e2e: setup ## End-to-end tests on kind
+	@sh scripts/test.sh e2e
+
+e2e-full: setup ## End-to-end tests with the long fault matrices
+	@sh scripts/test.sh e2e-full
+
+crds: setup ## Generate crds/ and the chart's copy from the models
+	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) scripts/sync-chart-crds.py
+
+cluster: setup ## The demo's kind cluster with images, nothing installed
+	@$(PY) -m e2e.kind up pulsar-demo

@@ -1,0 +1,66 @@
+"""Acting on Kubernetes with a reason, or only saying what would be done (pause, dry run)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.apply import stamped, why_apply
+from pulsar_operator.ports import Deps, Json, RefusedError, ResourceType
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Actor:
+    """Performs the actions of one pass on one custom resource; every action carries a reason in words."""
+
+    deps: Deps
+    owner: Json
+    act: bool = True
+    """False = do nothing and collect the actions in ``pending``."""
+    pending: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    async def apply(self, manifest: Json, live: Json | None) -> Json | None:
+        """Apply a rendered manifest when it differs; returns the live object after that.
+
+        A refusal by the API server is collected in ``refused`` (the rest of the pass goes on); other errors rise.
+        """
+        why = why_apply(manifest, live)
+        if why is None:
+            return live
+        name = f"{manifest['kind']} {manifest['metadata']['name']}"
+        verb = "Create" if live is None else "Update"
+        if not self.act:
+            self.pending.append(f"{verb} {name}: {why}")
+            return live
+        try:
+            result = await self.deps.kube.apply(stamped(manifest))
+        except RefusedError as error:
+            self.refused.append(f"{name}: {error}")
+            return live
+        await self._record(f"{verb}d {name}: {why}", Reason.APPLIED)
+        return result
+
+    async def delete(self, kind: ResourceType, obj: Json, why: str, *, reason: Reason = Reason.DELETED) -> None:
+        """Delete exactly this object."""
+        meta = obj["metadata"]
+        text = f"{kind.kind} {meta['name']}: {why}"
+        if not self.act:
+            self.pending.append(f"Delete {text}")
+            return
+        await self.deps.kube.delete(kind, meta["namespace"], meta["name"], uid=meta["uid"])
+        await self._record(f"Deleted {text}", reason)
+
+    async def warn(self, reason: Reason, message: str) -> None:
+        """Record a Warning event."""
+        if self.act:
+            await self.deps.kube.event(self.owner, kind="Warning", reason=reason.value, message=message)
+
+    async def _record(self, message: str, reason: Reason) -> None:
+        self.done.append(message)
+        log.info(message, extra={"object": self.owner["metadata"]["name"], "reason": reason.value})
+        await self.deps.kube.event(self.owner, kind="Normal", reason=reason.value, message=message)

@@ -1,0 +1,328 @@
+"""PulsarCluster: metadata, ZooKeeper, bookies, brokers and proxies of one cluster.
+
+A pass reads everything, computes what may exist now, applies the differences in bring-up order, replaces at most one
+pod, and writes one status. Every step can be interrupted and repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec, RolloutStatus
+from pulsar_operator.controllers.actor import Actor
+from pulsar_operator.controllers.base import (
+    DONE,
+    Meta,
+    Outcome,
+    condition_of,
+    ensure_finalizer,
+    invalid_fields,
+    meta_of,
+    resolve,
+    write_status,
+)
+from pulsar_operator.controllers.bootstrap import BootstrapRequest, BootstrapResult, StoreAddress, ensure_cluster_metadata
+from pulsar_operator.controllers.children import Children, NameTakenError
+from pulsar_operator.controllers.cluster_teardown import tear_down
+from pulsar_operator.controllers.zookeeper import ensure_super_digest
+from pulsar_operator.domain.bringup import BringUpFacts, Gate, StoreFact, gates, majority
+from pulsar_operator.domain.cluster_status import CLUSTER_CONDITIONS, ClusterView, cluster_status, set_conditions
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.pods import ComponentFacts, observe_component
+from pulsar_operator.domain.render import ClusterInputs, RenderedCluster, render_cluster
+from pulsar_operator.domain.rollout import plan_roll
+from pulsar_operator.ports import CUSTOM, PODS, PVCS, Deps, Json, Key, PortError
+
+RETRY_SECONDS = 5.0
+ORDER = (
+    Component.ZOOKEEPER,
+    Component.STANDALONE,
+    Component.BOOKIE,
+    Component.AUTORECOVERY,
+    Component.BROKER,
+    Component.PROXY,
+)
+NEVER_PRUNED = frozenset({Component.ZOOKEEPER, Component.BOOKIE, Component.STANDALONE})
+"""Components that hold data: only a deleted PulsarCluster takes their pods away."""
+
+
+@dataclass
+class ClusterPass:
+    """What one pass learned and did."""
+
+    obj: Json
+    meta: Meta
+    spec: PulsarClusterSpec
+    conditions: ConditionSet
+    actor: Actor
+    view: ClusterView = field(default_factory=ClusterView)
+    backoff: bool = False
+    error: str | None = None
+
+
+class ClusterController:
+    """Reconciles PulsarCluster."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see Reconciler."""
+        deps = self._deps
+        obj = await deps.kube.get(CUSTOM[Kind.CLUSTER], key.namespace, key.name)
+        if obj is None:
+            return DONE
+        meta = meta_of(obj)
+        previous = (obj.get("status") or {}).get("conditions") or []
+        conditions = ConditionSet(CLUSTER_CONDITIONS, previous, meta.generation, deps.clock.now())
+        actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
+        try:
+            spec = PulsarClusterSpec.model_validate(obj["spec"])
+        except ValidationError as error:
+            conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
+            conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            await write_status(deps, obj, cluster_status(None, ClusterView(), conditions, obj))
+            return DONE
+        state = ClusterPass(obj, meta, spec, conditions, actor)
+        try:
+            if meta.deleting:
+                if await tear_down(deps, obj, spec, actor, conditions):
+                    return DONE
+            else:
+                await self._run(state)
+        except NameTakenError as error:
+            state.view.refused.append(str(error))
+        except PortError as error:
+            state.view.error = str(error)
+            state.backoff = True
+        set_conditions(conditions, spec, state.view, deleting=meta.deleting, paused=meta.paused)
+        status = cluster_status(spec, state.view, conditions, obj)
+        await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
+        if state.backoff:
+            return Outcome(backoff=True)
+        if conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE):
+            return DONE
+        return Outcome(requeue_after=RETRY_SECONDS)
+
+    async def _run(self, state: ClusterPass) -> None:
+        deps, view = self._deps, state.view
+        view.store = await self._configuration_store(state)
+        rendered = self._render(state)
+        view.rendered = rendered
+        view.refused.extend(rendered.refused)
+        children = await Children.observe(deps, state.obj)
+        leftovers = children.of_previous_owner()
+        if leftovers:
+            view.waiting_for = f"{leftovers[0]} of the deleted object of the same name to be gone"
+            return
+        if state.actor.act:
+            await ensure_finalizer(deps, state.obj)
+        if rendered.super_digest_secret is not None:
+            await ensure_super_digest(state.actor, rendered.super_digest_secret, rendered.labels)
+        await children.apply(state.actor, rendered.shared)
+        await children.apply(state.actor, rendered.components.get(Component.ZOOKEEPER, ()))
+        await children.apply(state.actor, rendered.components.get(Component.STANDALONE, ()))
+        self._observe(state, children)
+        if state.spec.mode is ClusterMode.DISTRIBUTED:
+            await self._metadata(state)
+            await self._ordered(state, children)
+        await children.prune(
+            state.actor,
+            [*rendered.shared, *(m for group in rendered.components.values() for m in group)],
+            keep=NEVER_PRUNED,
+        )
+        await self._roll(state, children)
+        view.refused.extend(state.actor.refused)
+
+    async def _configuration_store(self, state: ClusterPass) -> StoreFact:
+        """The instance's store: this cluster's own metadata store, or what the instance's status names."""
+        ref = state.spec.instance_ref
+        found = await resolve(self._deps, Kind.INSTANCE, ref, from_namespace=state.meta.namespace)
+        if found.obj is None:
+            if found.found:
+                return StoreFact(
+                    False,
+                    reason=Reason.REFERENCE_NOT_ALLOWED,
+                    message=f"{found.text} does not allow references from Kubernetes namespace "
+                    f"{state.meta.namespace}: add it to its spec.allowedNamespaces",
+                )
+            return StoreFact(
+                False,
+                reason=Reason.REFERENCE_NOT_FOUND,
+                message=f"{found.text} of spec.instanceRef does not exist: create it",
+            )
+        state.view.instance_found = True
+        store = found.obj["spec"].get("configurationStore") or {}
+        own = (
+            (store.get("cluster") or {}).get("name") == state.meta.name
+            and found.obj["metadata"]["namespace"] == state.meta.namespace
+        )
+        if own or state.spec.mode is ClusterMode.STANDALONE:
+            state.view.own_configuration_store = True
+            return StoreFact(True)
+        ready = condition_of(found.obj, ConditionType.CONFIGURATION_STORE_READY)
+        status = found.obj.get("status") or {}
+        if ready is not None and ready["status"] == "True" and status.get("configurationStoreServers"):
+            return StoreFact(True, status["configurationStoreServers"], status.get("configurationStoreChroot"))
+        why = ready["message"] if ready else "not observed yet"
+        return StoreFact(
+            False,
+            servers=status.get("configurationStoreServers"),
+            chroot=status.get("configurationStoreChroot"),
+            message=f"Configuration store of {found.text}: {why}",
+        )
+
+    def _render(self, state: ClusterPass) -> RenderedCluster:
+        store, images = state.view.store, self._deps.images
+        return render_cluster(
+            ClusterInputs(
+                name=state.meta.name,
+                namespace=state.meta.namespace,
+                uid=state.meta.uid,
+                spec=state.spec,
+                broker_image=images.broker,
+                bookie_image=images.bookie,
+                proxy_image=images.proxy,
+                configuration_store_servers=store.servers,
+                configuration_store_chroot=store.chroot,
+            )
+        )
+
+    def _observe(self, state: ClusterPass, children: Children) -> None:
+        for component in ORDER:
+            sts, pods = children.stateful_set(component), children.pods(component)
+            if sts is not None or component in (state.view.rendered.components if state.view.rendered else ()):
+                state.view.components[component] = observe_component(sts, pods)
+
+    async def _metadata(self, state: ClusterPass) -> None:
+        """Initialise or check the metadata of the cluster once its store answers."""
+        view, spec, rendered = state.view, state.spec, state.view.rendered
+        assert rendered is not None and spec.metadata_store is not None
+        zookeeper = view.components.get(Component.ZOOKEEPER)
+        managed = spec.metadata_store.managed
+        if managed is not None and not (
+            zookeeper is not None and zookeeper.known and zookeeper.ready >= majority(managed.replicas)
+        ):
+            view.metadata = None
+            return
+        local = StoreAddress(rendered.metadata_servers, rendered.metadata_chroot)
+        store = None
+        if view.own_configuration_store:
+            store = local
+        elif view.store.ready and view.store.servers:
+            store = StoreAddress(view.store.servers, view.store.chroot)
+        view.metadata = await ensure_cluster_metadata(
+            self._deps,
+            BootstrapRequest(
+                cluster=spec.cluster_name or state.meta.name,
+                object_name=state.meta.name,
+                namespace=state.meta.namespace,
+                labels=rendered.labels,
+                local=local,
+                configuration=store,
+                service_url=rendered.endpoints.broker_web_service_url or "",
+                broker_service_url=rendered.endpoints.broker_service_url or "",
+                bookie_volumes_exist=await self._bookie_volumes_exist(state),
+                act=state.actor.act,
+            ),
+        )
+        if state.actor.act:
+            for action in view.metadata.actions:
+                await self._deps.kube.event(
+                    state.obj, kind="Normal", reason=Reason.METADATA_INITIALIZED.value, message=action
+                )
+        else:
+            state.actor.pending.extend(view.metadata.actions)
+
+    async def _bookie_volumes_exist(self, state: ClusterPass) -> bool:
+        """Whether the first bookie's journal claim exists: then there is, or was, data under this metadata."""
+        name = f"journal-0-{state.meta.name}-{Component.BOOKIE.value}-0"
+        return await self._deps.kube.get(PVCS, state.meta.namespace, name) is not None
+
+    async def _ordered(self, state: ClusterPass, children: Children) -> None:
+        """Create components as their gates open; keep those that exist as rendered."""
+        view, rendered = state.view, state.view.rendered
+        assert rendered is not None
+        for component in (Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER, Component.PROXY):
+            if component not in rendered.components:
+                continue
+            gate = gates(bring_up_facts(state.spec, view))[component]
+            view.gates[component] = gate
+            exists = children.stateful_set(component) is not None
+            if gate is not None and not exists:
+                view.waiting_for = view.waiting_for or gate.message
+                continue
+            if component in (Component.BROKER, Component.PROXY) and not view.store_known:
+                continue  # rendering without the store's address would roll every broker onto a wrong one
+            await children.apply(state.actor, rendered.components[component])
+            sts = children.stateful_set(component)
+            view.components[component] = observe_component(sts, children.pods(component))
+
+    async def _roll(self, state: ClusterPass, children: Children) -> None:
+        """Replace at most one outdated pod of the whole cluster, in component order."""
+        for component in ORDER:
+            sts = children.stateful_set(component)
+            if sts is None:
+                continue
+            pods = children.pods(component)
+            roll = plan_roll(component, sts, pods)
+            if roll.pods_done >= roll.pods_total and roll.delete is None and roll.waiting_for is None:
+                continue
+            if roll.delete is None and roll.pods_done >= roll.pods_total:
+                continue  # only not ready: bring-up or the kubelet is at work, nothing to roll
+            state.view.rollout = RolloutStatus(
+                component=component.value,
+                reason=(roll.delete.reason if roll.delete else roll.reason) or "",
+                pods_done=roll.pods_done,
+                pods_total=roll.pods_total,
+                waiting_for=roll.waiting_for,
+            )
+            if roll.delete is not None:
+                await state.actor.delete(PODS, roll.delete.obj, roll.delete.reason, reason=Reason.POD_REPLACED)
+            return
+
+
+def bring_up_facts(spec: PulsarClusterSpec, view: ClusterView) -> BringUpFacts:
+    """The gates' input, from what the pass knows so far."""
+    zookeeper = view.components.get(Component.ZOOKEEPER)
+    bookie, broker = view.components.get(Component.BOOKIE), view.components.get(Component.BROKER)
+    metadata = view.metadata
+    if metadata is None:
+        text = _text("ZooKeeper", zookeeper)
+        gate = Gate(Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper to be ready: {text}")
+    else:
+        gate = Gate(metadata.reason, metadata.message)
+    return BringUpFacts(
+        zookeeper_ready=zookeeper.ready > 0 if zookeeper and zookeeper.known else None,
+        zookeeper_text=_text("ZooKeeper", zookeeper),
+        metadata_ready=metadata is not None and metadata.local_ready,
+        metadata_gate=gate,
+        bookies_writable=_enough_bookies(spec, view, bookie),
+        bookies_text=f"bookies to be ready: {_text('bookies', bookie)}",
+        configuration_store=view.store,
+        registered=metadata is not None and metadata.registered,
+        brokers_ready=broker.ready > 0 if broker and broker.known else None,
+        brokers_text=f"brokers to be ready: {_text('brokers', broker)}",
+    )
+
+
+def _enough_bookies(spec: PulsarClusterSpec, view: ClusterView, bookie: ComponentFacts | None) -> bool | None:
+    """Whether a ledger can be created: as many bookies as an ensemble has."""
+    if bookie is None or not bookie.known:
+        return None
+    needed = view.rendered.quorum.ensemble_size if view.rendered and view.rendered.quorum else 1
+    return bookie.ready >= needed
+
+
+def _text(what: str, facts: ComponentFacts | None) -> str:
+    if facts is None or not facts.known:
+        return f"{what} not observed yet"
+    if facts.problem is not None:
+        return facts.problem.message
+    return f"{facts.ready} of {facts.desired} ready"
+
+
+__all__ = ["BootstrapResult", "ClusterController"]

@@ -1,0 +1,235 @@
+"""The engine: events and time in, reconcile passes out.
+
+Called by main.py (life cycle) and handlers/ (events). Knows nothing of the framework that watches and nothing of what
+the controllers do; it decides when a key runs: at once, after a back-off, when the controller asked, or at the periodic
+resync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+
+from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Kind
+from pulsar_operator.controllers.base import Outcome, Reconciler
+from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
+from pulsar_operator.controllers.workqueue import WorkQueue
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError
+
+log = logging.getLogger(__name__)
+
+BACKOFF_SECONDS = 0.5
+BACKOFF_LIMIT_SECONDS = 60.0
+PARENT_DELAY_SECONDS = 1.0
+"""Changes of children are collected for this long before their parent counts them."""
+CHILD_DELAY_SECONDS = 0.3
+"""Events of pods and other owned objects are collected for this long before their owner looks."""
+PASS_SECONDS = 300.0
+"""Longest pass; one that takes longer is stopped (safe at any await) and tried again."""
+
+
+class Engine:
+    """Runs the reconcilers."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        reconcilers: Mapping[Kind, Reconciler],
+        *,
+        workers: int = 10,
+        resync_seconds: float = 600.0,
+        rng: random.Random | None = None,
+        pass_seconds: float = PASS_SECONDS,
+    ) -> None:
+        """``workers`` passes run at once; every object is looked at once per ``resync_seconds``."""
+        self._deps = deps
+        self._reconcilers = dict(reconcilers)
+        self._resync_seconds = resync_seconds
+        self._rng = rng or random.Random()
+        self._pass_seconds = pass_seconds
+        self._workers = workers
+        self._queue = WorkQueue(self._reconcilers, workers=workers, on_depth=deps.metrics.queue_depth)
+        self._index = RefIndex()
+        self._failures: dict[Key, int] = {}
+        self._first_pass: set[Key] | None = None
+        self.ready = asyncio.Event()
+        """Set when every object found at start-up has had its first pass."""
+
+    # ------------------------------------------------------------------------------------------------------ input
+
+    def enqueue(self, key: Key, delay: float = 0.0) -> None:
+        """Run the key's reconciler after ``delay`` seconds at the latest."""
+        if key.kind in self._reconcilers:
+            self._queue.add(key, delay)
+
+    def observe(self, kind: Kind, obj: Json, *, deleted: bool = False) -> None:
+        """Take in a watch event of a custom resource and run what it concerns."""
+        key = key_of(kind, obj)
+        self._spread(key, self._index.remove(key) if deleted else self._index.update(kind, obj))
+
+    def observe_child(self, obj: Json) -> None:
+        """Take in a watch event of an owned object (pod, StatefulSet, ...): its owner, named by labels, looks again."""
+        meta = obj["metadata"]
+        labels = meta.get("labels") or {}
+        kind, name = labels.get(LABEL_OWNER_KIND), labels.get(LABEL_OWNER_NAME)
+        if kind in Kind and name:
+            self.enqueue(Key(Kind(kind), meta.get("namespace", ""), name), CHILD_DELAY_SECONDS)
+
+    def _spread(self, key: Key, effect: Effect) -> None:
+        if effect.own:
+            self.enqueue(key)
+        for referrer in effect.referrers:
+            self.enqueue(referrer)
+        for referred in effect.referred:
+            self.enqueue(referred, PARENT_DELAY_SECONDS)
+
+    # ------------------------------------------------------------------------------------------------- life cycle
+
+    async def run(self, stop: asyncio.Event, *, grace: float = 10.0) -> None:
+        """Work until ``stop`` is set; then let running passes end for at most ``grace`` seconds.
+
+        Cancelling this coroutine stops all passes at once (the Lease was lost).
+        """
+        workers = [asyncio.create_task(self._work(), name=f"worker {n}") for n in range(self._workers)]
+        resync = asyncio.create_task(self._resync_forever(), name="resync")
+        stopped = asyncio.create_task(stop.wait(), name="engine stop")
+        tasks = [*workers, resync, stopped]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            resync.cancel()
+            self._queue.close()
+            if stop.is_set():
+                await asyncio.wait(workers, timeout=grace)
+        finally:
+            self._queue.close()
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def idle(self, *, within: float = 0.0) -> None:
+        """Wait until nothing runs, waits for a worker or is due in the next ``within`` seconds. For tests."""
+        await self._queue.idle(within=within)
+
+    # ------------------------------------------------------------------------------------------------------- work
+
+    async def _work(self) -> None:
+        while (key := await self._queue.get()) is not None:
+            try:
+                await self._pass(key)
+            finally:
+                self._queue.done(key)
+                if self._first_pass is not None:
+                    self._first_pass.discard(key)
+                    self._check_ready()
+
+    async def _pass(self, key: Key) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        error: str | None = None
+        least: float | None = None
+        outcome = Outcome(backoff=True)
+        try:
+            async with asyncio.timeout(self._pass_seconds):
+                outcome = await self._reconcilers[key.kind].reconcile(key)
+        except PortError as problem:
+            error, least = f"{type(problem).__name__}: {problem}", problem.retry_after
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}"
+            log.exception("reconcile of %s failed", key, extra=_fields(key))
+        seconds = loop.time() - started
+        delay = self._delay(key, outcome, least)
+        result = "error" if outcome.backoff else "requeue" if outcome.requeue_after is not None else "ok"
+        self._deps.metrics.reconciled(key.kind.value, result, seconds)
+        log.log(
+            logging.WARNING if error else logging.INFO,
+            "reconciled %s: %s",
+            key,
+            error or result,
+            extra={**_fields(key), "seconds": round(seconds, 4), "result": result, "error": error, "again_in": delay},
+        )
+        if delay is not None:
+            self._queue.add(key, delay)
+
+    def _delay(self, key: Key, outcome: Outcome, least: float | None) -> float | None:
+        """Seconds until the next run. Failures double it, with jitter so that what failed together returns apart."""
+        if not outcome.backoff:
+            self._failures.pop(key, None)
+            return outcome.requeue_after
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        ceiling = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2.0 ** min(failures, 16))
+        return round(max(ceiling * self._rng.uniform(0.5, 1.0), outcome.requeue_after or 0.0, least or 0.0), 3)
+
+    # ----------------------------------------------------------------------------------------------------- resync
+
+    async def _resync_forever(self) -> None:
+        """Look at everything, now and then once per period: what the watch missed is found here at the latest."""
+        await self._resync(first=True)
+        while True:
+            await asyncio.sleep(self._resync_seconds * self._rng.uniform(0.9, 1.0))
+            await self._resync(first=False)
+
+    async def _resync(self, *, first: bool) -> None:
+        found: set[Key] = set()
+        for kind in self._reconcilers:
+            keys = await self._resync_kind(kind, first=first)
+            found |= keys
+        if first:
+            self._first_pass = found
+            for key in found:
+                self._queue.add(key)
+            self._check_ready()
+
+    async def _resync_kind(self, kind: Kind, *, first: bool) -> set[Key]:
+        objects = await self._list(kind)
+        live: set[Key] = set()
+        for obj in objects:
+            key = key_of(kind, obj)
+            live.add(key)
+            effect = self._index.update(kind, obj)
+            if first:
+                continue
+            if effect.own:
+                # Usually an event on its way; many of these lines say that a watch is losing events.
+                log.info("resync found a change of %s before the watch did", key, extra=_fields(key))
+            self._spread(key, effect)
+            # Spread over the first half of the period, so that a resync is never a burst.
+            self.enqueue(key, self._rng.uniform(0.0, self._resync_seconds / 2))
+        for key in self._index.keys(kind):
+            if key not in live:
+                self._spread(key, self._index.remove(key))
+        return live
+
+    async def _list(self, kind: Kind) -> list[Json]:
+        failures = 0
+        while True:
+            try:
+                return await self._deps.kube.list(CUSTOM[kind], None)
+            except PortError as error:
+                delay = max(min(30.0, BACKOFF_SECONDS * 2.0**failures), error.retry_after or 0.0)
+                failures = min(failures + 1, 16)
+                log.warning("resync cannot list %s, again in %.1f s: %s", kind.value, delay, error)
+                await asyncio.sleep(delay)
+
+    def _check_ready(self) -> None:
+        if self._first_pass is not None and not self._first_pass:
+            self._first_pass = None
+            self.ready.set()
+
+    def not_ready(self) -> str | None:
+        """Why not every object found at start-up was looked at yet; None when they were."""
+        if self.ready.is_set():
+            return None
+        if self._first_pass is None:
+            return "the objects were not listed yet"
+        return f"{len(self._first_pass)} objects wait for their first pass"
+
+
+def _fields(key: Key) -> dict[str, str]:
+    # "name" is taken by logging itself.
+    return {"kind": key.kind.value, "namespace": key.namespace, "object": key.name}

@@ -1,0 +1,154 @@
+"""Who waits for whom: on an event of one object, which other objects must be looked at again.
+
+Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents. Only a
+change others can act on spreads: creation, deletion, spec, a condition, the published endpoints. Used by engine.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import FINALIZER, GROUP, Kind
+from pulsar_operator.ports import Json, Key
+
+_PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
+    Kind.CLUSTER: ("instanceRef", Kind.INSTANCE),
+    Kind.TENANT: ("instanceRef", Kind.INSTANCE),
+    Kind.NAMESPACE: ("tenantRef", Kind.TENANT),
+    Kind.TOPIC: ("namespaceRef", Kind.NAMESPACE),
+}
+
+
+def key_of(kind: Kind, obj: Json) -> Key:
+    """The queue key of a raw object."""
+    return Key(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+def references(kind: Kind, obj: Json) -> frozenset[Key]:
+    """The objects a raw object refers to in its spec; whatever is malformed is left to the controller to report."""
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return frozenset()
+    namespace = obj["metadata"].get("namespace", "")
+    found: set[Key] = set()
+    if kind in _PARENT_FIELD:
+        field, parent = _PARENT_FIELD[kind]
+        ref = spec.get(field)
+        if isinstance(ref, dict) and isinstance(ref.get("name"), str):
+            found.add(Key(parent, str(ref.get("namespace") or namespace), ref["name"]))
+    if kind is Kind.INSTANCE:
+        # The configuration store may be the metadata store of one of the instance's clusters.
+        store = spec.get("configurationStore")
+        cluster = store.get("cluster") if isinstance(store, dict) else None
+        if isinstance(cluster, dict) and isinstance(cluster.get("name"), str):
+            found.add(Key(Kind.CLUSTER, namespace, cluster["name"]))
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The facts of an object that others, or its own controller, act on."""
+
+    uid: str
+    generation: int
+    deleting: bool
+    marks: tuple[tuple[str, str], ...]
+    """Annotations of this API group (pause, dry run, confirmations): they do not raise the generation."""
+    guarded: bool
+    """Whether our finalizer is on it."""
+    conditions: tuple[tuple[str, str], ...]
+    endpoints: str
+    references: frozenset[Key]
+
+    def own_change(self, before: Seen) -> bool:
+        """Whether the object's own controller must look again: anything but status, which it writes itself."""
+        mine = (self.uid, self.generation, self.deleting, self.marks)
+        return mine != (before.uid, before.generation, before.deleting, before.marks) or (
+            before.guarded and not self.guarded
+        )
+
+    def outward_change(self, before: Seen) -> bool:
+        """Whether objects related to it must look again."""
+        mine = (self.uid, self.generation, self.deleting, self.conditions, self.endpoints)
+        return mine != (before.uid, before.generation, before.deleting, before.conditions, before.endpoints)
+
+
+def seen_of(kind: Kind, obj: Json) -> Seen:
+    """Facts of a raw object."""
+    meta = obj["metadata"]
+    status = obj.get("status") or {}
+    annotations = meta.get("annotations") or {}
+    return Seen(
+        uid=meta.get("uid", ""),
+        generation=meta.get("generation", 0),
+        deleting="deletionTimestamp" in meta,
+        marks=tuple(sorted((k, str(v)) for k, v in annotations.items() if k.startswith(f"{GROUP}/"))),
+        guarded=FINALIZER in (meta.get("finalizers") or ()),
+        conditions=tuple((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()),
+        endpoints=repr(sorted((status.get("endpoints") or {}).items())),
+        references=references(kind, obj),
+    )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What an event asks for."""
+
+    own: bool
+    """The object itself must be looked at."""
+    referrers: frozenset[Key]
+    """Objects that refer to it: children that may have waited for it."""
+    referred: frozenset[Key]
+    """Objects it refers to: parents that count it."""
+
+
+NOTHING = Effect(False, frozenset(), frozenset())
+
+
+class RefIndex:
+    """The last known facts of every object and the reverse of all references."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Key, Seen] = {}
+        self._referrers: defaultdict[Key, set[Key]] = defaultdict(set)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def keys(self, kind: Kind) -> Iterator[Key]:
+        """Known objects of a kind."""
+        return (key for key in list(self._seen) if key.kind is kind)
+
+    def update(self, kind: Kind, obj: Json) -> Effect:
+        """Take in an object as it is now; what that asks for."""
+        key, now = key_of(kind, obj), seen_of(kind, obj)
+        before = self._seen.get(key)
+        if before == now:
+            return NOTHING
+        self._seen[key] = now
+        self._link(key, before.references if before else frozenset(), now.references)
+        if before is not None and not now.outward_change(before) and now.references == before.references:
+            return Effect(now.own_change(before), frozenset(), frozenset())
+        return Effect(
+            own=before is None or now.own_change(before),
+            referrers=frozenset(self._referrers.get(key, ())),
+            referred=now.references | (before.references if before else frozenset()),
+        )
+
+    def remove(self, key: Key) -> Effect:
+        """Take in that an object is gone; what that asks for."""
+        before = self._seen.pop(key, None)
+        if before is None:
+            return NOTHING
+        self._link(key, before.references, frozenset())
+        return Effect(own=True, referrers=frozenset(self._referrers.get(key, ())), referred=before.references)
+
+    def _link(self, key: Key, old: frozenset[Key], new: frozenset[Key]) -> None:
+        for target in old - new:
+            self._referrers[target].discard(key)
+            if not self._referrers[target]:
+                del self._referrers[target]
+        for target in new - old:
+            self._referrers[target].add(key)

@@ -1,0 +1,51 @@
+"""What managed ZooKeeper ensembles need besides manifests: the superuser digest and the care of volumes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from pulsar_operator.controllers.actor import Actor
+from pulsar_operator.ports import PVCS, SECRETS, ConflictError, Json
+
+SUPER_USER = "super"
+
+
+async def ensure_super_digest(actor: Actor, name: str, labels: dict[str, str]) -> None:
+    """Create the Secret with ZooKeeper's superuser password and digest once; never overwritten.
+
+    It has no owner reference and lives as long as the volumes. Digest form: DigestAuthenticationProvider,
+    user:base64(sha1(user:password)).
+    """
+    deps, namespace = actor.deps, actor.owner["metadata"]["namespace"]
+    if await deps.kube.get(SECRETS, namespace, name) is not None:
+        return
+    if not actor.act:
+        actor.pending.append(f"Create Secret {name}: it does not exist")
+        return
+    password = deps.entropy.token()
+    # SHA-1 is what ZooKeeper's DigestAuthenticationProvider defines; the password is 24 random bytes.
+    sha1 = hashlib.sha1(f"{SUPER_USER}:{password}".encode(), usedforsecurity=False).digest()
+    digest = f"{SUPER_USER}:{base64.b64encode(sha1).decode()}"
+    manifest: Json = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "type": "Opaque",
+        "data": {
+            "password": base64.b64encode(password.encode()).decode(),
+            "digest": base64.b64encode(digest.encode()).decode(),
+        },
+    }
+    try:
+        await deps.kube.create(manifest)
+    except ConflictError:
+        return  # created by a pass that was interrupted after the write
+
+
+async def delete_volumes(actor: Actor, namespace: str, labels: dict[str, str]) -> None:
+    """Delete the claims of an ensemble or cluster; only called with reclaimPolicy Delete."""
+    selector = ",".join(f"{k}={v}" for k, v in sorted(labels.items()))
+    for claim in await actor.deps.kube.list(PVCS, namespace, selector=selector):
+        if "deletionTimestamp" not in claim["metadata"]:
+            await actor.delete(PVCS, claim, "reclaimPolicy is Delete")

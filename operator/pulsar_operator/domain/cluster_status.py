@@ -1,0 +1,199 @@
+"""Status and conditions of a PulsarCluster, computed once from what a pass learned. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulsar_operator.api.constants import Component, ConditionType, Reason
+from pulsar_operator.api.v1alpha1.cluster import (
+    ClusterMode,
+    ComponentStatus,
+    PulsarClusterSpec,
+    PulsarClusterStatus,
+    RolloutStatus,
+)
+from pulsar_operator.domain.bringup import Gate, MetadataFact, StoreFact
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.pods import ComponentFacts
+from pulsar_operator.domain.render import RenderedCluster
+
+CLUSTER_CONDITIONS = (
+    ConditionType.READY,
+    ConditionType.ACCEPTED,
+    ConditionType.METADATA_READY,
+    ConditionType.BOOKKEEPER_READY,
+    ConditionType.BROKERS_READY,
+    ConditionType.PROXIES_READY,
+    ConditionType.UP_TO_DATE,
+    ConditionType.PROGRESSING,
+)
+
+
+@dataclass
+class ClusterView:
+    """Facts of one pass; filled step by step, so that a pass that stops early still tells what it saw."""
+
+    instance_found: bool = False
+    own_configuration_store: bool = False
+    store: StoreFact = StoreFact(False, message="the instance was not looked at yet")
+    rendered: RenderedCluster | None = None
+    components: dict[Component, ComponentFacts] = field(default_factory=dict)
+    metadata: MetadataFact | None = None
+    gates: dict[Component, Gate | None] = field(default_factory=dict)
+    waiting_for: str | None = None
+    rollout: RolloutStatus | None = None
+    refused: list[str] = field(default_factory=list)
+    error: str | None = None
+
+    @property
+    def store_known(self) -> bool:
+        """Whether the configuration store's address is known, ready or not."""
+        return self.own_configuration_store or self.store.servers is not None
+
+
+def set_conditions(
+    conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView, *, deleting: bool, paused: bool
+) -> None:
+    """Set every condition of the cluster from the facts."""
+    _accepted(conditions, view)
+    if spec.mode is ClusterMode.STANDALONE:
+        _standalone(conditions, view)
+    else:
+        _metadata(conditions, view)
+        _component(conditions, ConditionType.BOOKKEEPER_READY, Component.BOOKIE, "bookies", view)
+        _component(conditions, ConditionType.BROKERS_READY, Component.BROKER, "brokers", view)
+        if spec.proxy is None or spec.proxy.replicas == 0:
+            conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "The cluster has no proxies")
+        else:
+            _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
+    _up_to_date(conditions, view)
+    if deleting:
+        conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
+        return
+    conditions.summarize(
+        ConditionType.ACCEPTED,
+        ConditionType.METADATA_READY,
+        ConditionType.BOOKKEEPER_READY,
+        ConditionType.BROKERS_READY,
+        ConditionType.PROXIES_READY,
+        ready_message="Paused: all components were ready when last looked at" if paused else "All components are ready",
+    )
+    if view.rollout is not None:
+        text = f"Rolling {view.rollout.component}: {view.rollout.pods_done} of {view.rollout.pods_total} pods done"
+        conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLING, text)
+    elif conditions.is_true(ConditionType.READY):
+        conditions.set(ConditionType.PROGRESSING, False, Reason.READY, "Nothing is in progress")
+    else:
+        text = view.waiting_for or "components to be ready"
+        conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, f"Waiting for {text}")
+
+
+def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
+    if view.refused:
+        conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(view.refused[:5]))
+    elif view.error is not None:
+        conditions.set(ConditionType.ACCEPTED, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
+    else:
+        conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
+
+
+def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
+    kind, metadata = ConditionType.METADATA_READY, view.metadata
+    if metadata is None:
+        zookeeper = view.components.get(Component.ZOOKEEPER)
+        problem = zookeeper.problem if zookeeper else None
+        if view.error is not None:
+            conditions.set(kind, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
+        elif problem is not None:
+            conditions.set(kind, FALSE, problem.reason, problem.message)
+        else:
+            ready = f"{zookeeper.ready} of {zookeeper.desired} ready" if zookeeper and zookeeper.known else "not observed"
+            conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"Waiting for ZooKeeper: {ready}")
+    elif metadata.local_ready:
+        conditions.set(kind, True, Reason.METADATA_INITIALIZED, metadata.message)
+    else:
+        status = UNKNOWN if metadata.reason is Reason.METADATA_UNREACHABLE else FALSE
+        conditions.set(kind, status, metadata.reason, metadata.message)
+
+
+def _component(
+    conditions: ConditionSet, kind: ConditionType, component: Component, noun: str, view: ClusterView
+) -> None:
+    facts, gate = view.components.get(component), view.gates.get(component)
+    if facts is None or not facts.known:
+        if gate is not None:
+            conditions.set(kind, FALSE, gate.reason, f"Waiting for {gate.message}")
+        else:
+            text = view.error or f"The {noun} were not observed yet"
+            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, text)
+    elif facts.ready >= facts.desired:
+        conditions.set(kind, True, Reason.READY, f"{facts.ready} of {facts.desired} {noun} are ready")
+    elif facts.problem is not None:
+        conditions.set(kind, FALSE, facts.problem.reason, facts.problem.message)
+    else:
+        conditions.set(kind, FALSE, Reason.NOT_READY, f"{facts.ready} of {facts.desired} {noun} are ready")
+
+
+def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
+    """One pod is everything: its readiness is the readiness of each part."""
+    for kind in (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY, ConditionType.BROKERS_READY):
+        if view.instance_found:
+            _component(conditions, kind, Component.STANDALONE, "standalone pods", view)
+        else:
+            conditions.set(kind, FALSE, view.store.reason, view.store.message)
+    conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "Mode Standalone has no proxies")
+
+
+def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
+    kind = ConditionType.UP_TO_DATE
+    if view.error is not None or not view.components:
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The pods were not observed yet")
+        return
+    behind = [
+        f"{facts.desired - facts.updated} of {facts.desired} {component.value} pods"
+        for component, facts in view.components.items()
+        if facts.known and facts.updated < facts.desired
+    ]
+    if behind:
+        conditions.set(kind, False, Reason.ROLLING, f"Not of the newest revision: {', '.join(behind)}")
+    else:
+        conditions.set(kind, True, Reason.ROLLED, "Every pod is of the newest revision")
+
+
+def cluster_status(
+    spec: PulsarClusterSpec | None, view: ClusterView, conditions: ConditionSet, obj: Mapping[str, Any]
+) -> PulsarClusterStatus:
+    """The status to write. Facts this pass could not see are carried over from the stored status."""
+    old = obj.get("status") or {}
+    rendered = view.rendered
+    parts: dict[str, Any] = {}
+    for component in Component:
+        facts = view.components.get(component)
+        name = component.value
+        if facts is not None and facts.known:
+            parts[name] = ComponentStatus(
+                desired=facts.desired,
+                ready=facts.ready,
+                updated=facts.updated,
+                revision=facts.revision,
+                selector=rendered.selectors.get(component) if rendered else None,
+            )
+        elif name in old and (rendered is None or component in rendered.components):
+            parts[name] = old[name]
+    instance_id = view.metadata.instance_id if view.metadata and view.metadata.instance_id else old.get("instanceId")
+    return PulsarClusterStatus.model_validate(
+        {
+            "observedGeneration": conditions.generation,
+            "conditions": conditions.result(),
+            **{k: v for k, v in parts.items() if k != Component.CONFIGURATION_STORE.value},
+            "endpoints": rendered.endpoints if rendered else old.get("endpoints"),
+            "waitingFor": view.waiting_for,
+            "rollout": view.rollout,
+            "instanceId": instance_id,
+            "version": spec.version if spec else old.get("version"),
+            "metadataStoreServers": rendered.metadata_servers if rendered else old.get("metadataStoreServers"),
+            "metadataStoreChroot": rendered.metadata_chroot if rendered else old.get("metadataStoreChroot"),
+        }
+    )

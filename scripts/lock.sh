@@ -1,0 +1,11 @@
+#!/bin/sh
+# Resolves pyproject.toml anew and writes the hashed requirement files every install uses. Run after changing dependencies.
+# The lock file itself stays out of the repository: it would record download addresses of whoever ran this.
+set -eu
+cd "$(dirname "$0")/.."
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/pulsar-operator"
+UV=$(command -v uv || echo "$cache/uv/bin/uv")
+"$UV" lock
+export_to() { out=$1; shift; "$UV" export -q --no-emit-project --no-annotate --no-header --format requirements-txt "$@" -o "$out" >/dev/null; }
+export_to requirements/runtime.txt --no-dev
+export_to requirements/dev.txt --all-groups
