@@ -60,6 +60,10 @@ class Actor:
         if self.act:
             await self.deps.kube.event(self.owner, kind="Warning", reason=reason.value, message=message)
 
+    async def tell(self, reason: Reason, message: str) -> None:
+        """Record something done elsewhere: log and Normal event."""
+        await self._record(message, reason)
+
     async def _record(self, message: str, reason: Reason) -> None:
         self.done.append(message)
         log.info(message, extra={"object": self.owner["metadata"]["name"], "reason": reason.value})

@@ -64,7 +64,9 @@ class Children:
 
     def pods(self, component: Component) -> list[Json]:
         """The pods of a component, by name."""
-        found = [o for o in self._live[PODS].values() if o["metadata"]["labels"].get(LABEL_COMPONENT) == component.value]
+        found = [
+            o for o in self._live[PODS].values() if o["metadata"]["labels"].get(LABEL_COMPONENT) == component.value
+        ]
         return sorted(found, key=lambda o: str(o["metadata"]["name"]))
 
     def of_previous_owner(self) -> list[str]:

@@ -24,16 +24,17 @@ from pulsar_operator.controllers.base import (
     resolve,
     write_status,
 )
-from pulsar_operator.controllers.bootstrap import BootstrapRequest, BootstrapResult, StoreAddress, ensure_cluster_metadata
+from pulsar_operator.controllers.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
 from pulsar_operator.controllers.children import Children, NameTakenError
 from pulsar_operator.controllers.cluster_teardown import tear_down
 from pulsar_operator.controllers.zookeeper import ensure_super_digest
-from pulsar_operator.domain.bringup import BringUpFacts, Gate, StoreFact, gates, majority
+from pulsar_operator.domain.bringup import BringUpFacts, Gate, MetadataFact, StoreFact, gates, majority
 from pulsar_operator.domain.cluster_status import CLUSTER_CONDITIONS, ClusterView, cluster_status, set_conditions
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.pods import ComponentFacts, observe_component
+from pulsar_operator.domain.registration import ClusterUrls
 from pulsar_operator.domain.render import ClusterInputs, RenderedCluster, render_cluster
-from pulsar_operator.domain.rollout import plan_roll
+from pulsar_operator.domain.rollout import ComponentPods, plan_cluster_roll
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, Deps, Json, Key, PortError
 
 RETRY_SECONDS = 5.0
@@ -89,8 +90,10 @@ class ClusterController:
         state = ClusterPass(obj, meta, spec, conditions, actor)
         try:
             if meta.deleting:
-                if await tear_down(deps, obj, spec, actor, conditions):
+                waiting = await tear_down(deps, obj, spec, actor)
+                if waiting is None:
                     return DONE
+                state.view.waiting_for = waiting
             else:
                 await self._run(state)
         except NameTakenError as error:
@@ -156,10 +159,9 @@ class ClusterController:
             )
         state.view.instance_found = True
         store = found.obj["spec"].get("configurationStore") or {}
-        own = (
-            (store.get("cluster") or {}).get("name") == state.meta.name
-            and found.obj["metadata"]["namespace"] == state.meta.namespace
-        )
+        own = (store.get("cluster") or {}).get("name") == state.meta.name and found.obj["metadata"][
+            "namespace"
+        ] == state.meta.namespace
         if own or state.spec.mode is ClusterMode.STANDALONE:
             state.view.own_configuration_store = True
             return StoreFact(True)
@@ -208,34 +210,39 @@ class ClusterController:
         ):
             view.metadata = None
             return
-        local = StoreAddress(rendered.metadata_servers, rendered.metadata_chroot)
+        local = Store(rendered.metadata_servers, rendered.metadata_chroot)
         store = None
         if view.own_configuration_store:
             store = local
         elif view.store.ready and view.store.servers:
-            store = StoreAddress(view.store.servers, view.store.chroot)
-        view.metadata = await ensure_cluster_metadata(
+            store = Store(view.store.servers, view.store.chroot)
+        result = await ensure_cluster_metadata(
             self._deps,
             BootstrapRequest(
-                cluster=spec.cluster_name or state.meta.name,
+                cluster_name=spec.cluster_name or state.meta.name,
                 object_name=state.meta.name,
                 namespace=state.meta.namespace,
+                local_store=local,
+                configuration_store=store,
+                urls=ClusterUrls(
+                    service_url=rendered.endpoints.broker_web_service_url or "",
+                    broker_service_url=rendered.endpoints.broker_service_url or "",
+                ),
                 labels=rendered.labels,
-                local=local,
-                configuration=store,
-                service_url=rendered.endpoints.broker_web_service_url or "",
-                broker_service_url=rendered.endpoints.broker_service_url or "",
                 bookie_volumes_exist=await self._bookie_volumes_exist(state),
                 act=state.actor.act,
             ),
         )
-        if state.actor.act:
-            for action in view.metadata.actions:
-                await self._deps.kube.event(
-                    state.obj, kind="Normal", reason=Reason.METADATA_INITIALIZED.value, message=action
-                )
-        else:
-            state.actor.pending.extend(view.metadata.actions)
+        view.metadata = MetadataFact(
+            local_ready=result.local_ready,
+            registered=result.registered,
+            reason=result.reason,
+            message=result.message,
+            instance_id=result.instance_id,
+        )
+        state.actor.pending.extend(result.pending)
+        for action in result.actions:
+            await state.actor.tell(Reason.METADATA_INITIALIZED, action)
 
     async def _bookie_volumes_exist(self, state: ClusterPass) -> bool:
         """Whether the first bookie's journal claim exists: then there is, or was, data under this metadata."""
@@ -263,26 +270,19 @@ class ClusterController:
 
     async def _roll(self, state: ClusterPass, children: Children) -> None:
         """Replace at most one outdated pod of the whole cluster, in component order."""
-        for component in ORDER:
-            sts = children.stateful_set(component)
-            if sts is None:
-                continue
-            pods = children.pods(component)
-            roll = plan_roll(component, sts, pods)
-            if roll.pods_done >= roll.pods_total and roll.delete is None and roll.waiting_for is None:
-                continue
-            if roll.delete is None and roll.pods_done >= roll.pods_total:
-                continue  # only not ready: bring-up or the kubelet is at work, nothing to roll
-            state.view.rollout = RolloutStatus(
-                component=component.value,
-                reason=(roll.delete.reason if roll.delete else roll.reason) or "",
-                pods_done=roll.pods_done,
-                pods_total=roll.pods_total,
-                waiting_for=roll.waiting_for,
-            )
-            if roll.delete is not None:
-                await state.actor.delete(PODS, roll.delete.obj, roll.delete.reason, reason=Reason.POD_REPLACED)
+        parts = [(component, children.stateful_set(component)) for component in ORDER]
+        plan = plan_cluster_roll([ComponentPods(c, sts, children.pods(c)) for c, sts in parts if sts is not None])
+        if plan.component is None or not plan.rolling:
             return
+        state.view.rollout = RolloutStatus(
+            component=plan.component.value,
+            reason=plan.reason or "",
+            pods_done=plan.pods_done,
+            pods_total=plan.pods_total,
+            waiting_for=plan.waiting_for,
+        )
+        if plan.delete is not None:
+            await state.actor.delete(PODS, dict(plan.delete.obj), plan.delete.reason, reason=Reason.POD_REPLACED)
 
 
 def bring_up_facts(spec: PulsarClusterSpec, view: ClusterView) -> BringUpFacts:
@@ -296,8 +296,6 @@ def bring_up_facts(spec: PulsarClusterSpec, view: ClusterView) -> BringUpFacts:
     else:
         gate = Gate(metadata.reason, metadata.message)
     return BringUpFacts(
-        zookeeper_ready=zookeeper.ready > 0 if zookeeper and zookeeper.known else None,
-        zookeeper_text=_text("ZooKeeper", zookeeper),
         metadata_ready=metadata is not None and metadata.local_ready,
         metadata_gate=gate,
         bookies_writable=_enough_bookies(spec, view, bookie),
@@ -323,6 +321,3 @@ def _text(what: str, facts: ComponentFacts | None) -> str:
     if facts.problem is not None:
         return facts.problem.message
     return f"{facts.ready} of {facts.desired} ready"
-
-
-__all__ = ["BootstrapResult", "ClusterController"]

@@ -12,7 +12,7 @@ import logging
 import random
 from collections.abc import Mapping
 
-from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Kind
+from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
 from pulsar_operator.controllers.base import Outcome, Reconciler
 from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
 from pulsar_operator.controllers.workqueue import WorkQueue
@@ -53,6 +53,7 @@ class Engine:
         self._queue = WorkQueue(self._reconcilers, workers=workers, on_depth=deps.metrics.queue_depth)
         self._index = RefIndex()
         self._failures: dict[Key, int] = {}
+        self._passed: set[Key] = set()
         self._first_pass: set[Key] | None = None
         self.ready = asyncio.Event()
         """Set when every object found at start-up has had its first pass."""
@@ -74,7 +75,7 @@ class Engine:
         meta = obj["metadata"]
         labels = meta.get("labels") or {}
         kind, name = labels.get(LABEL_OWNER_KIND), labels.get(LABEL_OWNER_NAME)
-        if kind in Kind and name:
+        if kind in PLURALS and name:
             self.enqueue(Key(Kind(kind), meta.get("namespace", ""), name), CHILD_DELAY_SECONDS)
 
     def _spread(self, key: Key, effect: Effect) -> None:
@@ -83,7 +84,8 @@ class Engine:
         for referrer in effect.referrers:
             self.enqueue(referrer)
         for referred in effect.referred:
-            self.enqueue(referred, PARENT_DELAY_SECONDS)
+            if referred in self._index:  # one that appears later runs for its own sake
+                self.enqueue(referred, PARENT_DELAY_SECONDS)
 
     # ------------------------------------------------------------------------------------------------- life cycle
 
@@ -123,8 +125,8 @@ class Engine:
                 await self._pass(key)
             finally:
                 self._queue.done(key)
-                if self._first_pass is not None:
-                    self._first_pass.discard(key)
+                if not self.ready.is_set():
+                    self._passed.add(key)
                     self._check_ready()
 
     async def _pass(self, key: Key) -> None:
@@ -138,6 +140,8 @@ class Engine:
                 outcome = await self._reconcilers[key.kind].reconcile(key)
         except PortError as problem:
             error, least = f"{type(problem).__name__}: {problem}", problem.retry_after
+        except TimeoutError:
+            error = f"the pass took longer than {self._pass_seconds:g} s and was stopped"
         except Exception as problem:
             error = f"{type(problem).__name__}: {problem}"
             log.exception("reconcile of %s failed", key, extra=_fields(key))
@@ -181,11 +185,13 @@ class Engine:
             found |= keys
         if first:
             self._first_pass = found
-            for key in found:
+            for key in found - self._passed:
                 self._queue.add(key)
             self._check_ready()
 
     async def _resync_kind(self, kind: Kind, *, first: bool) -> set[Key]:
+        # Only what was known before the list began can be missing from it.
+        known = set(self._index.keys(kind))
         objects = await self._list(kind)
         live: set[Key] = set()
         for obj in objects:
@@ -200,9 +206,8 @@ class Engine:
             self._spread(key, effect)
             # Spread over the first half of the period, so that a resync is never a burst.
             self.enqueue(key, self._rng.uniform(0.0, self._resync_seconds / 2))
-        for key in self._index.keys(kind):
-            if key not in live:
-                self._spread(key, self._index.remove(key))
+        for key in known - live:
+            self._spread(key, self._index.remove(key))
         return live
 
     async def _list(self, kind: Kind) -> list[Json]:
@@ -217,9 +222,10 @@ class Engine:
                 await asyncio.sleep(delay)
 
     def _check_ready(self) -> None:
-        if self._first_pass is not None and not self._first_pass:
-            self._first_pass = None
+        if self._first_pass is not None and self._first_pass <= self._passed:
             self.ready.set()
+            self._passed.clear()
+            self._first_pass.clear()
 
     def not_ready(self) -> str | None:
         """Why not every object found at start-up was looked at yet; None when they were."""
@@ -227,7 +233,7 @@ class Engine:
             return None
         if self._first_pass is None:
             return "the objects were not listed yet"
-        return f"{len(self._first_pass)} objects wait for their first pass"
+        return f"{len(self._first_pass - self._passed)} objects wait for their first pass"
 
 
 def _fields(key: Key) -> dict[str, str]:

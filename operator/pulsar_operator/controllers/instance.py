@@ -158,6 +158,8 @@ class InstanceController:
         assert managed is not None
         rendered = self._render(state)
         state.servers = rendered.servers
+        if rendered.refused:
+            state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(rendered.refused))
         children = await Children.observe(deps, obj)
         leftovers = children.of_previous_owner()
         if leftovers:
@@ -197,7 +199,7 @@ class InstanceController:
         if sts is not None:
             roll = plan_roll(component, sts, pods)
             if roll.delete is not None:
-                await state.actor.delete(PODS, roll.delete.obj, roll.delete.reason, reason=Reason.POD_REPLACED)
+                await state.actor.delete(PODS, dict(roll.delete.obj), roll.delete.reason, reason=Reason.POD_REPLACED)
 
     def _render(self, state: _Pass) -> RenderedStore:
         managed = state.spec.configuration_store.managed
@@ -209,6 +211,9 @@ class InstanceController:
                 uid=state.meta.uid,
                 spec=managed,
                 image=self._deps.images.bookie,
+                version=state.spec.version,
+                preset=state.spec.preset,
+                cluster_domain=state.spec.cluster_domain,
             )
         )
 
@@ -245,8 +250,10 @@ class InstanceController:
             conditions.set(ConditionType.CLUSTERS_READY, True, Reason.READY, f"All {total} clusters are ready")
         else:
             waiting = [_pulsar_name(c) for c in state.clusters if not is_true(c, ConditionType.READY)]
-            text = f"{ready} of {total} clusters are ready; not ready: {', '.join(waiting[:5])}" if total else (
-                "No PulsarCluster refers to this instance yet"
+            text = (
+                f"{ready} of {total} clusters are ready; not ready: {', '.join(waiting[:5])}"
+                if total
+                else ("No PulsarCluster refers to this instance yet")
             )
             conditions.set(ConditionType.CLUSTERS_READY, False, Reason.WAITING_FOR_CLUSTERS, text)
         conditions.summarize(

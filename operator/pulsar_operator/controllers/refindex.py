@@ -117,6 +117,9 @@ class RefIndex:
     def __len__(self) -> int:
         return len(self._seen)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._seen
+
     def keys(self, kind: Kind) -> Iterator[Key]:
         """Known objects of a kind."""
         return (key for key in list(self._seen) if key.kind is kind)

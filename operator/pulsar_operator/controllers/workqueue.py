@@ -93,8 +93,8 @@ class WorkQueue:
     def _take(self) -> Key | None:
         """The first key of the next kind whose turn it is.
 
-        Kinds take turns, and while a kind has nothing running, one worker stays free for it: ten thousand slow topics
-        never keep a cluster waiting.
+        Kinds take turns, and nearly half of the workers stay free for kinds that have nothing running: ten thousand
+        slow topics never keep a cluster waiting.
         """
         running = {kind: 0 for kind in self._ready}
         for key in self._running:
@@ -105,9 +105,8 @@ class WorkQueue:
             self._order.rotate(-1)
             if not self._ready[kind]:
                 continue
-            reserved = sum(1 for other, count in running.items() if other is not kind and count == 0)
-            # With fewer workers than kinds nothing can be reserved for all; then one may always run.
-            if running[kind] > 0 and free <= min(reserved, self._workers - 1):
+            idle = sum(1 for other, count in running.items() if other is not kind and count == 0)
+            if running[kind] > 0 and free <= min(idle, (self._workers - 1) // 2):
                 continue
             key = self._ready[kind].popleft()
             self._queued.discard(key)

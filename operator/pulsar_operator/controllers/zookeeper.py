@@ -6,6 +6,7 @@ import base64
 import hashlib
 
 from pulsar_operator.controllers.actor import Actor
+from pulsar_operator.domain.render import SUPER_DIGEST_KEY
 from pulsar_operator.ports import PVCS, SECRETS, ConflictError, Json
 
 SUPER_USER = "super"
@@ -34,7 +35,7 @@ async def ensure_super_digest(actor: Actor, name: str, labels: dict[str, str]) -
         "type": "Opaque",
         "data": {
             "password": base64.b64encode(password.encode()).decode(),
-            "digest": base64.b64encode(digest.encode()).decode(),
+            SUPER_DIGEST_KEY: base64.b64encode(digest.encode()).decode(),
         },
     }
     try:

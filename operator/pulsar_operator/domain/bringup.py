@@ -34,8 +34,6 @@ class Gate:
 class BringUpFacts:
     """What decides the gates; None = not known."""
 
-    zookeeper_ready: bool | None
-    zookeeper_text: str
     metadata_ready: bool
     metadata_gate: Gate
     bookies_writable: bool | None

@@ -37,7 +37,7 @@ class ClusterView:
 
     instance_found: bool = False
     own_configuration_store: bool = False
-    store: StoreFact = StoreFact(False, message="the instance was not looked at yet")
+    store: StoreFact = field(default_factory=lambda: StoreFact(False, message="the instance was not looked at yet"))
     rendered: RenderedCluster | None = None
     components: dict[Component, ComponentFacts] = field(default_factory=dict)
     metadata: MetadataFact | None = None
@@ -109,7 +109,9 @@ def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
         elif problem is not None:
             conditions.set(kind, FALSE, problem.reason, problem.message)
         else:
-            ready = f"{zookeeper.ready} of {zookeeper.desired} ready" if zookeeper and zookeeper.known else "not observed"
+            ready = (
+                f"{zookeeper.ready} of {zookeeper.desired} ready" if zookeeper and zookeeper.known else "not observed"
+            )
             conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"Waiting for ZooKeeper: {ready}")
     elif metadata.local_ready:
         conditions.set(kind, True, Reason.METADATA_INITIALIZED, metadata.message)
@@ -193,7 +195,9 @@ def cluster_status(
             "rollout": view.rollout,
             "instanceId": instance_id,
             "version": spec.version if spec else old.get("version"),
-            "metadataStoreServers": rendered.metadata_servers if rendered else old.get("metadataStoreServers"),
+            "metadataStoreServers": (rendered.metadata_servers or None)
+            if rendered
+            else old.get("metadataStoreServers"),
             "metadataStoreChroot": rendered.metadata_chroot if rendered else old.get("metadataStoreChroot"),
         }
     )

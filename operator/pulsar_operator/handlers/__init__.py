@@ -1,1 +1,1 @@
-"""kopf registration and nothing else: event, key, queue."""
+"""The watch framework (kopf) is used here and nowhere else: registration of handlers that only pass events on."""

@@ -14,9 +14,7 @@ def validations(*rules: tuple[str, str]) -> dict[str, Any]:
     return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in rules]}
 
 
-def immutable(
-    field: str, *, at: str = "spec.", why: str = "it names data that already exists"
-) -> tuple[str, str]:
+def immutable(field: str, *, at: str = "spec.", why: str = "it names data that already exists") -> tuple[str, str]:
     """A CEL rule of a struct that refuses a change, an addition and a removal of its member ``field``.
 
     ``at`` is the struct's path in the message.
@@ -121,6 +119,16 @@ class ReclaimPolicy(StrEnum):
 
     RETAIN = "Retain"
     DELETE = "Delete"
+
+
+class Preset(StrEnum):
+    """Resources and JVM settings; never replicas."""
+
+    SMALL = "Small"
+    PRODUCTION = "Production"
+
+
+PulsarVersion = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^4\.[0-9]+\.[0-9]+(-[A-Za-z0-9.]+)?$")]
 
 
 class ConditionStatus(StrEnum):

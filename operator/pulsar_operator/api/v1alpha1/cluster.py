@@ -17,6 +17,8 @@ from pulsar_operator.api.v1alpha1.base import (
     Jvm,
     ObjectReference,
     PodTemplate,
+    Preset,
+    PulsarVersion,
     ReclaimPolicy,
     Resources,
     Storage,
@@ -32,13 +34,6 @@ class ClusterMode(StrEnum):
 
     DISTRIBUTED = "Distributed"
     STANDALONE = "Standalone"
-
-
-class Preset(StrEnum):
-    """Resources and JVM settings; never replicas."""
-
-    SMALL = "Small"
-    PRODUCTION = "Production"
 
 
 class LoadManager(StrEnum):
@@ -78,9 +73,10 @@ class Images(ApiModel):
     """Image of proxies."""
     pull_policy: ImagePullPolicy = ImagePullPolicy.IF_NOT_PRESENT
     """Pull policy of all pods."""
-    pull_secrets: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=16)] = Field(
-        default_factory=list
-    )
+    pull_secrets: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=253)]],
+        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    ] = Field(default_factory=list)
     """Names of image pull Secrets in the cluster's Kubernetes namespace."""
 
 
@@ -357,8 +353,9 @@ class PulsarClusterSpec(ApiModel):
             (
                 "!has(self.bookkeeper) || !has(self.bookkeeper.ensemble.ackQuorum) || "
                 "self.bookkeeper.ensemble.ackQuorum <= (has(self.bookkeeper.ensemble.writeQuorum) ? "
-                "self.bookkeeper.ensemble.writeQuorum : self.bookkeeper.replicas)",
-                "spec.bookkeeper.ensemble.ackQuorum must not exceed writeQuorum and replicas",
+                "self.bookkeeper.ensemble.writeQuorum : (has(self.bookkeeper.ensemble.ensembleSize) ? "
+                "self.bookkeeper.ensemble.ensembleSize : self.bookkeeper.replicas))",
+                "spec.bookkeeper.ensemble.ackQuorum must not exceed writeQuorum, ensembleSize and replicas",
             ),
         )
     )
@@ -371,9 +368,7 @@ class PulsarClusterSpec(ApiModel):
     """Distributed, or Standalone: one pod, for development."""
     preset: Preset = Preset.PRODUCTION
     """Resources and JVM settings of all components; never replicas."""
-    version: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^4\.[0-9]+\.[0-9]+(-[A-Za-z0-9.]+)?$")] = (
-        "4.0.8"
-    )
+    version: PulsarVersion = "4.0.8"
     """Pulsar version; also the tag of the default images."""
     image: Images = Field(default=Images())
     """Image overrides."""

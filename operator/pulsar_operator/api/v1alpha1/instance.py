@@ -14,15 +14,19 @@ from pulsar_operator.api.v1alpha1.base import (
     Jvm,
     ObjectName,
     PodTemplate,
+    Preset,
+    PulsarVersion,
     ReclaimPolicy,
     Resources,
     Storage,
+    immutable,
     object_name_rule,
     validations,
 )
 
 ZOOKEEPER_SERVERS = r"^[A-Za-z0-9.-]+(:[0-9]{1,5})?(,[A-Za-z0-9.-]+(:[0-9]{1,5})?)*$"
-CHROOT = r"^/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
+CHROOT = r"^(/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
+"""An absolute path without a trailing slash; no part consists of dots alone, which ZooKeeper refuses as relative."""
 
 EnsembleReplicas = Annotated[int, Field(ge=1, le=5, json_schema_extra={"enum": [1, 3, 5]})]
 
@@ -114,10 +118,22 @@ INSTANCE_RULES = (
 class PulsarInstanceSpec(ApiModel):
     """A Pulsar instance: one or more clusters that share a configuration store."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            immutable("clusterDomain", why="the stored membership of a managed ensemble contains it"),
+        )
+    )
+
     configuration_store: ConfigurationStore
     """The store shared by all clusters of the instance."""
     allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose objects may refer to this instance; "*" = all."""
+    preset: Preset = Preset.PRODUCTION
+    """Resources and JVM settings of a managed configuration store."""
+    version: PulsarVersion = "4.0.8"
+    """Pulsar version whose ZooKeeper a managed configuration store runs; also the tag of the default image."""
+    cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"
+    """DNS domain of the Kubernetes cluster."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
     """What happens to the volumes of a managed configuration store when the instance is deleted."""
 

@@ -1,0 +1,107 @@
+"""Puts the pieces together: arguments and environment in, a running Java out."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulsar_start import java, layering, zookeeper
+from pulsar_start.components import COMPONENTS, Component, component_named
+from pulsar_start.errors import StartError
+from pulsar_start.files import read, read_if_there, write_atomically
+from pulsar_start.paths import Paths
+from pulsar_start.probe import probe_zookeeper
+
+USAGE = f"usage: pulsar_start {{{'|'.join(COMPONENTS)}}} | pulsar_start probe zookeeper"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Everything that becomes the new process."""
+
+    argv: list[str]
+    environ: dict[str, str]
+    folder: Path
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns only for a probe or an error; a start that works replaces this process."""
+    try:
+        match list(arguments):
+            case ["probe", "zookeeper"]:
+                ready, reason = probe_zookeeper()
+                print(reason)
+                return 0 if ready else 1
+            case [name]:
+                start = prepare(component_named(name), os.environ, _say)
+            case _:
+                print(USAGE, file=sys.stderr)
+                return 2
+        # Java becomes process 1 of the container and gets the SIGTERM itself.
+        os.chdir(start.folder)
+        os.umask(0o077)
+        os.execve(start.argv[0], start.argv, start.environ)
+    except StartError as error:
+        print(f"pulsar_start: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"pulsar_start: cannot start: {error}", file=sys.stderr)
+        return 1
+
+
+def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str], None]) -> Start:
+    """Writes the configuration and says what was overridden."""
+    paths = Paths.from_environ(environ)
+    overrides = _overrides(component, paths, environ)
+    for line in layering.describe(overrides):
+        say(f"{component.name}: {line}")
+    if component.name == "zookeeper":
+        prepared = zookeeper.prepare(zookeeper.Server.from_environ(environ), paths, overrides)
+        for note in prepared.notes:
+            say(f"{component.name}: {note}")
+        conf, computed = prepared.conf, prepared.jvm
+    else:
+        conf, computed = paths.rendered / component.conf_file, []
+        write_atomically(conf, layering.layer(read(paths.stock_conf / component.conf_file), overrides))
+    tuning = _tuning(paths, environ)
+    say(f"{component.name}: java {layering.describe_arguments(tuning)}")
+    argv = java.command(component, java=java.find_java(environ), conf=conf, paths=paths, jvm=[*computed, *tuning])
+    return Start(argv=argv, environ=_java_environ(environ), folder=paths.home)
+
+
+def _overrides(component: Component, paths: Paths, environ: Mapping[str, str]) -> dict[str, str]:
+    """Weakest first: the component's defaults, the operator's ConfigMap, the pod's environment."""
+    source = paths.config / "overrides.conf"
+    text = read_if_there(source) or ""
+    return {
+        **component.defaults,
+        **layering.parse_overrides(text, str(source)),
+        **layering.overrides_of_environment(environ),
+    }
+
+
+def _tuning(paths: Paths, environ: Mapping[str, str]) -> list[str]:
+    """The user's JVM arguments: jvm.conf, or the small heap where there is none, then PULSAR_EXTRA_OPTS."""
+    text = read_if_there(paths.config / "jvm.conf")
+    try:
+        extra = shlex.split(environ.get("PULSAR_EXTRA_OPTS", ""))
+    except ValueError as error:
+        raise StartError(f"PULSAR_EXTRA_OPTS: {error}") from error
+    return [*(java.SMALL_HEAP if text is None else java.parse_jvm_conf(text)), *extra]
+
+
+def _java_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """Java does not need the pod's values a second time, least of all the secret ones."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name != "ZOO_SUPER_DIGEST" and not name.startswith(layering.ENVIRONMENT_PREFIX)
+    }
+    # As Pulsar's own environment script sets it; the exporter itself stays off unless configured.
+    return {"OTEL_SEMCONV_STABILITY_OPT_IN": "jvm", **kept}
+
+
+def _say(line: str) -> None:
+    print(f"pulsar_start: {line}", flush=True)

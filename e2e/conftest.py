@@ -1,0 +1,86 @@
+"""End-to-end fixtures: the kind cluster pulsar-e2e with the operator and the quickstart, shared by all tests.
+
+The cluster is the tests' own, by its own kubeconfig; the user's current context is never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from e2e.kind.paths import paths
+from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, Helm, install_operator
+from e2e.support.eventually import eventually
+from e2e.support.kubectl import Kubectl
+from e2e.support.objects import not_ready, pulsar_objects
+
+CLUSTER = "pulsar-e2e"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The quickstart, running."""
+
+    kubectl: Kubectl
+    helm: Helm
+    node: str
+    namespace: str = NAMESPACE
+    service_url: str = "pulsar://127.0.0.1:16650"
+    admin_url: str = "http://127.0.0.1:18080"
+
+    def wait_ready(self, *, within: float = 420) -> None:
+        """Until every object of the namespace is Ready for its newest specification."""
+
+        def probe() -> bool:
+            objects = pulsar_objects(self.kubectl, self.namespace)
+            waiting = not_ready(objects)
+            assert not waiting, "; ".join(waiting)
+            return bool(objects)
+
+        eventually(probe, within=within, what="every object is Ready", every=1.0)
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> Kubectl:
+    """kubectl for the tests' kind cluster."""
+    where = paths()
+    kubeconfig = where["kubeconfigs"].get(CLUSTER)
+    if kubeconfig is None:
+        pytest.fail(f"the kind cluster {CLUSTER} is not there: run make e2e, which brings it up first")
+    return Kubectl(where["kubectl"], Path(kubeconfig))
+
+
+@pytest.fixture(scope="session")
+def helm(kubectl: Kubectl) -> Helm:
+    """helm for the tests' kind cluster."""
+    return Helm(paths()["helm"], kubectl)
+
+
+@pytest.fixture(scope="session")
+def clean(kubectl: Kubectl, helm: Helm) -> None:
+    """Leftovers of an earlier run are removed, so that every run starts from the same state."""
+    releases = helm.run("list", "-n", OPERATOR_NAMESPACE, "-q", "-a").split()
+    if releases and kubectl.run("get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name").strip():
+        kubectl.run("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=240s", timeout=250)
+    for release in releases:
+        helm.run("uninstall", release, "-n", OPERATOR_NAMESPACE, "--wait", "--timeout", "3m")
+    kubectl.run("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=240s", timeout=250)
+
+
+@pytest.fixture(scope="session")
+def deployed(kubectl: Kubectl, helm: Helm, clean: None) -> Iterator[Deployed]:
+    """The operator from the chart and examples/quickstart.yaml, every object Ready."""
+    install_operator(helm, watch=[NAMESPACE])
+    kubectl.apply(QUICKSTART.read_text())
+    found = Deployed(kubectl, helm, f"{CLUSTER}-control-plane")
+    found.wait_ready()
+    yield found
+
+
+@pytest.fixture(scope="session")
+def admin_url(deployed: Deployed) -> str:
+    """Admin REST of the quickstart's cluster, through the proxy, from the host."""
+    return deployed.admin_url

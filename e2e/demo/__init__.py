@@ -1,0 +1,1 @@
+"""make demo: from a bare machine to messages through a proxy."""

@@ -1,0 +1,132 @@
+"""Runs the demo, stage by stage, each with its time. Reuses what is there; `make demo-down` removes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from e2e.demo.client import exchange
+from e2e.kind.paths import paths
+from e2e.support.deploy import NAMESPACE, QUICKSTART, ROOT, Helm, InstallError, install_operator
+from e2e.support.eventually import eventually
+from e2e.support.kubectl import Kubectl, KubectlError
+from e2e.support.objects import not_ready, pulsar_objects
+
+CLUSTER = "pulsar-demo"
+MESSAGES = 1000
+READY_SECONDS = 600
+
+
+class Stages:
+    """Prints each stage with its time, and all of them at the end."""
+
+    def __init__(self) -> None:
+        self.times: list[tuple[str, float]] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """One stage; its time is kept also when it fails."""
+        print(f"\n== {name}", flush=True)
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.times.append((name, time.monotonic() - start))
+            print(f"   {name}: {self.times[-1][1]:.1f} s", flush=True)
+
+    def table(self) -> str:
+        """All stages and their sum."""
+        rows = [*self.times, ("total", sum(seconds for _, seconds in self.times))]
+        return "\n".join(f"  {name:<34}{seconds:>8.1f} s" for name, seconds in rows)
+
+
+def machine(context: str | None) -> tuple[Kubectl, str]:
+    """A cluster to use, and the helm binary. KUBE_CONTEXT names an existing one; otherwise kind is brought up."""
+    if context:
+        return Kubectl("kubectl", None, context), "helm"
+    subprocess.run([sys.executable, "-m", "e2e.kind", "up", CLUSTER], cwd=ROOT, check=True)
+    where = paths()
+    return Kubectl(where["kubectl"], Path(where["kubeconfigs"][CLUSTER])), where["helm"]
+
+
+def install(kubectl: Kubectl, helm: str) -> None:
+    """helm upgrade --install of the operator, watching the demo's namespace."""
+    print("   " + install_operator(Helm(helm, kubectl), watch=[NAMESPACE]).strip().splitlines()[0])
+
+
+def wait_ready(kubectl: Kubectl) -> None:
+    """Until every object of the quickstart is Ready, telling what it waits for whenever that changes."""
+    told: set[str] = set()
+    start = time.monotonic()
+
+    def probe() -> bool:
+        objects = pulsar_objects(kubectl, NAMESPACE)
+        waiting = not_ready(objects)
+        for line in waiting:
+            if line not in told:
+                told.add(line)
+                print(f"   {time.monotonic() - start:5.1f} s  {line}", flush=True)
+        return len(objects) > 0 and not waiting
+
+    eventually(probe, within=READY_SECONDS, what="every object of examples/quickstart.yaml is Ready", every=1.0)
+
+
+@contextmanager
+def service_url(kubectl: Kubectl) -> Iterator[str]:
+    """The proxy as seen from the host: the kind port, or a port-forward where another cluster is used."""
+    if not kubectl.context:
+        yield "pulsar://127.0.0.1:6650"
+        return
+    forward = kubectl.popen("-n", NAMESPACE, "port-forward", "service/east-proxy", "16651:6650")
+    try:
+        assert forward.stdout is not None
+        line = forward.stdout.readline()
+        if "Forwarding" not in line:
+            sys.exit(f"port-forward failed: {line.strip()}")
+        yield "pulsar://127.0.0.1:16651"
+    finally:
+        forward.terminate()
+        forward.wait(timeout=10)
+
+
+def talk(url: str) -> None:
+    """Messages on both topics of the quickstart."""
+    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    for topic in ("persistent://shop/orders/payments", "persistent://shop/orders/clicks"):
+        result = exchange(url, topic, messages=MESSAGES, subscription="demo", run=run)
+        print(f"   {topic}: sent {result.sent}, received {result.received} ({result.first} .. {result.last})")
+        for name, count in result.partitions.items():
+            print(f"     {name:<28}{count:>6} messages")
+
+
+def main() -> None:
+    """make demo."""
+    stages = Stages()
+    with stages.stage("machine, images, Kubernetes"):
+        kubectl, helm = machine(os.environ.get("KUBE_CONTEXT"))
+    with stages.stage("helm install of the operator"):
+        install(kubectl, helm)
+    with stages.stage("kubectl apply -f examples/quickstart.yaml"):
+        print("   " + kubectl.apply(QUICKSTART.read_text()).strip().replace("\n", "\n   "))
+    with stages.stage("until every object is Ready"):
+        wait_ready(kubectl)
+    with stages.stage("messages through the proxy"), service_url(kubectl) as url:
+        talk(url)
+    print("\n$ kubectl get pulsar -A\n" + kubectl.run("get", "pulsar", "-A"))
+    print("\n" + stages.table())
+    if kubectl.kubeconfig:
+        print(f"\nexport KUBECONFIG={kubectl.kubeconfig}   # then: {kubectl.binary} get pulsar -A")
+    print("make demo-down removes everything again")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (AssertionError, InstallError, KubectlError, subprocess.CalledProcessError) as problem:
+        sys.exit(f"\ndemo failed: {problem}")

@@ -1,0 +1,49 @@
+"""The demo's client: produces and consumes through the proxy and prints what it did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pulsar
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What one topic showed."""
+
+    topic: str
+    sent: int
+    received: int
+    partitions: dict[str, int]
+    first: str
+    last: str
+
+
+def exchange(service_url: str, topic: str, *, messages: int, subscription: str, run: str) -> Exchange:
+    """Send ``messages`` numbered messages with keys, receive and acknowledge exactly those, in one subscription.
+
+    Raises pulsar.Timeout when a message does not arrive within 20 s, AssertionError when another one arrives.
+    """
+    client = pulsar.Client(service_url, operation_timeout_seconds=20, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        consumer = client.subscribe(topic, subscription, consumer_type=pulsar.ConsumerType.Shared)
+        producer = client.create_producer(topic, block_if_queue_full=True)
+        wanted = {f"{run}-{i:05d}" for i in range(messages)}
+        for text in sorted(wanted):
+            producer.send_async(text.encode(), callback=lambda *_: None, partition_key=text)
+        producer.flush()
+        seen: Counter[str] = Counter()
+        got: list[str] = []
+        while wanted:
+            message = consumer.receive(timeout_millis=20_000)
+            consumer.acknowledge(message)
+            text = message.data().decode()
+            if text in wanted:
+                wanted.remove(text)
+                got.append(text)
+                seen[message.topic_name().rsplit("/", 1)[-1]] += 1
+        assert not wanted, f"{len(wanted)} messages did not come back"
+        return Exchange(topic, messages, len(got), dict(sorted(seen.items())), min(got), max(got))
+    finally:
+        client.close()

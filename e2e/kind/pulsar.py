@@ -1,0 +1,84 @@
+"""Apache Pulsar: its distribution from Maven Central, unpacked for use on the host, and the base image made of it."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from pathlib import Path
+
+from e2e.kind import rootfs, versions
+from e2e.kind.cache import Cache, digest_paths, digest_texts
+from e2e.kind.docker import Docker, image_step
+from e2e.kind.nodeimage import scratch_folder
+from e2e.kind.shell import Log
+from e2e.kind.steps import Step, file_step
+
+RECIPE = Path(__file__).parent / "recipes" / "pulsar"
+ARTIFACT = f"org.apache.pulsar:pulsar-server-distribution:{versions.PULSAR}:tar.gz:bin"
+MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+#: What the image takes of the distribution; examples and the workers of Pulsar Functions are left out.
+TAKEN = ("bin", "conf", "lib", "LICENSE", "NOTICE")
+
+
+def pulsar_home(cache: Cache) -> Path:
+    """The folder of the unpacked distribution."""
+    return cache.pulsar_home / f"apache-pulsar-{versions.PULSAR}"
+
+
+def distribution_step(cache: Cache) -> Step:
+    """Fetch and unpack the distribution; integration tests run its ZooKeeper on the host, the image is made of it."""
+    home = pulsar_home(cache)
+
+    def build(log: Log) -> None:
+        with scratch_folder(cache, "pulsar-distribution") as folder:
+            copy = [f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
+            log.run(["mvn", "--batch-mode", "--quiet", MAVEN_PLUGIN, *copy])
+            (tarball,) = folder.glob("*.tar.gz")
+            shutil.rmtree(home, ignore_errors=True)
+            home.parent.mkdir(parents=True, exist_ok=True)
+            log.run(["tar", "--extract", "--no-same-owner", "--file", tarball, "--directory", home.parent])
+        for path in (home, *home.rglob("*")):
+            _group_like_user(path)
+
+    digest = digest_texts("pulsar-1", ARTIFACT)
+    outputs = [home / "bin" / "pulsar", home / "lib"]
+    return file_step(cache, f"pulsar {versions.PULSAR}", "pulsar", digest, outputs=outputs, build=build)
+
+
+def base_digest() -> str:
+    """Inputs hash of the Pulsar base image built here."""
+    return digest_texts("pulsar-base-1", ARTIFACT, rootfs.JAVA.digest(), *TAKEN, digest_paths(RECIPE, [RECIPE]))
+
+
+def base_image_steps(cache: Cache, docker: Docker) -> list[Step]:
+    """The steps from Debian packages and the distribution to the Pulsar base image."""
+    tag = versions.BUILT_PULSAR_BASE
+
+    def build(log: Log) -> None:
+        with scratch_folder(cache, "pulsar-base") as context:
+            target = context / "pulsar"
+            target.mkdir()
+            for name in TAKEN:
+                # Hard links: the copy of half a gigabyte costs nothing, and Docker reads it only.
+                log.run(["cp", "-al", pulsar_home(cache) / name, target / name])
+            for name in ("data", "logs"):
+                (target / name).mkdir()
+                (target / name).chmod(0o775)
+            arguments = {"BASE_IMAGE": rootfs.JAVA.tag}
+            recipe = RECIPE / "Dockerfile"
+            docker.build(log, tag, context, base_digest(), dockerfile=recipe, build_args=arguments)
+
+    return [
+        rootfs.rootfs_step(cache, docker, "java", rootfs.JAVA),
+        image_step(docker, f"pulsar base image {tag}", tag, base_digest(), build),
+    ]
+
+
+def _group_like_user(path: Path) -> None:
+    # g=u, so that any user id in group 0 can do what user 10000 can; links have no mode of their own.
+    if path.is_symlink():
+        return
+    mode = stat.S_IMODE(path.stat().st_mode)
+    wanted = (mode & ~stat.S_IRWXG) | ((mode & stat.S_IRWXU) >> 3)
+    if wanted != mode:
+        path.chmod(wanted)

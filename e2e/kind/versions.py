@@ -1,0 +1,71 @@
+"""Every version and image name that the machine part pins, in one place."""
+
+from __future__ import annotations
+
+import platform
+
+KUBERNETES = "1.35.4"
+#: The staging repositories of Kubernetes 1.x.y are published as v0.x.y.
+KUBERNETES_STAGING = "0" + KUBERNETES[1:]
+COREFILE_MIGRATION = "1.0.36"
+ETCD = "3.6.16"
+COREDNS = "1.14.7"
+KIND = "0.33.0"
+HELM = "3.21.4"
+#: The Kubernetes libraries that Helm is built against: a patch later than in its own go.mod, which the proxy lacks.
+HELM_KUBERNETES_LIBS = "0.36.3"
+PROVISIONER_LIB = "13.0.0"
+CSI_LIB_UTILS = "0.25.0"
+PULSAR = "4.0.8"
+UV = "0.13.8"
+#: The minor version of Python inside the operator image; the wheels beside it are chosen for exactly this one.
+IMAGE_PYTHON = "3.11"
+GO_MINIMUM = (1, 26)
+
+#: Names that kubeadm expects on a node of KUBERNETES. ``kubeadm config images list --kubernetes-version`` prints them.
+KUBE_IMAGES = tuple(
+    f"registry.k8s.io/{name}:v{KUBERNETES}"
+    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
+)
+ETCD_IMAGE = "registry.k8s.io/etcd:3.6.6-0"
+COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:v1.13.1"
+#: kubeadm asks for the first, kind's containerd configuration for the second.
+PAUSE_IMAGES = ("registry.k8s.io/pause:3.10.1", "registry.k8s.io/pause:3.10")
+PROVISIONER_IMAGE = "pulsar-operator/local-provisioner:1"
+
+STOCK_NODE_IMAGE = "kindest/node:v1.35.0"
+BUILT_NODE_IMAGE = f"pulsar-operator/node:v{KUBERNETES}"
+STOCK_PULSAR_BASE = f"apachepulsar/pulsar:{PULSAR}"
+BUILT_PULSAR_BASE = f"pulsar-operator/pulsar-server:{PULSAR}-local1"
+STOCK_PYTHON_BASE = "python:3.11-slim-bookworm"
+BUILT_PYTHON_BASE = "pulsar-operator/python:3.11-local1"
+#: A manifest of a few hundred bytes: whether it can be pulled tells whether a registry answers at all.
+PROBE_IMAGE = "registry.k8s.io/pause:3.10"
+
+DEV_TAG = f"{PULSAR}-dev"
+
+
+def goarch() -> str:
+    """The name that Go, Docker and Debian give this processor; unknown ones are passed on as they are."""
+    machine = platform.machine().lower()
+    return {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine, machine)
+
+
+def wheel_platform() -> str:
+    """The platform name that uv takes for wheels that run in a Linux container on this processor."""
+    return {"amd64": "x86_64-manylinux_2_28", "arm64": "aarch64-manylinux_2_28"}.get(goarch(), "linux")
+
+
+def go_placeholders() -> dict[str, str]:
+    """What ``@NAME@`` stands for in the committed go.mod.in files."""
+    return {
+        "KUBERNETES": KUBERNETES,
+        "STAGING": KUBERNETES_STAGING,
+        "COREFILE_MIGRATION": COREFILE_MIGRATION,
+        "ETCD": ETCD,
+        "COREDNS": COREDNS,
+        "HELM": HELM,
+        "HELM_KUBERNETES_LIBS": HELM_KUBERNETES_LIBS,
+        "PROVISIONER_LIB": PROVISIONER_LIB,
+        "CSI_LIB_UTILS": CSI_LIB_UTILS,
+    }

@@ -1,0 +1,1 @@
+"""Helpers shared by the demo and the end-to-end tests."""

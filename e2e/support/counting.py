@@ -1,0 +1,55 @@
+"""A numbered-message client: says exactly what was lost, duplicated or late. No opinions, only counts."""
+
+from __future__ import annotations
+
+import pulsar
+
+
+def client(service_url: str) -> pulsar.Client:
+    """A client with bounded waits and quiet logs."""
+    return pulsar.Client(
+        service_url, operation_timeout_seconds=30, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    )
+
+
+def publish(service_url: str, topic: str, count: int, *, prefix: str) -> list[str]:
+    """Publish ``count`` messages ``<prefix>-<n>``, each acknowledged by the broker, and return them."""
+    texts = [f"{prefix}-{i}" for i in range(count)]
+    with_client = client(service_url)
+    try:
+        producer = with_client.create_producer(topic, send_timeout_millis=30_000)
+        for text in texts:
+            producer.send(text.encode())
+        return texts
+    finally:
+        with_client.close()
+
+
+def subscribe(service_url: str, topic: str, subscription: str) -> None:
+    """Create a durable subscription at the earliest position and leave."""
+    with_client = client(service_url)
+    try:
+        with_client.subscribe(topic, subscription, initial_position=pulsar.InitialPosition.Earliest).close()
+    finally:
+        with_client.close()
+
+
+def consume(service_url: str, topic: str, subscription: str, count: int) -> list[str]:
+    """Receive and acknowledge ``count`` messages, at most 30 s for each."""
+    with_client = client(service_url)
+    try:
+        consumer = with_client.subscribe(
+            topic,
+            subscription,
+            consumer_type=pulsar.ConsumerType.Shared,
+            initial_position=pulsar.InitialPosition.Earliest,
+        )
+        out = []
+        for _ in range(count):
+            message = consumer.receive(timeout_millis=30_000)
+            consumer.acknowledge(message)
+            out.append(message.data().decode())
+        consumer.close()
+        return out
+    finally:
+        with_client.close()

@@ -1,0 +1,122 @@
+"""The quickstart as a user sees it: Ready, messages, no needless write, repair, restart."""
+
+from __future__ import annotations
+
+import json
+
+from e2e.conftest import Deployed
+from e2e.demo.client import exchange
+from e2e.support.counting import consume, publish, subscribe
+from e2e.support.deploy import OPERATOR_NAMESPACE, QUICKSTART
+from e2e.support.eventually import eventually
+from e2e.support.objects import condition, is_ready, pulsar_objects
+from e2e.support.writes import admin_log_position, admin_writes, audit_lines, operator_writes, znode_versions
+
+PAYMENTS = "persistent://shop/orders/payments"
+CLICKS = "persistent://shop/orders/clicks"
+
+
+def test_every_object_is_ready_with_its_columns(deployed: Deployed) -> None:
+    table = deployed.kubectl.run("get", "pulsar", "-A")
+    kinds = {obj["kind"] for obj in pulsar_objects(deployed.kubectl, deployed.namespace)}
+    assert kinds == {"PulsarInstance", "PulsarCluster", "PulsarTenant", "PulsarNamespace", "PulsarTopic"}
+    assert all(is_ready(obj) for obj in pulsar_objects(deployed.kubectl, deployed.namespace)), table
+    assert "READY" in table and "REASON" in table and "AGE" in table
+
+
+def test_messages_through_the_proxy_on_both_topics(deployed: Deployed) -> None:
+    plain = exchange(deployed.service_url, PAYMENTS, messages=200, subscription="e2e", run="plain")
+    assert plain.received == 200 and set(plain.partitions) == {"payments"}
+    parted = exchange(deployed.service_url, CLICKS, messages=200, subscription="e2e", run="parted")
+    assert parted.received == 200
+    assert set(parted.partitions) == {f"clicks-partition-{i}" for i in range(4)}
+
+
+def test_pods_run_under_the_restricted_standard(deployed: Deployed) -> None:
+    namespace = deployed.kubectl.json("get", "namespace", deployed.namespace)
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    pods = deployed.kubectl.items("pods", deployed.namespace)
+    components = {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods}
+    assert components == {"zookeeper", "bookie", "autorecovery", "broker", "proxy"}
+
+
+def test_second_apply_makes_no_write(deployed: Deployed) -> None:
+    """Counted in the API server's audit log and by znode versions, with a forced pass over every object."""
+    before = znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0")
+    assert "/admin/policies/shop/orders" in before
+    log_start = admin_log_position(deployed.kubectl, deployed.namespace, "east-broker-0")
+    since = audit_lines(deployed.node)
+    output = deployed.kubectl.apply(QUICKSTART.read_text())
+    assert "configured" not in output and "created" not in output, output
+    # An annotation on every object is a watch event, so each is reconciled once more, which the operator must see.
+    passes = reconciles(deployed)
+    deployed.kubectl.run("annotate", "pulsar", "--all", "-n", deployed.namespace, f"e2e/touch={since}", "--overwrite")
+    eventually(lambda: reconciles(deployed) >= passes + 6, within=60, what="six more passes")
+    assert operator_writes(deployed.node, since) == []
+    assert admin_writes(deployed.kubectl, deployed.namespace, "east-broker-0", log_start) == []
+    assert znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0") == before
+
+
+def test_deleted_broker_pod_comes_back_and_serves(deployed: Deployed) -> None:
+    subscribe(deployed.service_url, PAYMENTS, "broker-loss")
+    sent = publish(deployed.service_url, PAYMENTS, 20, prefix="before")
+    pod = deployed.kubectl.get("pod", deployed.namespace, "east-broker-0")
+    assert pod is not None
+    deployed.kubectl.run("delete", "pod", "east-broker-0", "-n", deployed.namespace)
+
+    def replaced() -> bool:
+        now = deployed.kubectl.get("pod", deployed.namespace, "east-broker-0")
+        return now is not None and now["metadata"]["uid"] != pod["metadata"]["uid"]
+
+    eventually(replaced, within=120, what="another broker pod")
+    deployed.wait_ready(within=180)
+    sent += publish(deployed.service_url, PAYMENTS, 20, prefix="after")
+    assert sorted(consume(deployed.service_url, PAYMENTS, "broker-loss", 40)) == sorted(sent)
+
+
+def test_child_changed_by_hand_is_repaired(deployed: Deployed) -> None:
+    patch = json.dumps({"spec": {"ports": [{"name": "http", "port": 8080, "targetPort": 9999}]}})
+    service = deployed.kubectl.get("service", deployed.namespace, "east-broker")
+    assert service is not None
+    wanted = [(p["name"], p["targetPort"]) for p in service["spec"]["ports"]]
+    deployed.kubectl.run("patch", "service", "east-broker", "-n", deployed.namespace, "--type=merge", "-p", patch)
+    deployed.kubectl.run("annotate", "pc", "east", "-n", deployed.namespace, "e2e/poke=1", "--overwrite")
+
+    def repaired() -> bool:
+        now = deployed.kubectl.get("service", deployed.namespace, "east-broker")
+        return now is not None and [(p["name"], p["targetPort"]) for p in now["spec"]["ports"]] == wanted
+
+    eventually(repaired, within=60, what="the Service as rendered")
+
+
+def test_partitions_grow(deployed: Deployed) -> None:
+    deployed.kubectl.run("patch", "pt", "clicks", "-n", deployed.namespace, "--type=merge", "-p", '{"spec":{"partitions":6}}')
+    deployed.wait_ready(within=60)
+    topic = deployed.kubectl.get("pt", deployed.namespace, "clicks")
+    assert topic is not None and topic["status"]["partitions"] == 6
+    result = exchange(deployed.service_url, CLICKS, messages=300, subscription="grown", run="grown")
+    assert len(result.partitions) == 6
+
+
+def test_operator_restart_loses_nothing(deployed: Deployed) -> None:
+    deployed.kubectl.run("delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator")
+    deployed.kubectl.run(
+        "patch", "pns", "orders", "-n", deployed.namespace, "--type=merge", "-p", '{"spec":{"policies":{"messageTTLSeconds":7200}}}'
+    )
+    deployed.wait_ready(within=120)
+    namespace = deployed.kubectl.get("pns", deployed.namespace, "orders")
+    assert condition(namespace, "Drifted")["status"] == "False"
+    deployed.kubectl.apply(QUICKSTART.read_text().replace("partitions: 4", "partitions: 6"))
+    deployed.wait_ready(within=60)
+
+
+def reconciles(deployed: Deployed) -> int:
+    """Passes the operator has made, from its own metrics."""
+    text = deployed.kubectl.run(
+        "get", "--raw", f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/pulsar-operator-metrics:9090/proxy/metrics"
+    )
+    total = 0.0
+    for line in text.splitlines():
+        if line.startswith("pulsar_operator_reconciles_total{"):
+            total += float(line.rsplit(" ", 1)[1])
+    return int(total)

@@ -1,0 +1,92 @@
+{{/*
+Rights of the operator in each watched namespace. One rule per purpose; the README's table repeats them.
+Nothing is granted by wildcard. Not granted on purpose: pods/exec, pods/log, listing or watching Secrets, anything on
+namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects. Reading the API groups at start
+(discovery) is what Kubernetes grants to every authenticated user.
+*/}}
+{{- define "pulsar-operator.rules" -}}
+# The custom resources: watched, read, and patched (server-side apply) only to put the finalizer on and take it off.
+# No create and no delete: these objects belong to their users.
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances
+    - pulsarclusters
+    - pulsartenants
+    - pulsarnamespaces
+    - pulsartopics
+  verbs: [get, list, watch, patch]
+# Their status: conditions and what was observed, by server-side apply.
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances/status
+    - pulsarclusters/status
+    - pulsartenants/status
+    - pulsarnamespaces/status
+    - pulsartopics/status
+  verbs: [patch]
+# Needed to name these two as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
+# is on (OpenShift has it on).
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances/finalizers
+    - pulsarclusters/finalizers
+  verbs: [update]
+# ZooKeeper, bookies, auto-recovery, brokers, proxies: applied, watched for readiness, deleted with their cluster.
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [get, list, watch, create, patch, delete]
+# Pods are made by StatefulSets. The operator watches their readiness and deletes one at a time to roll it
+# (updateStrategy OnDelete). It never runs a command in a pod.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, delete]
+# Rendered configuration and the record of BookKeeper's INSTANCEID.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch, create, patch, delete]
+# Addresses of the components and identities of their pods (which have no rights). Repaired at the next look, not watched.
+- apiGroups: [""]
+  resources: [services, serviceaccounts]
+  verbs: [get, list, create, patch, delete]
+# One budget per component, so that a node drain takes one pod at a time. Not watched either.
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, create, patch, delete]
+# The generated superuser digest of ZooKeeper, read by its name, created once, never changed, and deleted only together
+# with the volumes (reclaimPolicy Delete). No list and no watch: what is not named is not seen.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, delete]
+# Volume claims are made by StatefulSets. Read to know whether there is data; deleted only with reclaimPolicy Delete.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, list, delete]
+# Events on the custom resources: what was done, and why. Repeats are patched into the first one.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/* Rights on the Lease that keeps a second operator from acting; in the release namespace only. */}}
+{{- define "pulsar-operator.leaseRules" -}}
+# RBAC cannot limit create by name: the name is not known when it is checked.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [pulsar-operator]
+  verbs: [get, update]
+{{- end -}}
+
+{{/* Rights of the uninstall hook in each watched namespace: find our objects and take the finalizer off. */}}
+{{- define "pulsar-operator.uninstallRules" -}}
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances
+    - pulsarclusters
+    - pulsartenants
+    - pulsarnamespaces
+    - pulsartopics
+  verbs: [get, list, patch]
+{{- end -}}

@@ -1,0 +1,261 @@
+"""Keep what the charts repeat in step with crds/: ``python helm/sync_charts.py`` writes, ``--check`` compares.
+
+Two products, both committed, because a packaged chart can only hold files of its own folder:
+
+- helm/pulsar-operator/files/crds/: copies of the custom resource definitions, byte for byte;
+- helm/pulsar/values.schema.json: the schema of that chart's values, with the specifications taken from the definitions,
+  so that helm refuses a wrong value before anything is sent to Kubernetes.
+
+Run it after ``python -m pulsar_operator.crdgen``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Json = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parent.parent
+CRD_COPIES = Path("helm/pulsar-operator/files/crds")
+PULSAR_SCHEMA = Path("helm/pulsar/values.schema.json")
+
+KEPT = (
+    "type",
+    "description",
+    "enum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minimum",
+    "maximum",
+    "required",
+)
+"""Keywords that mean the same in a CRD and in JSON Schema draft 7."""
+DROPPED = frozenset(
+    {
+        "default",  # the API server fills it in
+        "format",
+        "x-kubernetes-validations",  # CEL: checked by the API server
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-map-type",
+    }
+)
+DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+OBJECT_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
+
+class UnknownKeywordError(ValueError):
+    """A definition uses a keyword this program has no rule for."""
+
+
+def strict(node: Json, path: str) -> Json:
+    """A structural schema as JSON Schema draft 7 in which a field that is not declared is refused.
+
+    Raises UnknownKeywordError, naming the path, instead of dropping what it does not know.
+    """
+    out: Json = {key: node[key] for key in KEPT if key in node}
+    for key in node:
+        if key in KEPT or key in DROPPED:
+            continue
+        if key == "properties":
+            out[key] = {name: strict(child, f"{path}.{name}") for name, child in node[key].items()}
+            if not node.get("x-kubernetes-preserve-unknown-fields"):
+                out["additionalProperties"] = False
+        elif key == "items":
+            out[key] = strict(node[key], f"{path}[]")
+        elif key == "additionalProperties":
+            out[key] = strict(node[key], f"{path}.*") if isinstance(node[key], dict) else node[key]
+        elif key == "x-kubernetes-int-or-string":
+            out["type"] = ["integer", "string"]
+        elif key == "x-kubernetes-list-type":
+            if node[key] == "set":
+                out["uniqueItems"] = True
+        elif key in ("exclusiveMinimum", "exclusiveMaximum"):
+            bound = "minimum" if key == "exclusiveMinimum" else "maximum"
+            if node[key]:
+                out[key] = out.pop(bound)
+        elif key != "x-kubernetes-preserve-unknown-fields":
+            raise UnknownKeywordError(f"{path} has the keyword {key!r}: add a rule for it to helm/sync_charts.py")
+    return out
+
+
+def specification(crds: dict[str, Json], kind: str, *, without: str | None = None, optional: str | None = None) -> Json:
+    """The strict schema of a kind's spec, without the reference the chart fills in itself."""
+    schema = crds[kind]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec = strict(schema, f"{kind}.spec")
+    spec["properties"].pop(without, None)
+    required = [name for name in spec.pop("required", []) if name not in (without, optional)]
+    return {**spec, "required": required} if required else spec
+
+
+def struct(description: str, properties: Json, required: list[str] | None = None) -> Json:
+    """An object with these properties and no others."""
+    out: Json = {
+        "type": "object",
+        "description": description,
+        "additionalProperties": False,
+        "properties": properties,
+    }
+    return {**out, "required": required} if required else out
+
+
+def text(description: str, pattern: str, length: int, *, empty: bool = False) -> Json:
+    """A string that matches a pattern; ``empty`` also allows no characters at all."""
+    pattern = f"^$|{pattern}" if empty else pattern
+    return {"type": "string", "description": description, "pattern": pattern, "maxLength": length}
+
+
+def items(description: str, item: Json) -> Json:
+    """A list."""
+    return {"type": "array", "description": description, "items": item}
+
+
+def pulsar_schema(crds: dict[str, Json]) -> Json:
+    """Schema of the values of helm/pulsar."""
+    name = text("metadata.name of the object.", OBJECT_NAME, 253)
+    policy = {"type": "boolean", "description": "Whether helm uninstall keeps the objects it installed."}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$comment": "Generated by helm/sync_charts.py from the custom resource definitions; do not edit.",
+        "title": "Values of the chart pulsar",
+        **struct(
+            "A Pulsar instance, one cluster of it, and what lives in it.",
+            {
+                "global": {"type": "object", "description": "Values shared by the charts of a parent chart."},
+                "profile": {
+                    "type": "string",
+                    "enum": ["Small", "Production"],
+                    "description": "Replicas, volumes and preset where cluster.spec does not say otherwise.",
+                },
+                "keepOnUninstall": policy,
+                "instance": struct(
+                    "The PulsarInstance.",
+                    {
+                        "create": {
+                            "type": "boolean",
+                            "description": "false = the instance exists already and is only referred to.",
+                        },
+                        "name": text("metadata.name; empty = the release name.", OBJECT_NAME, 253, empty=True),
+                        "namespace": text(
+                            "Kubernetes namespace of an instance that exists already; empty = the release namespace.",
+                            DNS_LABEL,
+                            63,
+                            empty=True,
+                        ),
+                        "spec": specification(crds, "PulsarInstance", optional="configurationStore"),
+                    },
+                ),
+                "cluster": struct(
+                    "The PulsarCluster.",
+                    {
+                        "name": text("metadata.name; empty = the release name.", CLUSTER_NAME, 40, empty=True),
+                        "spec": specification(crds, "PulsarCluster", without="instanceRef"),
+                    },
+                ),
+                "tenants": items(
+                    "PulsarTenants of the instance.",
+                    struct(
+                        "A tenant.",
+                        {"name": name, "spec": specification(crds, "PulsarTenant", without="instanceRef")},
+                        ["name"],
+                    ),
+                ),
+                "namespaces": items(
+                    "PulsarNamespaces.",
+                    struct(
+                        "A namespace of Pulsar.",
+                        {
+                            "name": name,
+                            "tenant": text("metadata.name of its PulsarTenant.", OBJECT_NAME, 253),
+                            "spec": specification(crds, "PulsarNamespace", without="tenantRef"),
+                        },
+                        ["name", "tenant"],
+                    ),
+                ),
+                "topics": items(
+                    "PulsarTopics.",
+                    struct(
+                        "A topic.",
+                        {
+                            "name": name,
+                            "namespace": text("metadata.name of its PulsarNamespace.", OBJECT_NAME, 253),
+                            "spec": specification(crds, "PulsarTopic", without="namespaceRef"),
+                        },
+                        ["name", "namespace"],
+                    ),
+                ),
+            },
+        ),
+    }
+
+
+def products(root: Path) -> dict[Path, str]:
+    """Wanted content of every generated file, by its path below ``root``."""
+    out: dict[Path, str] = {}
+    crds: dict[str, Json] = {}
+    for file in sorted((root / "crds").glob("*.yaml")):
+        content = file.read_text(encoding="utf-8")
+        out[CRD_COPIES / file.name] = content
+        crd = yaml.safe_load(content)
+        crds[crd["spec"]["names"]["kind"]] = crd
+    out[PULSAR_SCHEMA] = json.dumps(pulsar_schema(crds), indent=2, ensure_ascii=False) + "\n"
+    return out
+
+
+def left_over(root: Path, wanted: dict[Path, str]) -> list[Path]:
+    """Copies whose definition is gone."""
+    found = (root / CRD_COPIES).glob("*.yaml")
+    return sorted(file for file in found if file.relative_to(root) not in wanted)
+
+
+def differences(root: Path) -> list[str]:
+    """One sentence per file that is missing, stale or left over."""
+    wanted = products(root)
+    out = []
+    for path, content in wanted.items():
+        file = root / path
+        if not file.is_file():
+            out.append(f"{path}: missing")
+        elif file.read_text(encoding="utf-8") != content:
+            out.append(f"{path}: not up to date")
+    return out + [f"{file.relative_to(root)}: its definition is gone from crds/" for file in left_over(root, wanted)]
+
+
+def write(root: Path) -> None:
+    """Write every file, and remove copies whose definition is gone."""
+    wanted = products(root)
+    for path, content in wanted.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content, encoding="utf-8")
+    for file in left_over(root, wanted):
+        file.unlink()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write, or with ``--check`` compare. Exit status 1 when a check finds a difference."""
+    parser = argparse.ArgumentParser(prog="python helm/sync_charts.py", description="Copy crds/ into the charts.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not up to date")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: this one)")
+    arguments = parser.parse_args(argv)
+    if not arguments.check:
+        write(arguments.root)
+        return 0
+    stale = differences(arguments.root)
+    if stale:
+        print("\n".join([*stale, "run: python helm/sync_charts.py"]), file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,305 @@
+"""Pulsar's admin REST over aiohttp: one verb, with everything HTTP needs and nothing Pulsar's policies mean.
+
+Implements :class:`pulsar_operator.ports.PulsarAdminPort`. What is handled here and nowhere else:
+
+* **Deadlines.** A broker whose metadata store is away accepts a request and never answers it (observed on 4.0.8), so
+  every call has one total deadline that covers queueing for a slot, redirects, retries and reading the body.
+* **Redirects** (307 to the owner of a bundle, to the leader, or to another cluster) are followed by hand: the method
+  and body are kept, at most ten hops, http and https only.
+* **Retries** with exponential back-off and jitter: what certainly did not take effect (no connection, 429, 503) for
+  every method; a broken connection or an expired metadata session only for idempotent methods.
+* **Concurrency** is limited per cluster, so that one slow cluster cannot take all the connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from yarl import URL
+
+from pulsar_operator import __version__
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    ConflictError,
+    MetricsPort,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
+
+DEADLINE_SECONDS = 15.0
+CONCURRENCY = 8
+MAX_REDIRECTS = 10
+MAX_BODY_BYTES = 64 * 1024 * 1024
+"""A namespace's topic list is the largest answer; one of more than this is an error, not memory pressure."""
+FIRST_BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 3.0
+
+REDIRECTS = frozenset({301, 302, 307, 308})
+IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+RETRIABLE = frozenset({429, 503})
+UNAVAILABLE = frozenset({408, 429})
+UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
+SESSION_EXPIRED = "SessionExpired"
+"""The first write after a metadata store returns answers 500 with this word once (observed on 4.0.8)."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One HTTP answer, body read."""
+
+    status: int
+    body: bytes
+    location: str | None = None
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One HTTP request as it is sent at every attempt and hop."""
+
+    cluster: str
+    method: str
+    url: URL
+    data: bytes | None
+    content_type: str
+
+
+class _AttemptError(Exception):
+    """An attempt ended without an answer; ``sent`` tells whether the server may have seen the request."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class AiohttpAdmin:
+    """The admin port over one shared aiohttp session, opened on the first call."""
+
+    def __init__(
+        self,
+        metrics: MetricsPort,
+        *,
+        deadline: float = DEADLINE_SECONDS,
+        concurrency: int = CONCURRENCY,
+        user_agent: str = f"pulsar-operator/{__version__}",
+        rng: random.Random | None = None,
+    ) -> None:
+        """``deadline`` is the default total time of a call in seconds, ``concurrency`` the calls per cluster."""
+        self._metrics = metrics
+        self._deadline = deadline
+        self._concurrency = concurrency
+        self._user_agent = user_agent
+        self._rng = rng or random.Random()
+        self._session: aiohttp.ClientSession | None = None
+        self._slots: dict[str, asyncio.Semaphore] = {}
+
+    async def close(self) -> None:
+        """Close the connections. The next call would open new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def call(
+        self,
+        endpoint: AdminEndpoint,
+        method: str,
+        path: Sequence[str],
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        deadline: float | None = None,
+    ) -> Any:
+        """See :meth:`pulsar_operator.ports.PulsarAdminPort.call`. A body given as bytes is sent as it is.
+
+        A path segment that is empty, "." or ".." is refused without a request: proxies rewrite those even encoded.
+        """
+        seconds = self._deadline if deadline is None else deadline
+        words = f"{method} {display_path(path)} at cluster {endpoint.cluster}"
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        request = _Request(endpoint.cluster, method, build_url(endpoint.url, path, query), data, content_type)
+        slot = self._slots.setdefault(endpoint.cluster, asyncio.Semaphore(self._concurrency))
+        last: list[str] = []
+        try:
+            async with asyncio.timeout(seconds), slot:
+                answer = await self._attempts(request, last)
+        except TimeoutError:
+            detail = f" (last attempt: {last[-1]})" if last else ""
+            raise UnavailableError(f"{words}: no answer within {seconds:g} s{detail}") from None
+        return interpret(answer, words)
+
+    async def _attempts(self, request: _Request, last: list[str]) -> _Answer:
+        """Try until there is an answer worth returning; the caller's deadline ends it."""
+        pause = FIRST_BACKOFF_SECONDS
+        while True:
+            wait: float | None = None
+            try:
+                answer = await self._follow(request)
+            except _AttemptError as error:
+                last.append(str(error))
+                if error.sent and request.method not in IDEMPOTENT:
+                    words = f"{request.method} at cluster {request.cluster}: {error}; it may have taken effect"
+                    raise UnavailableError(words) from None
+            else:
+                if not _retriable(request.method, answer):
+                    return answer
+                last.append(f"HTTP {answer.status}")
+                wait = answer.retry_after
+            await asyncio.sleep(wait if wait is not None else pause * (0.5 + self._rng.random() / 2))
+            pause = min(pause * 2, MAX_BACKOFF_SECONDS)
+
+    async def _follow(self, request: _Request) -> _Answer:
+        """One attempt through all its redirects."""
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._once(request)
+            if answer.status not in REDIRECTS:
+                return answer
+            if not answer.location:
+                raise UnavailableError(f"HTTP {answer.status} without a Location from cluster {request.cluster}")
+            request = replace(request, url=redirect_target(request.url, answer.location))
+        raise UnavailableError(
+            f"more than {MAX_REDIRECTS} redirects at cluster {request.cluster}, the last to {request.url.host}"
+        )
+
+    async def _once(self, request: _Request) -> _Answer:
+        url, cluster = request.url, request.cluster
+        headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
+        if request.data is not None or request.method in {"PUT", "POST"}:
+            headers["Content-Type"] = request.content_type
+        started = monotonic()
+        status = "error"
+        try:
+            async with self._open().request(
+                request.method, url, data=request.data, headers=headers, allow_redirects=False
+            ) as response:
+                body = await response.content.read(MAX_BODY_BYTES + 1)
+                while body and len(body) <= MAX_BODY_BYTES and not response.content.at_eof():
+                    body += await response.content.read(MAX_BODY_BYTES + 1 - len(body))
+                status = str(response.status)
+                if len(body) > MAX_BODY_BYTES:
+                    raise UnavailableError(f"an answer of more than {MAX_BODY_BYTES} bytes from cluster {cluster}")
+                return _Answer(
+                    response.status,
+                    body,
+                    response.headers.get("Location"),
+                    _seconds(response.headers.get("Retry-After")),
+                )
+        except aiohttp.InvalidURL as error:
+            raise UnavailableError(f"the address of cluster {cluster} is no valid URL") from error
+        except aiohttp.ClientConnectorError as error:
+            raise _AttemptError(f"no connection to {url.host}:{url.port} ({_short(error)})", sent=False) from error
+        except (aiohttp.ClientError, ConnectionError, OSError) as error:
+            raise _AttemptError(f"connection to {url.host}:{url.port} broke ({_short(error)})", sent=True) from error
+        except asyncio.CancelledError:
+            status = "timeout"
+            raise
+        finally:
+            self._metrics.admin_call(cluster, request.method, status, monotonic() - started)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # The call's own deadline is the only one; no cookies, no proxy settings from the environment.
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=None),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15),
+                trust_env=False,
+            )
+        return self._session
+
+
+def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = None) -> URL:
+    """The address of a call; every segment is percent-encoded completely, so "/" inside a name stays inside it.
+
+    Raises RefusedError for a segment that is empty or made of dots, UnavailableError for a base that is no http URL.
+    """
+    for segment in path:
+        if segment in UNSAFE_SEGMENTS:
+            raise RefusedError(f"the name {segment!r} cannot be used in a path of Pulsar's admin REST")
+    if not base.startswith(("http://", "https://")):
+        raise UnavailableError("the admin address must start with http:// or https://")
+    text = base.rstrip("/") + "/admin/v2/" + "/".join(quote(segment, safe="") for segment in path)
+    if query:
+        text += "?" + urlencode(sorted(query.items()), quote_via=quote)
+    try:
+        return URL(text, encoded=True)
+    except ValueError as error:
+        raise UnavailableError("the admin address is no valid URL") from error
+
+
+def display_path(path: Sequence[str]) -> str:
+    """The path for messages: encoded, so that a hostile name cannot forge a log line, and cut."""
+    return "/" + "/".join(quote(segment, safe="") for segment in path)[:300]
+
+
+def redirect_target(current: URL, location: str) -> URL:
+    """Where a redirect leads; kept byte for byte. Raises UnavailableError when it leaves http and https."""
+    try:
+        target = URL(location, encoded=True)
+        if not target.absolute:
+            target = current.join(target)
+    except ValueError as error:
+        raise UnavailableError("a redirect to something that is no URL") from error
+    if target.scheme not in {"http", "https"} or not target.host:
+        raise UnavailableError(f"a redirect to scheme {target.scheme!r} is not followed")
+    return target
+
+
+def interpret(answer: _Answer, words: str) -> Any:
+    """The decoded body of a success, or the error of ports.py that the status stands for, with Pulsar's own words."""
+    if 200 <= answer.status < 300:
+        if not answer.body.strip():
+            return None
+        try:
+            return json.loads(answer.body)
+        except ValueError as error:
+            raise UnavailableError(f"{words}: HTTP {answer.status} with a body that is not JSON") from error
+    reason = reason_of(answer.body)
+    message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
+    if answer.status == 404:
+        raise NotFoundError(message)
+    if answer.status == 409:
+        raise ConflictError(message)
+    if 400 <= answer.status < 500 and answer.status not in UNAVAILABLE:
+        raise RefusedError(message, status=answer.status)
+    raise UnavailableError(message, retry_after=answer.retry_after)
+
+
+def reason_of(body: bytes) -> str:
+    """Pulsar's explanation: ``{"reason": ...}``, or the first line of plain text; nothing from an HTML page."""
+    text = body[:8192].decode("utf-8", "replace").strip()
+    try:
+        decoded = json.loads(text)
+    except ValueError:
+        return "" if text.startswith("<") else text.split("\n", 1)[0][:500]
+    if isinstance(decoded, dict) and isinstance(decoded.get("reason"), str):
+        return str(decoded["reason"]).strip().split("\n", 1)[0][:500]
+    return ""
+
+
+def _retriable(method: str, answer: _Answer) -> bool:
+    if answer.status in RETRIABLE:
+        return True
+    return (
+        answer.status == 500 and method in IDEMPOTENT and SESSION_EXPIRED in answer.body[:8192].decode(errors="replace")
+    )
+
+
+def _seconds(header: str | None) -> float | None:
+    if header is None or not header.strip().isdigit():
+        return None
+    return float(header)
+
+
+def _short(error: BaseException) -> str:
+    text = str(error).split("\n", 1)[0][:200]
+    return text or type(error).__name__

@@ -1,0 +1,198 @@
+"""The Kubernetes API server as ports.KubePort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pulsar_operator.adapters.kube_events import EventRecorder
+from pulsar_operator.adapters.kube_http import (
+    APPLY_TYPE,
+    LIST_DEADLINE_SECONDS,
+    MERGE_TYPE,
+    GoneError,
+    KubeClient,
+    NotServedError,
+    resource_of,
+    resource_path,
+)
+from pulsar_operator.api.constants import FIELD_MANAGER
+from pulsar_operator.ports import (
+    ConflictError,
+    Json,
+    MetricsPort,
+    NotFoundError,
+    ResourceType,
+    UnavailableError,
+)
+
+Items = list[Json]
+"""Inside the class ``list`` is a method."""
+PAGE_SIZE = 500
+STATUS_ATTEMPTS = 4
+"""How often a status write starts over when the object changes between its read and the write."""
+LIST_ATTEMPTS = 3
+"""How often a list starts over when its continue token expires (HTTP 410) before it asks for everything at once."""
+
+
+class KubeAdapter:
+    """Implements ports.KubePort over one API server."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        metrics: MetricsPort,
+        events: EventRecorder,
+        *,
+        namespaces: Sequence[str] = (),
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        """``namespaces`` are those ``list(kind, None)`` covers; empty = the whole Kubernetes cluster."""
+        self._client = client
+        self._metrics = metrics
+        self._events = events
+        self._namespaces = tuple(namespaces)
+        self._page_size = page_size
+
+    async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
+        """The object, or None where there is none. Raises UnavailableError, RefusedError."""
+        try:
+            return await self._client.request("GET", resource_path(kind, namespace, name))
+        except NotFoundError:
+            return None
+
+    async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
+        """All objects of a namespace (None = every watched one), complete or an error. Items carry apiVersion, kind."""
+        scopes: Sequence[str | None] = [namespace] if namespace is not None else (self._namespaces or [None])
+        items: list[Json] = []
+        for scope in scopes:
+            items.extend(await self._list_scope(kind, scope, selector))
+        return items
+
+    async def _list_scope(self, kind: ResourceType, namespace: str | None, selector: str | None) -> Items:
+        for attempt in range(LIST_ATTEMPTS + 1):
+            limit = self._page_size if attempt < LIST_ATTEMPTS else 0
+            try:
+                return await self._pages(kind, namespace, selector, limit)
+            except GoneError:
+                continue
+        raise UnavailableError(f"list of {kind.plural}: the API server forgot the list's version {LIST_ATTEMPTS} times")
+
+    async def _pages(self, kind: ResourceType, namespace: str | None, selector: str | None, limit: int) -> Items:
+        query = {"limit": str(limit)} if limit else {}
+        if selector:
+            query["labelSelector"] = selector
+        items: Items = []
+        while True:
+            page = await self._client.request(
+                "GET", resource_path(kind, namespace), query=query, deadline=LIST_DEADLINE_SECONDS
+            )
+            # Items of a list do not repeat what the list says about all of them.
+            items.extend(
+                {"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in page.get("items") or ()
+            )
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return items
+            query["continue"] = token
+
+    async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:
+        """Server-side apply of the whole manifest, force. See ports.KubePort for the errors.
+
+        https://kubernetes.io/docs/reference/using-api/server-side-apply/
+        """
+        return await self._apply(manifest, None, manager or FIELD_MANAGER)
+
+    async def apply_status(self, manifest: Json) -> Json:
+        """Server-side apply on the status subresource; only of the object with metadata.uid.
+
+        Observed on Kubernetes 1.35: on the status subresource of a custom resource the API server takes metadata from
+        the stored object and ignores a foreign uid in the patch; it does check resourceVersion. So the object is read
+        first, and its version makes the write conditional on being still the same object.
+        """
+        kind, meta = resource_of(manifest), manifest["metadata"]
+        if not meta.get("uid"):
+            raise ValueError("apply_status needs metadata.uid: a status belongs to one very object")
+        for attempt in range(STATUS_ATTEMPTS):
+            live = await self.get(kind, meta["namespace"], meta["name"])
+            if live is None:
+                raise NotFoundError(f"{kind.kind} {meta['namespace']}/{meta['name']} is gone")
+            if live["metadata"]["uid"] != meta["uid"]:
+                raise ConflictError(f"{kind.kind} {meta['namespace']}/{meta['name']} is another object by now")
+            versioned = {**manifest, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
+            try:
+                return await self._apply(versioned, "status", FIELD_MANAGER)
+            except ConflictError:
+                if attempt == STATUS_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _apply(self, manifest: Json, subresource: str | None, manager: str) -> Json:
+        kind, meta = resource_of(manifest), manifest["metadata"]
+        result = await self._client.request(
+            "PATCH",
+            resource_path(kind, meta["namespace"], meta["name"], subresource),
+            query={"fieldManager": manager, "force": "true"},
+            body=manifest,
+            content_type=APPLY_TYPE,
+        )
+        self._metrics.kube_write("apply_status" if subresource else "apply", kind.kind)
+        return result
+
+    async def create(self, manifest: Json) -> Json:
+        """Create; ConflictError when an object of that name exists."""
+        kind = resource_of(manifest)
+        result = await self._client.request(
+            "POST",
+            resource_path(kind, manifest["metadata"]["namespace"]),
+            query={"fieldManager": FIELD_MANAGER},
+            body=manifest,
+        )
+        self._metrics.kube_write("create", kind.kind)
+        return result
+
+    async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
+        """Delete the object with this UID (background propagation); returns when it is gone already."""
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": "Background",
+        }
+        try:
+            await self._client.request("DELETE", resource_path(kind, namespace, name), body=options)
+        except NotFoundError:
+            return
+        self._metrics.kube_write("delete", kind.kind)
+
+    async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
+        """Record an event of type Normal or Warning on the object; repeats are aggregated. Never raises or waits."""
+        self._events.record(involved, kind=kind, reason=reason, message=message)
+
+    async def served(self, kind: ResourceType) -> bool:
+        """Whether the API server serves the resource type in every watched namespace (its definition is installed)."""
+        for scope in self._namespaces or (None,):
+            try:
+                await self._client.request("GET", resource_path(kind, scope), query={"limit": "1"})
+            except NotServedError:
+                return False
+        return True
+
+    async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
+        """Take one finalizer off, whoever its field manager is; guarded by the object's resourceVersion.
+
+        For objects restored from a backup or edited by hand: there another manager owns the finalizer too, and a
+        server-side apply without it leaves it in place. Raises ConflictError when the object changed meanwhile.
+        """
+        kind, meta = resource_of(obj), obj["metadata"]
+        rest = [item for item in meta.get("finalizers") or () if item != finalizer]
+        body = {"metadata": {"finalizers": rest, "resourceVersion": meta["resourceVersion"], "uid": meta["uid"]}}
+        try:
+            await self._client.request(
+                "PATCH",
+                resource_path(kind, meta["namespace"], meta["name"]),
+                body=body,
+                content_type=MERGE_TYPE,
+            )
+        except NotFoundError:
+            return
+        self._metrics.kube_write("patch", kind.kind)

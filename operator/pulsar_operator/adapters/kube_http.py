@@ -1,0 +1,210 @@
+"""Requests to the Kubernetes API server: raw JSON, a deadline on every call, errors as ports.py declares them.
+
+Uses the official client's asyncio half for configuration, TLS, credentials and connections, and none of its models:
+deserialising them costs seconds of CPU for a few thousand objects. Called by kube.py, kube_events.py and lease.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from kubernetes.aio import config as kube_config
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
+
+from pulsar_operator import __version__, ports
+from pulsar_operator.ports import (
+    CUSTOM,
+    ConflictError,
+    Json,
+    NotFoundError,
+    PortError,
+    RefusedError,
+    ResourceType,
+    UnavailableError,
+)
+
+USER_AGENT = f"pulsar-operator/{__version__}"
+DEADLINE_SECONDS = 15.0
+LIST_DEADLINE_SECONDS = 45.0
+"""Of one page."""
+JSON_TYPE = "application/json"
+APPLY_TYPE = "application/apply-patch+yaml"
+MERGE_TYPE = "application/merge-patch+json"
+
+_CONFLICT = frozenset({409, 410})
+_REFUSED = frozenset({400, 403, 405, 406, 412, 413, 415, 422})
+
+_TYPES: dict[tuple[str, str], ResourceType] = {
+    (value.api_version, value.kind): value
+    for value in [*vars(ports).values(), *CUSTOM.values()]
+    if isinstance(value, ResourceType)
+}
+
+
+def resource_of(manifest: Json) -> ResourceType:
+    """The resource type of a manifest, out of those ports.py declares.
+
+    Raises ValueError for any other: nothing is discovered at run time.
+    """
+    found = _TYPES.get((manifest["apiVersion"], manifest["kind"]))
+    if found is None:
+        raise ValueError(
+            f"{manifest['apiVersion']} {manifest['kind']} is no resource type of the operator: declare it in ports.py"
+        )
+    return found
+
+
+def resource_path(
+    kind: ResourceType, namespace: str | None, name: str | None = None, subresource: str | None = None
+) -> str:
+    """URL path of an object or a collection; each segment is percent-encoded.
+
+    https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
+    """
+    parts = ["apis", kind.group, kind.version] if kind.group else ["api", kind.version]
+    if namespace:
+        parts += ["namespaces", namespace]
+    parts.append(kind.plural)
+    parts += [part for part in (name, subresource) if part]
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+async def load_configuration(kubeconfig: Path | None) -> Configuration:
+    """Server address and credentials, from a kubeconfig file or (None) from the pod's service account.
+
+    Raises RuntimeError in one sentence when there is neither.
+    """
+    configuration = Configuration()
+    # Proxy variables of the environment are not for the API server of the cluster the operator runs in.
+    configuration.client_session_kwargs = {"trust_env": False}
+    configuration.connection_pool_maxsize = 32
+    try:
+        if kubeconfig is None:
+            kube_config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=str(kubeconfig), client_configuration=configuration, persist_config=False
+            )
+    except (kube_config.ConfigException, OSError) as error:
+        where = f"kubeconfig file {kubeconfig}" if kubeconfig else "the pod's service account"
+        raise RuntimeError(
+            f"no access to Kubernetes through {where}: {error}; outside of a pod set KUBECONFIG to a kubeconfig file"
+        ) from error
+    return configuration
+
+
+async def bearer(configuration: Configuration) -> str | None:
+    """The current Authorization header, read again when the token file is a minute old; None with certificates."""
+    value = await configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+    return str(value) if value else None
+
+
+class KubeClient:
+    """One API server. Created inside the event loop; safe for concurrent use."""
+
+    def __init__(self, configuration: Configuration, *, deadline: float = DEADLINE_SECONDS) -> None:
+        """``deadline`` is the default limit of one request in seconds, from connecting to the last byte."""
+        self.configuration = configuration
+        """Address and credentials."""
+        self._rest = RESTClientObject(configuration)
+        self._deadline = deadline
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON_TYPE,
+        deadline: float | None = None,
+    ) -> Json:
+        """One request, no retry; the decoded answer. Raises the errors of ports.py."""
+        url = self.configuration.host + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"Content-Type": content_type, "Accept": JSON_TYPE, "User-Agent": USER_AGENT}
+        limit = deadline or self._deadline
+        try:
+            authorization = await bearer(self.configuration)
+            if authorization:
+                headers["Authorization"] = authorization
+            async with asyncio.timeout(limit):
+                response = await self._rest.request(  # type: ignore[no-untyped-call]
+                    method, url, headers=headers, body=body, _request_timeout=aiohttp.ClientTimeout(total=limit)
+                )
+                try:
+                    raw = await response.read()
+                finally:
+                    response.response.release()
+        except TimeoutError as error:
+            raise UnavailableError(f"{method} {path}: no answer within {limit:g} s") from error
+        except (aiohttp.ClientError, OSError, kube_config.ConfigException) as error:
+            raise UnavailableError(f"{method} {path}: {type(error).__name__}: {error}") from error
+        if response.status >= 300:
+            raise error_of(response.status, response.headers, raw, f"{method} {path}")
+        return _decode(raw, f"{method} {path}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._rest.close()
+
+
+class GoneError(ConflictError):
+    """HTTP 410: the continue token or resourceVersion is too old."""
+
+
+class NotServedError(UnavailableError):
+    """HTTP 404 for a resource type instead of an object: the definition is not installed (yet)."""
+
+
+def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> PortError:
+    """The port error of an HTTP status, in the server's own words."""
+    details: Json = {}
+    try:
+        answer = json.loads(raw)
+        message = str(answer.get("message") or answer.get("reason") or "")
+        details = answer.get("details") or {}
+    except (ValueError, AttributeError):
+        message = raw[:500].decode("utf-8", "replace").strip()
+    message = (message or f"HTTP {status} to {call}")[:2000]
+    if status == 404:
+        # A Status that names an object says that the object is missing; one without says so of the whole type.
+        # Only the first may ever be read as "gone".
+        return NotFoundError(message) if details.get("name") else NotServedError(f"{call}: {message}")
+    if status == 410:
+        return GoneError(message)
+    # A foreign metadata.uid is a conflict when there is no object of the name, and a 422 when there is another one.
+    foreign = status == 422 and any(cause.get("field") == "metadata.uid" for cause in details.get("causes") or ())
+    if status in _CONFLICT or foreign:
+        return ConflictError(message)
+    if status in _REFUSED:
+        return RefusedError(message, status=status)
+    return UnavailableError(f"HTTP {status}: {message}", retry_after=_retry_after(headers, details))
+
+
+def _retry_after(headers: Mapping[str, str], details: Json) -> float | None:
+    for value in (headers.get("Retry-After"), details.get("retryAfterSeconds")):
+        try:
+            if value is not None and float(value) > 0:
+                return float(value)
+        except (TypeError, ValueError):
+            continue  # an HTTP date; Kubernetes sends seconds
+    return None
+
+
+def _decode(raw: bytes, call: str) -> Json:
+    if not raw:
+        return {}
+    try:
+        answer = json.loads(raw)
+    except ValueError as error:
+        raise UnavailableError(f"{call}: the answer is not JSON") from error
+    if not isinstance(answer, dict):
+        raise UnavailableError(f"{call}: the answer is not a JSON object")
+    return answer

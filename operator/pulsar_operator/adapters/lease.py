@@ -1,0 +1,213 @@
+"""A coordination.k8s.io Lease, so that one operator acts and a second one waits.
+
+The rules are those of client-go's leader election: a holder's silence is judged by our own monotonic clock since we saw
+the record change, never by comparing clocks of two machines; writes carry the resourceVersion that was read. Called by
+main.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from pulsar_operator.adapters.kube_http import KubeClient, resource_path
+from pulsar_operator.ports import Clock, ConflictError, Json, NotFoundError, PortError, ResourceType
+
+log = logging.getLogger(__name__)
+
+LEASES = ResourceType("coordination.k8s.io", "v1", "leases", "Lease")
+
+
+class LeaseStore(Protocol):
+    """Where the Lease object lives."""
+
+    async def read(self) -> Json | None:
+        """The Lease, or None."""
+
+    async def create(self, lease: Json) -> Json:
+        """Create it; ConflictError when it exists."""
+
+    async def replace(self, lease: Json) -> Json:
+        """Replace the resourceVersion that was read; ConflictError when it changed."""
+
+
+class KubeLeaseStore:
+    """A Lease in Kubernetes. Calls are short: a slow answer must not eat up the lease."""
+
+    def __init__(self, client: KubeClient, namespace: str, name: str, *, deadline: float = 5.0) -> None:
+        """``deadline`` is the limit of one request in seconds."""
+        self._client = client
+        self._collection = resource_path(LEASES, namespace)
+        self._object = resource_path(LEASES, namespace, name)
+        self._deadline = deadline
+        self._meta = {"name": name, "namespace": namespace}
+
+    async def read(self) -> Json | None:
+        """The Lease, or None."""
+        try:
+            return await self._client.request("GET", self._object, deadline=self._deadline)
+        except NotFoundError:
+            return None
+
+    async def create(self, lease: Json) -> Json:
+        """Create it; ConflictError when it exists."""
+        body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, **lease, "metadata": self._meta}
+        return await self._client.request("POST", self._collection, body=body, deadline=self._deadline)
+
+    async def replace(self, lease: Json) -> Json:
+        """Replace the resourceVersion that was read; ConflictError when it changed."""
+        return await self._client.request("PUT", self._object, body=lease, deadline=self._deadline)
+
+
+class Lease:
+    """Acquire, keep and release a Lease."""
+
+    def __init__(self, store: LeaseStore, clock: Clock, *, identity: str, seconds: float) -> None:
+        """``seconds`` is how long a silent holder keeps it; it is renewed every third of that.
+
+        ``identity`` must be different for each process, also on one machine or in one pod.
+        """
+        self._store = store
+        self._clock = clock
+        self._identity = identity
+        self._seconds = seconds
+        self._lease: Json | None = None
+        self._renewed = 0.0
+        self.holder: str | None = None
+        """Identity in the record last seen; ours while we hold it."""
+
+    @property
+    def renew_interval(self) -> float:
+        """Seconds between two renewals."""
+        return self._seconds / 3
+
+    @property
+    def held(self) -> bool:
+        """Whether we hold it and have renewed it recently enough to be sure."""
+        return self._lease is not None and self._now() - self._renewed < self._seconds * 2 / 3
+
+    async def acquire(self, *, on_wait: Callable[[str], None] | None = None, deadline: float | None = None) -> None:
+        """Wait until the Lease is ours.
+
+        ``on_wait`` is told the holder whenever it changes. Raises TimeoutError after ``deadline`` seconds.
+        """
+        async with asyncio.timeout(deadline):
+            seen: tuple[object, ...] | None = None
+            since = self._now()
+            told: str | None = None
+            while True:
+                try:
+                    lease = await self._store.read()
+                    record = _record_of(lease)
+                    if record != seen:
+                        seen, since = record, self._now()
+                    self.holder = _holder_of(lease)
+                    # Our own identity: an earlier attempt succeeded although its answer did not arrive.
+                    if self.holder in (None, self._identity) or self._now() - since >= self._duration_of(lease):
+                        await self._take(lease)
+                        return
+                    if told != self.holder:
+                        told = self.holder
+                        log.info("waiting for the Lease held by %s", told, extra={"holder": told})
+                        if on_wait is not None and told is not None:
+                            on_wait(told)
+                except ConflictError:
+                    continue  # another one was faster; look again
+                except PortError as error:
+                    log.warning("the Lease cannot be read or written: %s", error)
+                await asyncio.sleep(min(self._seconds / 5, 2.0))
+
+    async def keep(self) -> None:
+        """Renew until the Lease is lost; returns then, and nothing may be done in its name any more."""
+        while True:
+            await asyncio.sleep(self.renew_interval)
+            while True:
+                if not self.held:
+                    log.error("the Lease was not renewed in time; stopping")
+                    return
+                try:
+                    await self._renew()
+                    break
+                except ConflictError as error:
+                    if not await self._still_ours():
+                        log.error("the Lease was taken by %s; stopping: %s", self.holder, error)
+                        return
+                except PortError as error:
+                    log.warning("the Lease was not renewed, trying again: %s", error)
+                await asyncio.sleep(min(1.0, self._seconds / 15))
+
+    async def release(self) -> None:
+        """Give it back, so that the next operator need not wait. Errors are logged."""
+        if self._lease is None:
+            return
+        lease, self._lease = self._lease, None
+        spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+        try:
+            await self._store.replace({**lease, "spec": spec})
+        except PortError as error:
+            log.warning("the Lease was not released, it will run out: %s", error)
+
+    async def _take(self, lease: Json | None) -> None:
+        started = self._now()
+        now = _micro(self._clock.now())
+        old = (lease or {}).get("spec") or {}
+        spec = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": max(1, int(self._seconds)),
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": int(old.get("leaseTransitions") or 0) + (1 if lease is not None else 0),
+        }
+        if lease is None:
+            self._lease = await self._store.create({"spec": spec})
+        else:
+            self._lease = await self._store.replace({**lease, "spec": spec})
+        self._renewed = started
+        self.holder = self._identity
+
+    async def _renew(self) -> None:
+        if self._lease is None:
+            raise ConflictError("the Lease is not held")
+        started = self._now()
+        spec = {**self._lease["spec"], "renewTime": _micro(self._clock.now())}
+        self._lease = await self._store.replace({**self._lease, "spec": spec})
+        self._renewed = started
+
+    async def _still_ours(self) -> bool:
+        """After a conflict: somebody edited the object, or our last write arrived although its answer did not."""
+        try:
+            lease = await self._store.read()
+        except PortError:
+            return True  # unknown; `held` decides by time
+        self.holder = _holder_of(lease)
+        if lease is None or self.holder != self._identity:
+            self._lease = None
+            return False
+        self._lease = lease
+        return True
+
+    def _duration_of(self, lease: Json | None) -> float:
+        """How long the holder's silence must last: what the holder itself promised."""
+        value = ((lease or {}).get("spec") or {}).get("leaseDurationSeconds")
+        return float(value) if value else self._seconds
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _holder_of(lease: Json | None) -> str | None:
+    return ((lease or {}).get("spec") or {}).get("holderIdentity") or None
+
+
+def _record_of(lease: Json | None) -> tuple[object, ...]:
+    spec = (lease or {}).get("spec") or {}
+    return (spec.get("holderIdentity"), spec.get("acquireTime"), spec.get("renewTime"), spec.get("leaseTransitions"))
+
+
+def _micro(moment: datetime) -> str:
+    """metav1.MicroTime: RFC 3339 with six digits."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

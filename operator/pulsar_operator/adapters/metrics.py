@@ -1,0 +1,93 @@
+"""The operator's own metrics, in Prometheus' text format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+PASS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+ADMIN_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class PrometheusMetrics:
+    """Implements ports.MetricsPort with a registry of its own."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """``now`` is a monotonic clock in seconds, for the age of the last watch event."""
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self._now = now
+        self._reconciles = Counter(
+            "pulsar_operator_reconciles", "Reconcile passes ended.", ["kind", "result"], registry=self.registry
+        )
+        self._duration = Histogram(
+            "pulsar_operator_reconcile_duration_seconds",
+            "Duration of a reconcile pass.",
+            ["kind"],
+            buckets=PASS_BUCKETS,
+            registry=self.registry,
+        )
+        self._errors = Counter(
+            "pulsar_operator_reconcile_errors",
+            "Reconcile passes that failed and are tried again.",
+            ["kind"],
+            registry=self.registry,
+        )
+        self._depth = Gauge("pulsar_operator_queue_depth", "Keys that wait for a worker.", registry=self.registry)
+        self._admin = Counter(
+            "pulsar_operator_admin_calls",
+            "Attempts at Pulsar's admin REST; status is the HTTP status or the kind of error.",
+            ["cluster", "method", "status"],
+            registry=self.registry,
+        )
+        self._admin_duration = Histogram(
+            "pulsar_operator_admin_call_duration_seconds",
+            "Duration of one attempt at Pulsar's admin REST.",
+            ["cluster", "method"],
+            buckets=ADMIN_BUCKETS,
+            registry=self.registry,
+        )
+        self._writes = Counter(
+            "pulsar_operator_kube_writes", "Writes to the API server.", ["verb", "kind"], registry=self.registry
+        )
+        self._watch_age = Gauge(
+            "pulsar_operator_watch_last_seen_age_seconds",
+            "Seconds since the last event or bookmark of a watch stream.",
+            ["kind"],
+            registry=self.registry,
+        )
+
+    def reconciled(self, kind: str, result: str, seconds: float) -> None:
+        """One reconcile ended; result is ok, requeue or error."""
+        self._reconciles.labels(kind, result).inc()
+        self._duration.labels(kind).observe(seconds)
+        if result == "error":
+            self._errors.labels(kind).inc()
+
+    def queue_depth(self, depth: int) -> None:
+        """Keys waiting."""
+        self._depth.set(depth)
+
+    def admin_call(self, cluster: str, method: str, status: str, seconds: float) -> None:
+        """One admin REST attempt ended."""
+        self._admin.labels(cluster, method, status).inc()
+        self._admin_duration.labels(cluster, method).observe(seconds)
+
+    def kube_write(self, verb: str, kind: str) -> None:
+        """One write to the API server was made."""
+        self._writes.labels(verb, kind).inc()
+
+    def event_seen(self, kind: str) -> None:
+        """A watch event or bookmark of a kind was seen; its age is computed when the metrics are read."""
+        seen = self._now()
+        self._watch_age.labels(kind).set_function(lambda: self._now() - seen)
+
+    def render(self) -> bytes:
+        """All metrics in Prometheus' text format, version 0.0.4."""
+        return generate_latest(self.registry)

@@ -1,0 +1,333 @@
+"""ZooKeeper through kazoo: one client per ensemble, never a blocking call on the event loop.
+
+kazoo keeps its own threads; every operation is started there and its outcome is handed to the event loop. A client that
+lost its connection is thrown away together with whatever it still had queued, so that no write of a failed call is sent
+later; the next call opens a new one. Kept by ``Deps.zookeeper`` for the life of the process, bound to one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadArgumentsError,
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+from kazoo.protocol.states import KazooState
+
+from pulsar_operator.ports import ConflictError, Node, NotFoundError, PortError, RefusedError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+DEFAULT_PORT = 2181
+PARENT_ATTEMPTS = 3
+"""How often a create is repeated when another client deletes the parents it just made."""
+
+_LOST = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, OperationTimeoutError)
+_REFUSED = (AuthFailedError, NoAuthError, InvalidACLError, BadArgumentsError)
+
+
+@dataclass(eq=False)
+class _Connection:
+    """One kazoo client and what the event loop knows about it."""
+
+    servers: str
+    client: Any
+    ready: asyncio.Future[None]
+    last_used: float
+    in_flight: int = 0
+    broken: bool = False
+    idle_timer: asyncio.TimerHandle | None = field(default=None, repr=False)
+
+
+class KazooZooKeeper:
+    """ports.ZooKeeperPort over kazoo.
+
+    ``deadline_seconds`` bounds opening a session and every operation. ``session_timeout_seconds`` is asked of the
+    server. A client nobody used for ``idle_seconds`` is closed. ``max_workers`` threads close clients, the only part
+    of kazoo that blocks.
+    """
+
+    def __init__(
+        self,
+        *,
+        deadline_seconds: float = 10.0,
+        session_timeout_seconds: float = 10.0,
+        idle_seconds: float = 600.0,
+        max_workers: int = 4,
+    ) -> None:
+        self._deadline = deadline_seconds
+        self._session_timeout = session_timeout_seconds
+        self._idle = idle_seconds
+        self._connections: dict[str, _Connection] = {}
+        self._executor = ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="zookeeper-close")
+        self._closing: set[asyncio.Future[None]] = set()
+        self._closed = False
+        # kazoo reports every lost connection at WARNING; the errors raised here say the same once, with the servers.
+        self._kazoo_log = logging.Logger("kazoo", level=logging.CRITICAL)
+        self._kazoo_log.addHandler(logging.NullHandler())
+
+    async def session(self, servers: str, chroot: str | None = None) -> _Session:
+        """A live session below ``chroot``; see ports.ZooKeeperPort. Clients are shared by everyone on ``servers``."""
+        root = "" if chroot in (None, "", "/") else _checked(str(chroot))
+        session = _Session(self, canonical_servers(servers), root)
+        await self._connected(session.servers)
+        return session
+
+    async def close(self) -> None:
+        """Close all clients; returns after the deadline even when some server does not answer."""
+        self._closed = True
+        for connection in list(self._connections.values()):
+            self._discard(connection)
+        if self._closing:
+            await asyncio.wait(set(self._closing), timeout=self._deadline)
+        self._executor.shutdown(wait=False)
+
+    @property
+    def open_ensembles(self) -> list[str]:
+        """Servers strings with a client at the moment, sorted."""
+        return sorted(self._connections)
+
+    async def run(self, servers: str, what: str, start: Callable[[Any], Any]) -> Any:
+        """Start one kazoo operation and await its result; errors are kazoo's own or UnavailableError.
+
+        ``start`` gets the client and returns kazoo's asynchronous result. ``what`` names the operation in messages.
+        """
+        connection = await self._connected(servers)
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Any] = loop.create_future()
+        connection.in_flight += 1
+        try:
+            async with asyncio.timeout(self._deadline):
+                # The callback runs in kazoo's thread (or here, when the result is already there).
+                start(connection.client).rawlink(lambda result: _hand_over(loop, outcome, result))
+                return await outcome
+        except TimeoutError:
+            self._discard(connection)
+            raise UnavailableError(
+                f"ZooKeeper at {servers} did not answer {what} within {self._deadline:g} s"
+            ) from None
+        except _LOST as error:
+            self._discard(connection)
+            raise UnavailableError(
+                f"the connection to ZooKeeper at {servers} was lost during {what} ({type(error).__name__}); "
+                "the call may have taken effect"
+            ) from error
+        finally:
+            connection.in_flight -= 1
+            connection.last_used = loop.time()
+
+    async def _connected(self, servers: str) -> _Connection:
+        """The live client for ``servers``, opened when there is none; everybody who waits shares one attempt."""
+        if self._closed:
+            raise UnavailableError(f"the ZooKeeper client is closed; {servers} was not asked")
+        connection = self._connections.get(servers) or self._open(servers)
+        try:
+            async with asyncio.timeout(self._deadline):
+                await asyncio.shield(connection.ready)
+        except TimeoutError:
+            self._discard(connection)
+            raise UnavailableError(
+                f"no ZooKeeper server of {servers} accepted a session within {self._deadline:g} s: "
+                "check that the names resolve and that the servers run and have a quorum"
+            ) from None
+        if connection.broken:
+            raise UnavailableError(f"the connection to ZooKeeper at {servers} was lost while it was being opened")
+        return connection
+
+    def _open(self, servers: str) -> _Connection:
+        loop = asyncio.get_running_loop()
+        try:
+            client = KazooClient(
+                hosts=servers,
+                timeout=self._session_timeout,
+                connection_retry={"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 2.0},
+                logger=self._kazoo_log,
+            )
+        except ValueError as error:
+            raise RefusedError(f"ZooKeeper servers {servers!r} are not host:port,...: {error}") from error
+        connection = _Connection(servers, client, loop.create_future(), loop.time())
+        self._connections[servers] = connection
+        client.add_listener(lambda state: _call_soon(loop, self._state_changed, connection, state))
+        client.start_async()
+        self._watch_idle(loop, connection)
+        log.debug("opening a ZooKeeper session to %s", servers)
+        return connection
+
+    def _state_changed(self, connection: _Connection, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            if not connection.ready.done():
+                connection.ready.set_result(None)
+        else:  # SUSPENDED or LOST, after having been connected
+            self._discard(connection)
+
+    def _discard(self, connection: _Connection) -> None:
+        """Forget the client and close it in a thread of its own, once."""
+        if connection.broken:
+            return
+        connection.broken = True
+        if self._connections.get(connection.servers) is connection:
+            del self._connections[connection.servers]
+        if connection.idle_timer is not None:
+            connection.idle_timer.cancel()
+        if not connection.ready.done():
+            connection.ready.set_result(None)
+        done = asyncio.get_running_loop().run_in_executor(self._executor, _stop, connection.client)
+        self._closing.add(done)
+        done.add_done_callback(self._closing.discard)
+
+    def _watch_idle(self, loop: asyncio.AbstractEventLoop, connection: _Connection) -> None:
+        """Close the client when it was idle long enough, else look again when it could be."""
+        left = connection.last_used + self._idle - loop.time()
+        if left <= 0 and not connection.in_flight:
+            log.debug("closing the idle ZooKeeper session to %s", connection.servers)
+            self._discard(connection)
+            return
+        connection.idle_timer = loop.call_later(max(left, self._idle / 10), self._watch_idle, loop, connection)
+
+
+class _Session:
+    """ports.ZooKeeperSession: paths below a root, operations on whatever client is live at the time."""
+
+    def __init__(self, port: KazooZooKeeper, servers: str, root: str) -> None:
+        self._port = port
+        self.servers = servers
+        self._root = root
+
+    async def get(self, path: str) -> Node | None:
+        """Content and version, or None."""
+        full = self._full(path)
+        try:
+            data, stat = await self._run("get", full, lambda client: client.get_async(full))
+        except NotFoundError:
+            return None
+        return Node(bytes(data or b""), int(stat.version))
+
+    async def children(self, path: str) -> list[str] | None:
+        """Names of the children, sorted, or None when the node does not exist."""
+        full = self._full(path)
+        try:
+            return sorted(await self._run("children", full, lambda client: client.get_children_async(full)))
+        except NotFoundError:
+            return None
+
+    async def create(self, path: str, data: bytes) -> None:
+        """Create a persistent node and its missing parents, the chroot included."""
+        full = self._full(path)
+        if full == "/":
+            raise ConflictError("ZooKeeper node / exists already")
+        parent = full.rpartition("/")[0] or "/"
+        for attempt in range(PARENT_ATTEMPTS):
+            try:
+                await self._run("create", full, lambda client: client.create_async(full, data))
+                return
+            except NotFoundError:
+                if attempt + 1 == PARENT_ATTEMPTS:
+                    raise
+                await self._run("create parents of", full, lambda client: client.ensure_path_async(parent))
+
+    async def set(self, path: str, data: bytes, *, version: int) -> None:
+        """Replace the content of that version."""
+        full = self._full(path)
+        if version < 0:  # ZooKeeper takes -1 for "any version", which would be a lost update
+            raise ConflictError(f"ZooKeeper node {full} cannot be set at version {version}: read it first")
+        await self._run("set", full, lambda client: client.set_async(full, data, version))
+
+    async def delete(self, path: str, *, version: int) -> None:
+        """Delete that version of a node without children."""
+        full = self._full(path)
+        if version < 0:
+            raise ConflictError(f"ZooKeeper node {full} cannot be deleted at version {version}: read it first")
+        await self._run("delete", full, lambda client: client.delete_async(full, version))
+
+    def _full(self, path: str) -> str:
+        return (self._root + ("" if path == "/" else _checked(path))) or "/"
+
+    async def _run(self, verb: str, full: str, start: Callable[[Any], Any]) -> Any:
+        try:
+            return await self._port.run(self.servers, f"{verb} {full}", start)
+        except KazooException as error:
+            raise _translated(error, self.servers, verb, full) from error
+
+
+def canonical_servers(servers: str) -> str:
+    """Connection string with every port written out and no blanks, so that equal ensembles share one client."""
+    hosts = [host.strip() for host in servers.split(",") if host.strip()]
+    if not hosts:
+        raise RefusedError(f"ZooKeeper servers {servers!r} name no host: give host:port,...")
+    return ",".join(host if ":" in host else f"{host}:{DEFAULT_PORT}" for host in hosts)
+
+
+def _checked(path: str) -> str:
+    """The path, when ZooKeeper's PathUtils.validatePath would take it; raises RefusedError."""
+    segments = path.split("/")
+    if (
+        len(segments) < 2
+        or segments[0] != ""
+        or any(segment in ("", ".", "..") for segment in segments[1:])
+        or "\0" in path
+    ):
+        raise RefusedError(f"{path!r} is not a ZooKeeper path: it must be absolute, without empty, . or .. segments")
+    return path
+
+
+def _translated(error: KazooException, servers: str, verb: str, full: str) -> PortError:
+    """The port error for what kazoo raised."""
+    where = f"ZooKeeper node {full} at {servers}"
+    if isinstance(error, NoNodeError):
+        return NotFoundError(f"{where} does not exist")
+    if isinstance(error, NodeExistsError):
+        return ConflictError(f"{where} exists already")
+    if isinstance(error, BadVersionError):
+        return ConflictError(f"{where} was changed by another writer")
+    if isinstance(error, NotEmptyError):
+        return ConflictError(f"{where} has children")
+    if isinstance(error, _REFUSED):
+        return RefusedError(f"{verb} of {where} was refused: {type(error).__name__}")
+    return UnavailableError(f"{verb} of {where} failed: {type(error).__name__}")
+
+
+def _hand_over(loop: asyncio.AbstractEventLoop, outcome: asyncio.Future[Any], result: Any) -> None:
+    _call_soon(loop, _settle, outcome, result)
+
+
+def _settle(outcome: asyncio.Future[Any], result: Any) -> None:
+    if outcome.done():
+        return
+    if result.exception is None:
+        outcome.set_result(result.value)
+    else:
+        outcome.set_exception(result.exception)
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+    """From any thread; nothing when the loop is closed, because then nobody is waiting any more."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)
+
+
+def _stop(client: Any) -> None:
+    """End a client's session and threads; blocks until its connection attempt in progress gives up."""
+    try:
+        client.stop()
+        client.close()
+    except Exception as error:  # whatever it is, the client is out of use and its session ends by its timeout
+        log.debug("a ZooKeeper client did not close cleanly: %s", error)

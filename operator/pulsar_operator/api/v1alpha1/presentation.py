@@ -1,0 +1,94 @@
+"""How kubectl shows each kind: printer columns and the scale subresource. Used by the generator of definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Kind
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of ``kubectl get``; priority 1 shows only with ``-o wide``."""
+
+    name: str
+    path: str
+    type: str = "string"
+    priority: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Paths of the scale subresource."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """What a definition has besides its schema."""
+
+    columns: tuple[Column, ...] = ()
+    scale: Scale | None = None
+
+
+def _condition(name: str, member: str) -> str:
+    return f'.status.conditions[?(@.type=="{name}")].{member}'
+
+
+READY = (
+    Column("Ready", _condition("Ready", "status"), description="Whether the object is as its specification says."),
+    Column("Reason", _condition("Ready", "reason"), description="Why it is, or is not."),
+)
+AGE = Column("Age", ".metadata.creationTimestamp", type="date")
+_PULSAR_NAME = Column("Pulsar Name", ".status.pulsarName", priority=1, description="Full name inside Pulsar.")
+MESSAGE = Column("Message", _condition("Ready", "message"), priority=1, description="The reason in a sentence.")
+
+PRESENTATION: dict[Kind, Presentation] = {
+    Kind.INSTANCE: Presentation(
+        columns=(
+            Column("Clusters", ".status.readyClusters", description="Ready clusters of all clusters."),
+            Column("Store", ".status.configurationStoreServers", priority=1, description="Configuration store."),
+        )
+    ),
+    Kind.CLUSTER: Presentation(
+        columns=(
+            Column("Version", ".status.version", description="Pulsar version the brokers run."),
+            Column("Bookies", ".status.bookie.ready", type="integer", description="Ready bookies."),
+            Column("Brokers", ".status.broker.ready", type="integer", description="Ready brokers."),
+            Column("Proxies", ".status.proxy.ready", type="integer", description="Ready proxies."),
+            Column("Waiting", ".status.waitingFor", priority=1, description="What bring-up waits for."),
+        ),
+        # The horizontal autoscaler divides by the current pods. `desired` is the workload's own replica count, which
+        # the operator may set apart from spec; pods that exist but are not ready count there, as they must.
+        scale=Scale(".spec.broker.replicas", ".status.broker.desired", ".status.broker.selector"),
+    ),
+    Kind.TENANT: Presentation(
+        columns=(
+            Column("Clusters", ".status.clusters", description="Clusters the tenant may use."),
+            Column("Dependents", ".status.dependents", type="integer", priority=1, description="Namespaces."),
+            _PULSAR_NAME,
+        )
+    ),
+    Kind.NAMESPACE: Presentation(
+        columns=(
+            Column("Bundles", ".status.bundleCount", type="integer", description="Bundles in the first cluster."),
+            Column("Dependents", ".status.dependents", type="integer", priority=1, description="Topics."),
+            _PULSAR_NAME,
+        )
+    ),
+    Kind.TOPIC: Presentation(
+        columns=(
+            Column(
+                "Partitions",
+                ".status.partitions",
+                type="integer",
+                description="Partitions; empty for a non-partitioned topic.",
+            ),
+            _PULSAR_NAME,
+        )
+    ),
+}

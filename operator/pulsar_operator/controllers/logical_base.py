@@ -1,0 +1,347 @@
+"""The pass that tenants, namespaces and topics share: observe, plan, act, read back, status once at the end.
+
+A subclass says what to observe and which plan to make; the rules are here:
+
+* the parents must exist, consent and be fit; an unfit parent is waited for, without counting as a failure;
+* of several custom resources for one object of Pulsar, one manages it and the others say so;
+* before the first write the finalizer (only where deletion must touch Pulsar) and the managed fields are stored;
+* what was written is read back, and believed only then; a refusal of one field does not stop the others. A field
+  refused because of another one (retention and backlog quota) is tried again after the other was written;
+* with the pause or dry-run annotation nothing is written, neither to Pulsar nor as a finalizer.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.controllers.base import (
+    DONE,
+    Outcome,
+    ensure_finalizer,
+    invalid_fields,
+    meta_of,
+    release_finalizer,
+)
+from pulsar_operator.controllers.logical_pass import KNOWN, Pass, Result, SpecT, StatusT
+from pulsar_operator.controllers.logical_scope import (
+    WAIT_SECONDS,
+    AdminUnreachableError,
+    ObstacleError,
+    Scope,
+    pulsar_name,
+    resolve_scope,
+)
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
+from pulsar_operator.domain.logical.siblings import Claim, winner
+from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError, RefusedError
+
+log = logging.getLogger(__name__)
+
+FactsT = TypeVar("FactsT")
+
+ROUNDS = 6
+"""Observe-plan-act rounds in a pass: creation, fields, and retries of fields refused because of others."""
+BLOCKED_SECONDS = 10.0
+"""Until a blocked deletion is tried again."""
+DUPLICATE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """What keeps an object from being deleted in Pulsar."""
+
+    reason: Reason
+    message: str
+
+
+class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
+    """Reconciles one logical kind."""
+
+    kind: Kind
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    # --------------------------------------------------------------------------------------- what a kind says
+
+    @abstractmethod
+    def name_in_pulsar(self, p: Pass[SpecT, StatusT], scope: Scope) -> str:
+        """Full name inside Pulsar."""
+
+    @abstractmethod
+    async def observe(self, p: Pass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
+        """Read everything the plan depends on. Raises ObstacleError, AdminUnreachableError."""
+
+    @abstractmethod
+    def plan(self, p: Pass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
+        """The pure plan."""
+
+    @abstractmethod
+    def exists(self, facts: FactsT) -> bool:
+        """Whether Pulsar has the object."""
+
+    @abstractmethod
+    async def status_fields(self, p: Pass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
+        """Status fields of the kind."""
+
+    @abstractmethod
+    async def delete(self, p: Pass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
+        """One resumable step of the deletion in Pulsar; None when the object is gone there."""
+
+    def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
+        """Why the object's name cannot be used in Pulsar, or None."""
+        return None
+
+    # ---------------------------------------------------------------------------------------------- the pass
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see the module."""
+        obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+        if obj is None:
+            return DONE
+        try:
+            p = self._begin(obj)
+            outcome = await self._run(p)
+            if outcome is None:
+                return DONE
+            await p.write()
+        except NotFoundError:
+            return DONE  # deleted meanwhile
+        except ConflictError:
+            return Outcome(requeue_after=1.0)  # another object of the same name
+        return outcome
+
+    def _begin(self, obj: Json) -> Pass[SpecT, StatusT]:
+        models = MODELS[self.kind]
+        meta = meta_of(obj)
+        conditions = ConditionSet(
+            KNOWN, (obj.get("status") or {}).get("conditions") or (), meta.generation, self.deps.clock.now()
+        )
+        before: Any = models.status.model_validate(obj.get("status") or {})
+        spec: Any = None
+        invalid: str | None = None
+        try:
+            spec = models.spec.model_validate(obj.get("spec") or {})
+        except ValidationError as error:
+            invalid = invalid_fields(error)
+        p: Pass[SpecT, StatusT] = Pass(self.deps, obj, meta, spec, before, conditions)
+        p.fields["pending_actions"] = None
+        if invalid is None:
+            invalid = self.problem_of_name(p)
+        p.invalid = invalid
+        return p
+
+    async def _run(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        """Everything but the status write; None when the object may be gone."""
+        try:
+            if p.invalid is not None and (p.spec is None or not p.meta.deleting):
+                p.unknown(Reason.INVALID_SPEC, p.invalid, known=True)
+                p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, p.invalid)
+                return DONE
+            if p.meta.deleting:
+                return await self._run_deletion(p)
+            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
+            await self._refuse_duplicate(p, scope)
+            return await self._converge(p, scope)
+        except ObstacleError as obstacle:
+            p.unknown(obstacle.reason, obstacle.message, known=obstacle.known)
+            if obstacle.reason in {Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE}:
+                p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)
+            return Outcome(requeue_after=obstacle.requeue)
+        except AdminUnreachableError as error:
+            p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
+            return Outcome(backoff=True)
+
+    async def _converge(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome:
+        name = self.name_in_pulsar(p, scope)
+        memory = p.memory
+        facts = await self.observe(p, scope, memory)
+        plan = self.plan(p, facts, memory)
+        if self.exists(facts) and not p.touched and p.held is None:
+            await p.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
+        refused: dict[str, str] = {}
+        if p.held is None:
+            if p.spec.deletion_policy is not DeletionPolicy.RETAIN:
+                await ensure_finalizer(self.deps, p.obj)
+            facts, plan, refused = await self._act(p, scope, memory, facts, plan)
+        elif not self.exists(facts):
+            plan = replace(plan, waiting=())
+        remaining = tuple(a for a in plan.actions if a.field not in refused)
+        result = Result(plan, self.exists(facts), refused, remaining)
+        after = result.report(p, name)
+        p.fields["managed_fields"] = result.managed(memory, held=p.held is not None)
+        p.fields.update(await self.status_fields(p, scope, facts))
+        return Outcome(requeue_after=after)
+
+    async def _act(
+        self, p: Pass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
+    ) -> tuple[FactsT, Plan, dict[str, str]]:
+        """Perform the plan, read back and plan again, until nothing is left that could be done now."""
+        refused: dict[str, str] = {}
+        tried_at: dict[str, int] = {}
+        done: set[str] = set()
+        for _ in range(ROUNDS):
+            todo = [a for a in plan.actions if _call_id(a) not in done and tried_at.get(a.field) != len(done)]
+            if not todo:
+                break
+            await p.write_ahead(plan.declared)
+            for action in todo:
+                message = await self._perform(p, scope, action, memory)
+                if message is None:
+                    done.add(_call_id(action))
+                    refused.pop(action.field, None)
+                else:
+                    refused[action.field] = message
+                    tried_at[action.field] = len(done)
+            facts = await self.observe(p, scope, memory)
+            skip = frozenset(f for f in refused if tried_at[f] == len(done))
+            plan = self.plan(p, facts, replace(memory, skip=skip))
+        await self._tell_refusals(p, refused)
+        return facts, plan, refused
+
+    async def _perform(self, p: Pass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory) -> str | None:
+        """Make one call; returns Pulsar's words when it refuses."""
+        log.info("%s %s/%s: %s", self.kind.value, p.meta.namespace, p.meta.name, action.reason)
+        try:
+            if action.cluster is None:
+                await scope.admin.anywhere(action.call)
+            else:
+                await scope.admin.at(action.cluster, action.call)
+        except RefusedError as error:
+            return str(error)
+        except ConflictError as error:
+            # Somebody else was faster; reading back tells what is there now.
+            return None if action.verb is Verb.CREATE else str(error)
+        except NotFoundError as error:
+            raise ObstacleError(
+                Reason.PARENT_NOT_READY, f"Pulsar does not find what the change needs: {error}"
+            ) from error
+        lost = action.verb is Verb.CREATE and memory.established
+        await p.event(Reason.REPAIRED if lost else EVENT_REASONS[action.verb], action.reason, warning=lost)
+        return None
+
+    async def _tell_refusals(self, p: Pass[SpecT, StatusT], refused: dict[str, str]) -> None:
+        for message in refused.values():
+            if not p.said_before(ConditionType.ACCEPTED, message[:200]):
+                await p.event(Reason.REFUSED_BY_PULSAR, message, warning=True)
+
+    # -------------------------------------------------------------------------------------------- duplicates
+
+    async def _refuse_duplicate(self, p: Pass[SpecT, StatusT], scope: Scope) -> None:
+        """Raise ObstacleError when another custom resource manages the same object of Pulsar.
+
+        Names and references are immutable, so only an object that does not manage it yet needs to look.
+        """
+        if p.before.pulsar_name is not None:
+            return
+        mine = _claim(p.obj)
+        rivals = [mine]
+        for obj in await self.deps.kube.list(CUSTOM[self.kind], None):
+            if obj["metadata"]["uid"] != p.meta.uid and await self._same(p, scope, obj):
+                rivals.append(_claim(obj))
+        first = winner(rivals)
+        if first != mine:
+            raise ObstacleError(
+                Reason.DUPLICATE,
+                f"{self.kind.value} {first.text} manages {self.name_in_pulsar(p, scope)} already: delete one of the "
+                "two objects (this one changes nothing in Pulsar)",
+                known=True,
+                requeue=DUPLICATE_SECONDS,
+            )
+
+    async def _same(self, p: Pass[SpecT, StatusT], scope: Scope, other: Json) -> bool:
+        """Whether another object of the kind means the same object of Pulsar."""
+        if not self._could_be_same(p, other):
+            return False
+        try:
+            theirs = await resolve_scope(self.deps, self.kind, other, deleting=False)
+        except ObstacleError:
+            return False  # it manages nothing while it has no parent
+        if theirs.chain[-1]["metadata"]["uid"] != scope.chain[-1]["metadata"]["uid"]:
+            return False
+        try:
+            spec: Any = MODELS[self.kind].spec.model_validate(other.get("spec") or {})
+        except ValidationError:
+            return False
+        rival: Pass[SpecT, StatusT] = Pass(self.deps, other, meta_of(other), spec, p.before, p.conditions)
+        return self.name_in_pulsar(rival, theirs) == self.name_in_pulsar(p, scope)
+
+    def _could_be_same(self, p: Pass[SpecT, StatusT], other: Json) -> bool:
+        return pulsar_name(other) == pulsar_name(p.obj)
+
+    # ---------------------------------------------------------------------------------------------- deletion
+
+    async def _run_deletion(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        if FINALIZER not in p.meta.finalizers:
+            return None
+        policy = p.spec.deletion_policy
+        if policy is DeletionPolicy.RETAIN or not p.touched:
+            why = "deletionPolicy is Retain" if policy is DeletionPolicy.RETAIN else "it never managed anything there"
+            await self._release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            return None
+        try:
+            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
+        except ObstacleError as obstacle:
+            if obstacle.gone and p.held is None:
+                await self._release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
+                return None
+            raise
+        name = self.name_in_pulsar(p, scope)
+        text = f"Delete {name} in Pulsar: the object is being deleted and deletionPolicy is {policy.value}"
+        if p.held is not None:
+            p.unknown(p.held, f"{text}. Nothing is done while the object is paused or in dry run")
+            if p.meta.dry_run:
+                p.fields["pending_actions"] = [text]
+            return DONE
+        try:
+            blocker = await self.delete(p, scope, force=policy is DeletionPolicy.FORCE_DELETE)
+        except NotFoundError:
+            blocker = None
+        except AdminUnreachableError as error:
+            if all(c.deleting for c in scope.clusters):
+                why = f"all clusters of the instance are being deleted and none answers ({error})"
+                await self._release(p, Reason.PARENT_GONE, f"{name} is not deleted in Pulsar: {why}")
+                return None
+            raise
+        except ConflictError as error:
+            blocker = Blocker(Reason.NOT_EMPTY, str(error))
+        except RefusedError as error:
+            blocker = Blocker(Reason.REFUSED_BY_PULSAR, str(error))
+        if blocker is None:
+            await self._release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
+            return None
+        p.unknown(blocker.reason, blocker.message, known=True)
+        p.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)
+        if not p.said_before(ConditionType.DELETION_BLOCKED, blocker.message[:200]):
+            await p.event(blocker.reason, f"{name} cannot be deleted yet: {blocker.message}", warning=True)
+        return Outcome(requeue_after=BLOCKED_SECONDS)
+
+    async def _release(self, p: Pass[SpecT, StatusT], reason: Reason, message: str) -> None:
+        await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
+        await release_finalizer(self.deps, p.obj)
+
+
+def _call_id(action: Action) -> str:
+    return repr((action.cluster, action.call))
+
+
+def _claim(obj: Json) -> Claim:
+    meta = obj["metadata"]
+    return Claim(
+        newcomer=not (obj.get("status") or {}).get("pulsarName"),
+        created=str(meta.get("creationTimestamp") or ""),
+        uid=str(meta["uid"]),
+        text=f"{meta['namespace']}/{meta['name']}",
+    )
+
+
+__all__ = ["BLOCKED_SECONDS", "DUPLICATE_SECONDS", "WAIT_SECONDS", "Blocker", "LogicalController"]

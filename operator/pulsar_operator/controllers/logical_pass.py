@@ -1,0 +1,183 @@
+"""One pass over a logical object: what is known about it, and the status that is written once at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, LogicalStatus
+from pulsar_operator.controllers.base import Meta, condition_of, write_status
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb
+from pulsar_operator.ports import Deps, Json
+
+SpecT = TypeVar("SpecT", bound=LogicalSpec)
+StatusT = TypeVar("StatusT", bound=LogicalStatus)
+
+KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
+MAX_PENDING = 200
+
+
+@dataclass
+class Pass(Generic[SpecT, StatusT]):
+    """State of one pass; nothing of it outlives the pass."""
+
+    deps: Deps
+    obj: Json
+    meta: Meta
+    spec: SpecT
+    before: StatusT
+    """The status as read, and after the write-ahead as written."""
+    conditions: ConditionSet
+    invalid: str | None = None
+    """Why the specification cannot be used, or None."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Status fields set in this pass; the others keep their value."""
+
+    @property
+    def held(self) -> Reason | None:
+        """Why nothing may be changed, or None."""
+        if self.meta.paused:
+            return Reason.PAUSED
+        return Reason.DRY_RUN if self.meta.dry_run else None
+
+    @property
+    def memory(self) -> Memory:
+        """What earlier passes left."""
+        return Memory(
+            managed=frozenset(self.before.managed_fields),
+            refused=frozenset(self.before.refused_fields),
+            applied=self.before.observed_generation == self.meta.generation,
+            established=self.before.pulsar_name is not None,
+        )
+
+    @property
+    def touched(self) -> bool:
+        """Whether this object has, or may have, written to Pulsar."""
+        return self.before.pulsar_name is not None or bool(self.before.managed_fields)
+
+    async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
+        """Record an event."""
+        kind = "Warning" if warning else "Normal"
+        await self.deps.kube.event(self.obj, kind=kind, reason=reason.value, message=message[:1000])
+
+    async def write_ahead(self, managed: frozenset[str]) -> None:
+        """Extend status.managedFields, and nothing else, before the first write that needs it."""
+        wanted = frozenset(self.before.managed_fields) | managed - frozenset(self.before.refused_fields)
+        if wanted == frozenset(self.before.managed_fields):
+            return
+        self.before = self.before.model_copy(update={"managed_fields": sorted(wanted)})
+        await write_status(self.deps, self.obj, self.before)
+        self.obj = {**self.obj, "status": self.before.model_dump(mode="json", by_alias=True, exclude_none=True)}
+
+    async def write(self) -> bool:
+        """Write the status when it differs."""
+        status = self.before.model_copy(update={**self.fields, "conditions": self.conditions.result()})
+        return await write_status(self.deps, self.obj, status)
+
+    def unknown(self, reason: Reason, message: str, *, known: bool = False) -> None:
+        """The facts are missing: everything that depends on them is Unknown."""
+        for kind in KNOWN:
+            status = FALSE if known and kind is ConditionType.READY else UNKNOWN
+            self.conditions.set(kind, status, reason, message)
+
+    def said_before(self, kind: ConditionType, text: str) -> bool:
+        """Whether the stored condition already tells this."""
+        condition = condition_of(self.obj, kind.value)
+        return condition is not None and text in str(condition.get("message"))
+
+
+@dataclass
+class Result:
+    """What came out of converging one object."""
+
+    plan: Plan
+    exists: bool
+    refused: dict[str, str] = field(default_factory=dict)
+    """Pulsar's message by field; the empty field is the object itself."""
+    remaining: tuple[Action, ...] = ()
+    """Actions that are still needed: held back, or written and not visible yet."""
+
+    def managed(self, memory: Memory, *, held: bool) -> list[str]:
+        """The entries of status.managedFields after the pass."""
+        if held:
+            return sorted(memory.managed)
+        never = {name for name in self.plan.declared - memory.managed if self._was_refused(name)}
+        kept = {name for name in memory.managed if name in self.plan.declared or name in self.plan.kept}
+        # Extended in this pass and refused: nothing of this object is in Pulsar, so nothing is to be reset later.
+        return sorted((self.plan.declared | kept) - never) if self.exists else sorted(memory.managed)
+
+    def _was_refused(self, name: str) -> bool:
+        return name.split("[", 1)[0] in self.refused
+
+    def drift(self) -> list[DriftEntry]:
+        """Differences to report."""
+        held = [a.difference for a in self.remaining if a.verb is Verb.REPAIR and a.difference is not None]
+        entries = {d.field: d for d in [*self.plan.drift, *self.plan.fixed, *held]}
+        return [entries[name] for name in sorted(entries)]
+
+    def report(self, p: Pass[Any, Any], name: str) -> float | None:
+        """Set the conditions and the shared status fields; returns when to look again, in seconds."""
+        self._accepted(p)
+        self._drifted(p)
+        done = not self.remaining
+        p.fields["drift"] = self.drift()
+        p.fields["pending_actions"] = None
+        if p.meta.dry_run:
+            p.fields["pending_actions"] = [a.reason[:1000] for a in self.remaining][:MAX_PENDING]
+        p.fields["refused_fields"] = sorted(f for f in self.refused if f)
+        if self.exists:
+            p.fields["pulsar_name"] = name
+        if done and (self.exists or self.refused or self.plan.problems):
+            p.fields["observed_generation"] = p.meta.generation
+        return self._ready(p, name)
+
+    def _accepted(self, p: Pass[Any, Any]) -> None:
+        texts = [(problem.reason, problem.message) for problem in self.plan.problems]
+        for where, message in sorted(self.refused.items()):
+            text = f"Pulsar refused spec.{where}: {message}" if where else f"Pulsar refused: {message}"
+            texts.append((Reason.REFUSED_BY_PULSAR, text))
+        if texts:
+            p.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
+        else:
+            p.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
+
+    def _drifted(self, p: Pass[Any, Any]) -> None:
+        entries = self.drift()
+        if not self.exists and not entries:
+            p.conditions.set(ConditionType.DRIFTED, UNKNOWN, Reason.PENDING, "Pulsar does not have the object yet")
+            return
+        if not entries:
+            p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, "Pulsar has what is declared")
+            return
+        listed = "; ".join(f"spec.{d.field}: declared {d.wanted}, found {d.found}" for d in entries)
+        if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
+            note = "; Pulsar cannot change this on a live object, nothing is done"
+            p.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
+        else:
+            p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_FOUND, listed)
+
+    def _ready(self, p: Pass[Any, Any], name: str) -> float | None:
+        ready = ConditionType.READY
+        if not p.conditions.is_true(ConditionType.ACCEPTED):
+            p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            return None
+        if self.remaining and p.held is not None:
+            why = "paused" if p.held is Reason.PAUSED else "in dry run"
+            first = self.remaining[0].reason
+            text = f"The object is {why}; {len(self.remaining)} pending: {first}"
+            p.conditions.set(ready, False, p.held, text)
+            return None
+        if self.remaining:
+            text = f"Written and not visible in Pulsar yet: {self.remaining[0].reason}"
+            p.conditions.set(ready, False, Reason.PENDING, text)
+            return 2.0
+        if self.plan.waiting:
+            p.conditions.set(ready, False, Reason.WAITING_FOR_CLUSTERS, "; ".join(self.plan.waiting))
+            return 15.0
+        if not self.exists:
+            p.conditions.set(ready, False, Reason.PENDING, f"{name} does not exist in Pulsar")
+            return 15.0
+        p.conditions.set(ready, True, Reason.READY, f"{name} is as declared")
+        return None

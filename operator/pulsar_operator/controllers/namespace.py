@@ -1,0 +1,174 @@
+"""PulsarNamespace: a namespace with its bundles at creation, its clusters and its policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.namespace import (
+    NamespaceClusterStatus,
+    PulsarNamespaceSpec,
+    PulsarNamespaceStatus,
+)
+from pulsar_operator.balance.ranges import even_boundaries
+from pulsar_operator.controllers.logical_base import Blocker, LogicalController
+from pulsar_operator.controllers.logical_pass import Pass
+from pulsar_operator.controllers.logical_scope import ObstacleError, Scope, dependents, pulsar_name
+from pulsar_operator.domain.logical.names import namespace_path, tenant_path
+from pulsar_operator.domain.logical.namespace import (
+    NamespaceFacts,
+    bundle_count,
+    clusters_of,
+    plan_namespace,
+    replication_of,
+)
+from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import ConflictError, RefusedError
+
+NamespacePass = Pass[PulsarNamespaceSpec, PulsarNamespaceStatus]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Facts, and the cluster that gave them."""
+
+    facts: NamespaceFacts
+    answered_by: str | None
+
+
+class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespaceStatus, Observed]):
+    """Reconciles PulsarNamespaces."""
+
+    kind = Kind.NAMESPACE
+
+    def name_in_pulsar(self, p: NamespacePass, scope: Scope) -> str:
+        """tenant/namespace."""
+        return f"{scope.parent_name(Kind.TENANT)}/{pulsar_name(p.obj)}"
+
+    async def observe(self, p: NamespacePass, scope: Scope, memory: Memory) -> Observed:
+        """The namespace's policies; for a namespace that does not exist also what its tenant allows."""
+        tenant, name = scope.parent_name(Kind.TENANT), pulsar_name(p.obj)
+        found = await scope.admin.find(Call("GET", namespace_path(tenant, name)))
+        tenant_clusters: frozenset[str] = frozenset()
+        if found is None:
+            parent = await scope.admin.find(Call("GET", tenant_path(tenant)))
+            if parent is None:
+                raise ObstacleError(Reason.PARENT_NOT_READY, f"tenant {tenant} does not exist in Pulsar", known=True)
+            tenant_clusters = frozenset(parent[1].get("allowedClusters") or ())
+        facts = NamespaceFacts(
+            tenant=tenant,
+            name=name,
+            live=found[1] if found is not None else None,
+            tenant_clusters=tenant_clusters,
+            instance_clusters=scope.names,
+            boundaries=_boundaries(p.spec),
+            version=scope.version,
+        )
+        return Observed(facts, found[0] if found is not None else None)
+
+    def plan(self, p: NamespacePass, facts: Observed, memory: Memory) -> Plan:
+        """See domain.logical.namespace."""
+        return plan_namespace(p.spec, facts.facts, memory)
+
+    def exists(self, facts: Observed) -> bool:
+        """Whether Pulsar has the namespace."""
+        return facts.facts.live is not None
+
+    async def status_fields(self, p: NamespacePass, scope: Scope, facts: Observed) -> dict[str, Any]:
+        """The namespace in each of its clusters; bundles are a cluster's own."""
+        counted = await dependents(self.deps, p.obj, Kind.TOPIC)
+        live = facts.facts.live
+        if live is None:
+            return {"clusters": [], "bundle_count": None, "dependents": counted}
+        holders = set(clusters_of(live)) & set(scope.names)
+        others = holders - {facts.answered_by}
+        answers, silent = await scope.admin.everywhere(
+            others, Call("GET", namespace_path(facts.facts.tenant, facts.facts.name))
+        )
+        if facts.answered_by in holders:
+            answers[facts.answered_by] = live
+        known = {c.name: c for c in p.before.clusters}
+        clusters = [_cluster_status(name, answer) for name, answer in sorted(answers.items())]
+        # A cluster that does not answer keeps what was last seen of it.
+        clusters += [known[name] for name in silent if name in known]
+        clusters.sort(key=lambda c: c.name)
+        return {
+            "clusters": clusters,
+            "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
+            "dependents": counted,
+        }
+
+    async def delete(self, p: NamespacePass, scope: Scope, *, force: bool) -> Blocker | None:
+        """Delete the namespace, in steps that can each be repeated.
+
+        Pulsar refuses to delete a namespace of several clusters, and taking a cluster out deletes its data there: so a
+        replicated namespace is first seen to be empty in every cluster, then reduced to one, then deleted.
+        """
+        tenant, name = scope.parent_name(Kind.TENANT), pulsar_name(p.obj)
+        path = namespace_path(tenant, name)
+        found = await scope.admin.find(Call("GET", path))
+        if found is None:
+            return None
+        holders = clusters_of(found[1])
+        blocker = None if force else await self._contents(scope, tenant, name, holders)
+        if blocker is not None:
+            return blocker
+        home = next((c for c in scope.admin.usable if c in replication_of(found[1])), scope.admin.usable[0])
+        if len(holders) > 1 and not force:
+            await self._reduce(scope, path, found[1], home)
+        try:
+            await scope.admin.at(home, Call("DELETE", path, {"force": "true"} if force else {}))
+        except (RefusedError, ConflictError) as error:
+            if not force:
+                raise
+            return Blocker(
+                Reason.REFUSED_BY_PULSAR,
+                f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteNamespaceAllowed=true in the "
+                "brokers' configuration (and leave the namespace in one cluster), or delete its topics first",
+            )
+        return None
+
+    async def _contents(self, scope: Scope, tenant: str, name: str, holders: list[str]) -> Blocker | None:
+        """The topics in the way, looked for in every cluster that holds the namespace. Raises AdminUnreachableError."""
+        path = namespace_path(tenant, name)
+        for cluster in holders:
+            if cluster not in scope.names and len(holders) > 1:
+                return Blocker(
+                    Reason.NOT_EMPTY,
+                    f"the namespace is also in cluster {cluster}, which is no cluster of the instance: its topics "
+                    "there cannot be seen. Take it out of the namespace's clusters first",
+                )
+            if cluster not in scope.names:
+                continue
+            topics = await scope.admin.at(cluster, Call("GET", (*path, "topics"), {"mode": "ALL"})) or []
+            for domain in ("persistent", "non-persistent"):
+                topics += await scope.admin.at(cluster, Call("GET", (domain, tenant, name, "partitioned"))) or []
+            if topics:
+                shown = ", ".join(sorted(topics)[:5]) + (f" and {len(topics) - 5} more" if len(topics) > 5 else "")
+                return Blocker(
+                    Reason.NOT_EMPTY,
+                    f"namespace {tenant}/{name} still has topics in cluster {cluster} ({shown}): delete them first, or "
+                    "set spec.deletionPolicy to Retain",
+                )
+        return None
+
+    async def _reduce(self, scope: Scope, path: tuple[str, ...], live: Mapping[str, Any], home: str) -> None:
+        if replication_of(live) != [home]:
+            await scope.admin.at(home, Call("POST", (*path, "replication"), body=[home]))
+        if live.get("allowed_clusters") and sorted(live["allowed_clusters"]) != [home]:
+            await scope.admin.at(home, Call("POST", (*path, "allowedClusters"), body=[home]))
+
+
+def _boundaries(spec: PulsarNamespaceSpec) -> list[str] | None:
+    if spec.bundles is None:
+        return None
+    if spec.bundles.boundaries is not None:
+        return list(spec.bundles.boundaries)
+    return even_boundaries(spec.bundles.count) if spec.bundles.count is not None else None
+
+
+def _cluster_status(name: str, answer: Mapping[str, Any] | None) -> NamespaceClusterStatus:
+    return NamespaceClusterStatus(name=name, exists=answer is not None, bundles=bundle_count(answer))

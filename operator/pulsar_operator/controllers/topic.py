@@ -1,0 +1,166 @@
+"""PulsarTopic: a topic in every cluster of its namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.topic import (
+    Persistence,
+    PulsarTopicSpec,
+    PulsarTopicStatus,
+    TopicClusterStatus,
+)
+from pulsar_operator.controllers.logical_base import Blocker, LogicalController
+from pulsar_operator.controllers.logical_pass import Pass
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope, pulsar_name
+from pulsar_operator.domain.logical.names import (
+    is_partition_of,
+    namespace_path,
+    topic_name,
+    topic_name_problem,
+    topic_path,
+)
+from pulsar_operator.domain.logical.namespace import replication_of
+from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import Json, NotFoundError, RefusedError
+
+TopicPass = Pass[PulsarTopicSpec, PulsarTopicStatus]
+
+
+class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, TopicFacts]):
+    """Reconciles PulsarTopics."""
+
+    kind = Kind.TOPIC
+
+    def name_in_pulsar(self, p: TopicPass, scope: Scope) -> str:
+        """Full topic name."""
+        return topic_name(p.spec.persistence, *_place(scope), pulsar_name(p.obj))
+
+    def problem_of_name(self, p: TopicPass) -> str | None:
+        """A name Pulsar would read as something else."""
+        return topic_name_problem(pulsar_name(p.obj))
+
+    async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
+        """The topic in every cluster of its namespace."""
+        tenant, namespace = _place(scope)
+        clusters = await self._clusters(scope)
+        call = Call("GET", (*_path(p, scope), "partitions"))
+        answers, silent = await scope.admin.everywhere(clusters, call)
+        if not answers:
+            raise AdminUnreachableError(f"no cluster of namespace {tenant}/{namespace} answers ({', '.join(silent)})")
+        return TopicFacts(
+            tenant=tenant,
+            namespace=namespace,
+            name=pulsar_name(p.obj),
+            clusters={
+                name: None if answer is None else int(answer.get("partitions") or 0) for name, answer in answers.items()
+            },
+            silent=silent,
+        )
+
+    async def _clusters(self, scope: Scope) -> list[str]:
+        tenant, namespace = _place(scope)
+        found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
+        if found is None:
+            raise ObstacleError(
+                Reason.PARENT_NOT_READY, f"namespace {tenant}/{namespace} does not exist in Pulsar", known=True
+            )
+        return replication_of(found[1])
+
+    def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
+        """See domain.logical.topic."""
+        return plan_topic(p.spec, facts, memory)
+
+    def exists(self, facts: TopicFacts) -> bool:
+        """Whether any cluster has the topic."""
+        return any(found is not None for found in facts.clusters.values())
+
+    async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
+        """The topic in each cluster; one that does not answer keeps what was last seen."""
+        known = {c.name: c for c in p.before.clusters}
+        clusters = [
+            TopicClusterStatus(name=name, exists=found is not None, partitions=found or None)
+            for name, found in facts.clusters.items()
+        ]
+        clusters += [known[name] for name in facts.silent if name in known]
+        clusters.sort(key=lambda c: c.name)
+        return {
+            "clusters": clusters,
+            "partitions": next((c.partitions for c in clusters if c.partitions is not None), None),
+        }
+
+    async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Blocker | None:
+        """Delete the topic in every cluster of the namespace; a topic in use or with unread messages is kept."""
+        try:
+            clusters = await self._clusters(scope)
+        except ObstacleError:
+            return None  # its namespace is gone, and the topic with it
+        present = {name: await self._present(p, scope, name) for name in clusters}
+        if not force:
+            for cluster, names in present.items():
+                for name in names:
+                    blocker = await self._in_use(p, scope, cluster, name)
+                    if blocker is not None:
+                        return blocker
+        query = {"force": "true"} if force else {}
+        for cluster in clusters:
+            path = _path(p, scope)
+            whole = (*path, "partitions") if p.spec.partitions is not None else path
+            # The first cluster takes the partitioned topic's metadata away; the others keep their partitions.
+            for target in (whole, *((*path[:-1], name) for name in present[cluster])):
+                try:
+                    await scope.admin.at(cluster, Call("DELETE", target, query))
+                except NotFoundError:
+                    continue
+                except RefusedError as error:
+                    return Blocker(Reason.NOT_EMPTY, f"{error}. Stop its producers and consumers first")
+        return None
+
+    async def _present(self, p: TopicPass, scope: Scope, cluster: str) -> list[str]:
+        """Local names of the topic, or of its partitions, that exist in a cluster. Raises AdminUnreachableError."""
+        tenant, namespace = _place(scope)
+        if p.spec.persistence is Persistence.NON_PERSISTENT:
+            return []
+        topics = await scope.admin.at(cluster, Call("GET", ("persistent", tenant, namespace))) or []
+        full = self.name_in_pulsar(p, scope)
+        prefix = len(full) - len(pulsar_name(p.obj))
+        if p.spec.partitions is None:
+            return [topic[prefix:] for topic in topics if topic == full]
+        return sorted(topic[prefix:] for topic in topics if is_partition_of(topic, full))
+
+    async def _in_use(self, p: TopicPass, scope: Scope, cluster: str, name: str) -> Blocker | None:
+        """Pulsar deletes unread messages without a question; we do not."""
+        path = (*_path(p, scope)[:-1], name)
+        try:
+            stats: Json = await scope.admin.at(cluster, Call("GET", (*path, "stats"))) or {}
+        except NotFoundError:
+            return None
+        publishers = len(stats.get("publishers") or ())
+        if publishers:
+            return Blocker(
+                Reason.NOT_EMPTY,
+                f"topic {name} in cluster {cluster} has {publishers} connected producers: stop them first, or set "
+                "spec.deletionPolicy to ForceDelete",
+            )
+        for subscription, facts in sorted((stats.get("subscriptions") or {}).items()):
+            consumers, backlog = len(facts.get("consumers") or ()), int(facts.get("msgBacklog") or 0)
+            if consumers or backlog:
+                return Blocker(
+                    Reason.NOT_EMPTY,
+                    f"subscription {subscription} of topic {name} in cluster {cluster} has {consumers} connected "
+                    f"consumers and {backlog} unread messages: consume or clear them first, or set "
+                    "spec.deletionPolicy to ForceDelete",
+                )
+        return None
+
+
+def _place(scope: Scope) -> tuple[str, str]:
+    """Tenant and namespace."""
+    return scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
+
+
+def _path(p: TopicPass, scope: Scope) -> tuple[str, ...]:
+    return topic_path(p.spec.persistence, *_place(scope), pulsar_name(p.obj))

@@ -1,0 +1,51 @@
+"""Names inside Pulsar and the REST paths made of them."""
+
+from __future__ import annotations
+
+import re
+
+from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX, Persistence
+
+_PARTITION = re.compile(PARTITION_SUFFIX)
+
+
+def tenant_path(tenant: str) -> tuple[str, ...]:
+    """Path of a tenant."""
+    return ("tenants", tenant)
+
+
+def namespace_path(tenant: str, namespace: str) -> tuple[str, ...]:
+    """Path of a namespace."""
+    return ("namespaces", tenant, namespace)
+
+
+def domain_of(persistence: Persistence) -> str:
+    """Pulsar's topic domain."""
+    return "persistent" if persistence is Persistence.PERSISTENT else "non-persistent"
+
+
+def topic_path(persistence: Persistence, tenant: str, namespace: str, topic: str) -> tuple[str, ...]:
+    """Path of a topic."""
+    return (domain_of(persistence), tenant, namespace, topic)
+
+
+def topic_name(persistence: Persistence, tenant: str, namespace: str, topic: str) -> str:
+    """Full name of a topic."""
+    return f"{domain_of(persistence)}://{tenant}/{namespace}/{topic}"
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why a local topic name cannot be used, or None. ``name`` may come from metadata.name."""
+    if _PARTITION.search(name):
+        return (
+            f"the topic name {name!r} ends like a partition (-partition-N), a suffix Pulsar gives to the partitions of "
+            "a topic: set spec.name to another name"
+        )
+    if "/" in name:
+        return f"the topic name {name!r} has a slash, which Pulsar reads as a separator: set spec.name to another name"
+    return None
+
+
+def is_partition_of(full_name: str, topic: str) -> bool:
+    """Whether a full topic name is a partition of the topic with that full name."""
+    return full_name.startswith(f"{topic}-partition-") and full_name[len(topic) + 11 :].isdigit()

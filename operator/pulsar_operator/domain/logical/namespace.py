@@ -1,0 +1,145 @@
+"""The plan of a PulsarNamespace: created whole, then converged field by field through the policy table.
+
+Pulsar has no call that replaces all policies of a live namespace, so there is one call per changed field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.base import DriftPolicy
+from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
+from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call, lookup
+
+BUNDLES = "bundles"
+CLUSTERS = "replicationClusters"
+
+
+@dataclass(frozen=True)
+class NamespaceFacts:
+    """Everything the plan depends on."""
+
+    tenant: str
+    name: str
+    live: Mapping[str, Any] | None
+    """Answer of ``GET /namespaces/{tenant}/{namespace}``; None = Pulsar has no such namespace."""
+    tenant_clusters: frozenset[str]
+    """Clusters Pulsar lets the tenant use."""
+    instance_clusters: frozenset[str]
+    """Pulsar names of the instance's clusters."""
+    boundaries: Sequence[str] | None = None
+    """The declared bundle boundaries, in full; None = Pulsar's default."""
+    version: str | None = None
+    """Pulsar version of the cluster that is written to."""
+
+
+def clusters_of(live: Mapping[str, Any]) -> list[str]:
+    """Clusters that hold the namespace or may: replication_clusters and allowed_clusters."""
+    return sorted({*(live.get("replication_clusters") or ()), *(live.get("allowed_clusters") or ())})
+
+
+def replication_of(live: Mapping[str, Any]) -> list[str]:
+    """The namespace's replication_clusters."""
+    return sorted(live.get("replication_clusters") or ())
+
+
+def bundle_count(live: Mapping[str, Any] | None) -> int | None:
+    """Number of bundles as the answering cluster has them."""
+    bundles = (live or {}).get("bundles") or {}
+    count = bundles.get("numBundles")
+    return int(count) if isinstance(count, int) else None
+
+
+def wanted_policies(spec: PulsarNamespaceSpec) -> dict[str, Any]:
+    """Declared values by field."""
+    return {row.field: lookup(spec, row.field) for row in NAMESPACE_POLICIES}
+
+
+def found_policies(live: Mapping[str, Any]) -> dict[str, Any]:
+    """Live values by field."""
+    return {row.field: row.read(live) for row in NAMESPACE_POLICIES}
+
+
+def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Memory) -> Plan:
+    """Decide what makes the namespace as declared."""
+    draft = Draft()
+    for cluster in sorted(set(spec.replication_clusters or ()) - facts.instance_clusters):
+        known = ", ".join(sorted(facts.instance_clusters)) or "none"
+        draft.problems.append(
+            Problem(
+                CLUSTERS,
+                Reason.INVALID_SPEC,
+                f"spec.replicationClusters names {cluster!r}, which is no cluster of the instance (its clusters: "
+                f"{known}): correct the name or create a PulsarCluster with that clusterName",
+            )
+        )
+    if spec.bundles is not None and (facts.live is None or BUNDLES in memory.managed):
+        draft.declared.add(BUNDLES)
+    wanted = wanted_policies(spec)
+    if draft.problems:
+        # Without the unknown names the rest of the list is still good.
+        wanted[CLUSTERS] = sorted(set(wanted[CLUSTERS]) & facts.instance_clusters) or None
+    if facts.live is None:
+        _plan_creation(draft, spec, facts, wanted)
+        return draft.done()
+    _compare_bundles(draft, facts, memory)
+    plan_policies(
+        draft,
+        NAMESPACE_POLICIES,
+        wanted,
+        found_policies(facts.live),
+        base=namespace_path(facts.tenant, facts.name),
+        memory=memory,
+        repair=spec.drift_policy is DriftPolicy.REPAIR,
+        version=facts.version,
+    )
+    return draft.done()
+
+
+def _plan_creation(draft: Draft, spec: PulsarNamespaceSpec, facts: NamespaceFacts, wanted: Mapping[str, Any]) -> None:
+    declared: Collection[str] | None = wanted[CLUSTERS]
+    clusters = sorted(declared or (facts.tenant_clusters & facts.instance_clusters))
+    if spec.replication_clusters is not None and not declared:
+        return
+    if not clusters:
+        draft.waiting.append("the tenant may use no cluster of the instance yet")
+        return
+    draft.declared |= {field for field, value in wanted.items() if value is not None}
+    body: dict[str, Any] = {"replication_clusters": clusters}
+    shape = "Pulsar's default bundles"
+    if facts.boundaries is not None:
+        count = len(facts.boundaries) - 1
+        body["bundles"] = {"boundaries": list(facts.boundaries), "numBundles": count}
+        shape = f"{count} bundles"
+    draft.actions.append(
+        Action(
+            Verb.CREATE,
+            "",
+            Call("PUT", namespace_path(facts.tenant, facts.name), body=body),
+            f"Create namespace {facts.tenant}/{facts.name} with {shape} in {', '.join(clusters)}: Pulsar has none of "
+            "that name",
+        )
+    )
+
+
+def _compare_bundles(draft: Draft, facts: NamespaceFacts, memory: Memory) -> None:
+    """Bundles count at creation only: a difference is shown, never changed.
+
+    Splits after creation only add boundaries; that is no difference for a namespace this object created itself.
+    """
+    if facts.boundaries is None or facts.live is None:
+        return
+    live = list(((facts.live.get("bundles") or {}).get("boundaries")) or ())
+    wanted = list(facts.boundaries)
+    if not live or live == wanted or (BUNDLES in memory.managed and set(wanted) <= set(live)):
+        return
+    where = "" if len(live) != len(wanted) else ", at other boundaries"
+    draft.fixed.append(
+        DriftEntry(field=BUNDLES, wanted=f"{len(wanted) - 1} bundles", found=f"{len(live) - 1} bundles{where}")
+    )

@@ -1,0 +1,208 @@
+"""The plan of a PulsarTenant.
+
+Pulsar keeps a tenant as one value that every update replaces, so each update carries the live rest along, and admin
+roles and clusters are changed one after the other: a refusal then names one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.base import DriftPolicy
+from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
+from pulsar_operator.domain.logical.names import tenant_path
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, words
+from pulsar_operator.domain.policies import Call, describe
+
+ROLES = "adminRoles"
+CLUSTERS = "allowedClusters"
+
+
+@dataclass(frozen=True)
+class LiveTenant:
+    """A tenant as Pulsar answers."""
+
+    admin_roles: frozenset[str]
+    allowed_clusters: frozenset[str]
+
+    @staticmethod
+    def parse(answer: Mapping[str, Any]) -> LiveTenant:
+        """From ``GET /tenants/{tenant}``."""
+        return LiveTenant(frozenset(answer.get("adminRoles") or ()), frozenset(answer.get("allowedClusters") or ()))
+
+
+@dataclass(frozen=True)
+class TenantFacts:
+    """Everything the plan depends on."""
+
+    live: LiveTenant | None
+    """None = Pulsar has no such tenant."""
+    instance_clusters: frozenset[str]
+    """Pulsar names of the instance's clusters."""
+    registered: frozenset[str]
+    """Clusters Pulsar knows."""
+    usage: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Namespaces of the tenant by cluster they use; only looked at when a cluster is to be removed."""
+
+
+def entry(name: str, item: str) -> str:
+    """The entry of a list item in status.managedFields."""
+    return f"{name}[{item}]"
+
+
+def items_of(managed: Collection[str], name: str) -> frozenset[str]:
+    """The list items among the entries of status.managedFields."""
+    prefix = f"{name}["
+    return frozenset(e[len(prefix) : -1] for e in managed if e.startswith(prefix) and e.endswith("]"))
+
+
+def wanted_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[str]:
+    """Declared clusters Pulsar can be told of: known to the instance and registered."""
+    declared = facts.instance_clusters if spec.allowed_clusters is None else frozenset(spec.allowed_clusters)
+    return declared & facts.instance_clusters & facts.registered
+
+
+def clusters_to_remove(spec: PulsarTenantSpec, facts: TenantFacts, managed: Collection[str]) -> frozenset[str]:
+    """Clusters the tenant has and should not have.
+
+    With spec.allowedClusters the list is exact; without it only clusters this object added itself are taken back.
+    """
+    if facts.live is None:
+        return frozenset()
+    if spec.allowed_clusters is not None:
+        return facts.live.allowed_clusters - frozenset(spec.allowed_clusters)
+    return (facts.live.allowed_clusters & items_of(managed, CLUSTERS)) - facts.instance_clusters
+
+
+def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: Memory) -> Plan:
+    """Decide what makes the tenant as declared."""
+    draft = Draft()
+    clusters = wanted_clusters(spec, facts)
+    draft.declared |= {entry(ROLES, role) for role in spec.admin_roles}
+    draft.declared |= {entry(CLUSTERS, cluster) for cluster in clusters}
+    for cluster in sorted(set(spec.allowed_clusters or ()) - facts.instance_clusters):
+        known = ", ".join(sorted(facts.instance_clusters)) or "none"
+        draft.problems.append(
+            Problem(
+                CLUSTERS,
+                Reason.INVALID_SPEC,
+                f"spec.allowedClusters names {cluster!r}, which is no cluster of the instance (its clusters: {known}): "
+                "correct the name or create a PulsarCluster with that clusterName",
+            )
+        )
+    for cluster in sorted((set(spec.allowed_clusters or ()) & facts.instance_clusters) - facts.registered):
+        draft.waiting.append(f"cluster {cluster} is not registered in Pulsar yet")
+    if facts.live is None:
+        _plan_creation(draft, name, spec, clusters)
+        return draft.done()
+    repair = spec.drift_policy is DriftPolicy.REPAIR
+    roles = _roles(draft, spec, facts.live, memory, repair=repair)
+    draft.kept |= {e for e in memory.managed - draft.declared if items_of((e,), ROLES) & facts.live.admin_roles}
+    draft.kept |= {e for e in memory.managed - draft.declared if items_of((e,), CLUSTERS) & facts.live.allowed_clusters}
+    if roles != facts.live.admin_roles and ROLES not in memory.skip:
+        draft.actions.append(_update(name, ROLES, roles, facts.live, memory))
+        return draft.done()
+    allowed = _clusters(draft, spec, facts, clusters, memory, repair=repair)
+    if allowed != facts.live.allowed_clusters:
+        draft.actions.append(_update(name, CLUSTERS, allowed, facts.live, memory))
+    return draft.done()
+
+
+def _plan_creation(draft: Draft, name: str, spec: PulsarTenantSpec, clusters: frozenset[str]) -> None:
+    if not clusters:
+        draft.waiting.append("none of the clusters the tenant may use is registered in Pulsar yet")
+        return
+    body = {"adminRoles": sorted(spec.admin_roles), "allowedClusters": sorted(clusters)}
+    draft.actions.append(
+        Action(
+            Verb.CREATE,
+            "",
+            Call("PUT", tenant_path(name), body=body),
+            f"Create tenant {name} with clusters {', '.join(sorted(clusters))}: Pulsar has none of that name",
+        )
+    )
+
+
+def _roles(draft: Draft, spec: PulsarTenantSpec, live: LiveTenant, memory: Memory, *, repair: bool) -> frozenset[str]:
+    """The roles the tenant should have: the live ones, without those we added and no longer declare, plus ours."""
+    declared = frozenset(spec.admin_roles)
+    revoked = items_of(memory.managed, ROLES) - declared
+    add = declared - live.admin_roles
+    return (live.admin_roles - revoked) | _without_drift(draft, ROLES, add, live.admin_roles, memory, repair=repair)
+
+
+def _clusters(
+    draft: Draft,
+    spec: PulsarTenantSpec,
+    facts: TenantFacts,
+    wanted: frozenset[str],
+    memory: Memory,
+    *,
+    repair: bool,
+) -> frozenset[str]:
+    assert facts.live is not None
+    live = facts.live.allowed_clusters
+    remove = set(clusters_to_remove(spec, facts, memory.managed))
+    for cluster in sorted(remove):
+        users = sorted(facts.usage.get(cluster, ()))
+        if users:
+            remove.discard(cluster)
+            draft.problems.append(
+                Problem(
+                    CLUSTERS,
+                    Reason.NOT_EMPTY,
+                    f"cluster {cluster} cannot be taken from the tenant: {_some(users)} still use it and would stop "
+                    "working there. Take it out of their replicationClusters first",
+                )
+            )
+    foreign = frozenset(remove) if spec.allowed_clusters is not None else frozenset()
+    if foreign and memory.applied and not repair:
+        # Declared as an exact list before, so these were added by somebody else.
+        draft.drift.append(
+            DriftEntry(
+                field=CLUSTERS, wanted=describe(sorted(spec.allowed_clusters or ())), found=describe(sorted(live))
+            )
+        )
+        remove -= foreign
+    add = _without_drift(draft, CLUSTERS, wanted - live, live, memory, repair=repair)
+    result = (live - remove) | add
+    return result or live
+
+
+def _without_drift(
+    draft: Draft, name: str, add: frozenset[str], live: frozenset[str], memory: Memory, *, repair: bool
+) -> frozenset[str]:
+    """The entries to add; those another writer removed are only reported under driftPolicy Report."""
+    if repair:
+        return add
+    gone = frozenset(item for item in add if memory.drifted(entry(name, item)))
+    if gone:
+        draft.drift.append(DriftEntry(field=name, wanted=describe(sorted(live | gone)), found=describe(sorted(live))))
+    return add - gone
+
+
+def _update(name: str, what: str, after: frozenset[str], live: LiveTenant, memory: Memory) -> Action:
+    before = live.admin_roles if what == ROLES else live.allowed_clusters
+    body = {
+        "adminRoles": sorted(after if what == ROLES else live.admin_roles),
+        "allowedClusters": sorted(after if what == CLUSTERS else live.allowed_clusters),
+    }
+    repaired = any(memory.drifted(entry(what, item)) for item in after - before)
+    verb = Verb.REPAIR if repaired else Verb.SET
+    difference = DriftEntry(field=what, wanted=describe(sorted(after)), found=describe(sorted(before)))
+    return Action(
+        verb,
+        what,
+        Call("POST", tenant_path(name), body=body),
+        words(verb, difference),
+        difference,
+    )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return f"namespaces {shown}" + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,119 @@
+"""The plan of a PulsarTopic: it exists in every cluster of its namespace, with at least the declared partitions.
+
+Partition numbers are in the configuration store, one write for all clusters; a non-partitioned topic is made in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.domain.logical.names import topic_name, topic_path
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb
+from pulsar_operator.domain.policies import Call
+
+PARTITIONS = "partitions"
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """Everything the plan depends on."""
+
+    tenant: str
+    namespace: str
+    name: str
+    clusters: Mapping[str, int | None]
+    """What ``GET .../partitions`` says in each cluster of the namespace that answered: None = no such topic, 0 = a
+    non-partitioned topic, else the number of partitions."""
+    silent: tuple[str, ...] = ()
+    """Clusters of the namespace that did not answer."""
+
+
+def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan:
+    """Decide what makes the topic as declared."""
+    draft = Draft()
+    if spec.partitions is not None:
+        draft.declared.add(PARTITIONS)
+    other = {
+        cluster: found
+        for cluster, found in facts.clusters.items()
+        if found is not None and (found == 0) != (spec.partitions is None)
+    }
+    if other:
+        _refuse_kind(draft, spec, facts, other)
+    elif spec.partitions is None:
+        _plan_plain(draft, spec, facts, memory)
+    elif facts.clusters:
+        _plan_partitioned(draft, spec, facts, memory, spec.partitions)
+    return draft.done()
+
+
+def _refuse_kind(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, other: Mapping[str, int]) -> None:
+    cluster, found = sorted(other.items())[0]
+    live = f"a partitioned topic with {found} partitions" if found else "a non-partitioned topic"
+    declared = "non-partitioned" if spec.partitions is None else f"with {spec.partitions} partitions"
+    remedy = f"spec.partitions to {found}" if found else "no spec.partitions"
+    draft.problems.append(
+        Problem(
+            PARTITIONS,
+            Reason.IMMUTABLE_IN_PULSAR,
+            f"{_name(spec, facts)} is {live} in cluster {cluster} and declared {declared}; Pulsar cannot turn one into "
+            f"the other, and it is not deleted to be created anew. Declare {remedy}, or another name",
+        )
+    )
+
+
+def _plan_plain(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
+    for cluster, found in sorted(facts.clusters.items()):
+        if found is None:
+            draft.actions.append(
+                Action(
+                    Verb.CREATE,
+                    "",
+                    Call("PUT", _path(spec, facts)),
+                    f"{_again(memory)} topic {_name(spec, facts)} in cluster {cluster}: the cluster has none",
+                    cluster=cluster,
+                )
+            )
+
+
+def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory, wanted: int) -> None:
+    counts = [found for found in facts.clusters.values() if found is not None]
+    path = (*_path(spec, facts), "partitions")
+    if not counts:
+        draft.actions.append(
+            Action(
+                Verb.CREATE,
+                "",
+                Call("PUT", path, body=wanted),
+                f"{_again(memory)} topic {_name(spec, facts)} with {wanted} partitions: Pulsar has none of that name",
+            )
+        )
+        return
+    live = max(counts)
+    if live > wanted:
+        draft.fixed.append(DriftEntry(field=PARTITIONS, wanted=f"{wanted} partitions", found=f"{live} partitions"))
+    elif live < wanted:
+        draft.actions.append(
+            Action(
+                Verb.SET,
+                PARTITIONS,
+                Call("POST", path, body=wanted),
+                f"Set spec.partitions to {wanted} (was {live}): new partitions are added",
+            )
+        )
+
+
+def _again(memory: Memory) -> str:
+    return "Create again the lost" if memory.established else "Create"
+
+
+def _path(spec: PulsarTopicSpec, facts: TopicFacts) -> tuple[str, ...]:
+    return topic_path(spec.persistence, facts.tenant, facts.namespace, facts.name)
+
+
+def _name(spec: PulsarTopicSpec, facts: TopicFacts) -> str:
+    return topic_name(spec.persistence, facts.tenant, facts.namespace, facts.name)

@@ -1,0 +1,167 @@
+"""Why a pod has to be replaced: the first difference between a pod and the template new pods get, in words.
+
+Checks are an ordered list, so that the same difference always gives the same reason. What admission adds to a pod
+(tolerations, the node, default values) is not a difference; hence only fields the operator renders are compared, and
+the decision itself is made by revisions (rollout.py), never by this comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, ANNOTATION_RESTART_REASON
+
+Json = Mapping[str, Any]
+
+
+def replacement_reason(pod: Json, template: Json) -> str:
+    """The first difference in words; a general sentence when none of the known ones is found."""
+    for check in _CHECKS:
+        if words := check(pod, template):
+            return words
+    return "the pod template changed"
+
+
+def _image(pod: Json, template: Json) -> str | None:
+    old, new = _container(pod).get("image"), _container(template).get("image")
+    return f"image changed from {old} to {new}" if old != new else None
+
+
+def _restart(pod: Json, template: Json) -> str | None:
+    new = _annotations(template).get(ANNOTATION_RESTART_REASON)
+    return f"restart asked for: {new}" if new and new != _annotations(pod).get(ANNOTATION_RESTART_REASON) else None
+
+
+def _config(pod: Json, template: Json) -> str | None:
+    old, new = (_annotations(side).get(ANNOTATION_CONFIG_HASH) for side in (pod, template))
+    return f"configuration changed (hash {old} to {new})" if old != new else None
+
+
+def _resources(pod: Json, template: Json) -> str | None:
+    old, new = (_container(side).get("resources") or {} for side in (pod, template))
+    for kind in ("requests", "limits"):
+        # Kubernetes adds a request wherever there is only a limit; what the template names is what counts.
+        wanted = new.get(kind) or {}
+        current = {key: value for key, value in (old.get(kind) or {}).items() if key in wanted or kind == "limits"}
+        for name in sorted(wanted | current):
+            if wanted.get(name) != current.get(name):
+                return f"{kind}.{name} changed from {current.get(name, 'none')} to {wanted.get(name, 'none')}"
+    return None
+
+
+def _env(pod: Json, template: Json) -> str | None:
+    old, new = ({entry["name"]: entry for entry in _container(side).get("env") or ()} for side in (pod, template))
+    for name in sorted(old | new):
+        if old.get(name) != new.get(name):
+            # Values stay out of reasons: they travel to events and status.
+            return f"environment variable {name} {_verb(name in old, name in new)}"
+    return None
+
+
+def _container_fields(pod: Json, template: Json) -> str | None:
+    return _first_field("container ", _container(pod), _container(template), _CONTAINER_FIELDS)
+
+
+def _pod_fields(pod: Json, template: Json) -> str | None:
+    return _first_field("pod ", pod.get("spec") or {}, template.get("spec") or {}, _POD_FIELDS)
+
+
+def _volumes(pod: Json, template: Json) -> str | None:
+    # The StatefulSet controller adds the volumes of claims to the pod.
+    old, new = (
+        {volume["name"]: volume for volume in (side.get("spec") or {}).get("volumes") or ()} for side in (pod, template)
+    )
+    for name in sorted(new):
+        if name not in old:
+            return f"volume {name} added"
+    for name in sorted(old):
+        if name not in new and "persistentVolumeClaim" not in old[name]:
+            return f"volume {name} removed"
+    return None
+
+
+def _mounts(pod: Json, template: Json) -> str | None:
+    old, new = (
+        {mount["mountPath"]: mount["name"] for mount in _container(side).get("volumeMounts") or ()}
+        for side in (pod, template)
+    )
+    for path in sorted(new | old):
+        if old.get(path) != new.get(path):
+            return f"mount {path} {_verb(path in old, path in new)}"
+    return None
+
+
+def _labels(pod: Json, template: Json) -> str | None:
+    old, new = ((side.get("metadata") or {}).get("labels") or {} for side in (pod, template))
+    for name in sorted(new):
+        if old.get(name) != new[name]:
+            return f"label {name} {_verb(name in old, True)}"
+    return None
+
+
+def _other_annotations(pod: Json, template: Json) -> str | None:
+    old, new = _annotations(pod), _annotations(template)
+    for name in sorted(new):
+        if old.get(name) != new[name]:
+            return f"annotation {name} {_verb(name in old, True)}"
+    return None
+
+
+_CONTAINER_FIELDS = (
+    "command",
+    "args",
+    "ports",
+    "imagePullPolicy",
+    "securityContext",
+    "startupProbe",
+    "readinessProbe",
+    "livenessProbe",
+    "lifecycle",
+    "terminationMessagePolicy",
+)
+_POD_FIELDS = (
+    "affinity",
+    "nodeSelector",
+    "topologySpreadConstraints",
+    "priorityClassName",
+    "securityContext",
+    "serviceAccountName",
+    "terminationGracePeriodSeconds",
+    "dnsConfig",
+    "imagePullSecrets",
+)
+
+_CHECKS: tuple[Callable[[Json, Json], str | None], ...] = (
+    _image,
+    _restart,
+    _config,
+    _resources,
+    _env,
+    _mounts,
+    _volumes,
+    _container_fields,
+    _pod_fields,
+    _labels,
+    _other_annotations,
+)
+
+
+def _first_field(what: str, old: Json, new: Json, names: tuple[str, ...]) -> str | None:
+    for name in names:
+        if name in new and old.get(name) != new[name]:
+            return f"{what}{name} changed"
+    return None
+
+
+def _verb(before: bool, after: bool) -> str:
+    return "changed" if before and after else "added" if after else "removed"
+
+
+def _container(side: Json) -> Json:
+    containers = (side.get("spec") or {}).get("containers") or [{}]
+    return dict(containers[0])
+
+
+def _annotations(side: Json) -> Json:
+    return dict((side.get("metadata") or {}).get("annotations") or {})

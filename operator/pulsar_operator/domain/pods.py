@@ -1,0 +1,255 @@
+"""Reading pods and StatefulSets: raw objects in, facts and problems in words out. Pure.
+
+Facts that were not read are None, never zero: a controller that could not list pods must not report that there are
+none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulsar_operator.api.constants import Reason
+
+Json = Mapping[str, Any]
+
+REVISION_LABEL = "controller-revision-hash"
+"""Label the StatefulSet controller puts on each pod (source: apps/v1 StatefulSetRevisionLabel)."""
+
+_IMAGE_REASONS = {
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "RegistryUnavailable",
+}
+_START_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError"}
+_ORDINAL = re.compile(r".*-(\d+)")
+_MAX_WORDS = 300
+
+
+@dataclass(frozen=True)
+class PodProblem:
+    """Why a pod does not become ready."""
+
+    pod: str
+    reason: Reason
+    message: str
+    """A sentence naming pod, cause and, where there is one, the remedy."""
+
+
+@dataclass(frozen=True)
+class PodFacts:
+    """One pod as seen."""
+
+    name: str
+    uid: str
+    ordinal: int
+    ready: bool
+    terminating: bool
+    revision: str | None
+    serving_before: bool
+    """Whether the running container was ready at some time, or may have been: then the pod may still do work."""
+    problem: PodProblem | None
+    raw: Json = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ComponentFacts:
+    """A component's StatefulSet and pods. None = not known (not read, or not yet observed by its controller)."""
+
+    exists: bool
+    """Whether the StatefulSet exists."""
+    desired: int | None = None
+    ready: int | None = None
+    updated: int | None = None
+    """Pods of the revision new pods get."""
+    revision: str | None = None
+    """Revision new pods get."""
+    problems: tuple[PodProblem, ...] = ()
+    """By ordinal."""
+    pods: tuple[PodFacts, ...] = ()
+
+    @property
+    def all_ready(self) -> bool | None:
+        """Whether every wanted pod is ready; None when that is not known."""
+        if not self.exists:
+            return False
+        if self.desired is None or self.ready is None:
+            return None
+        return self.ready >= self.desired
+
+    @property
+    def up_to_date(self) -> bool | None:
+        """Whether every wanted pod is of the newest revision; None when that is not known."""
+        if self.desired is None or self.updated is None:
+            return None
+        return self.updated >= self.desired
+
+    def summary(self, what: str) -> tuple[Reason, str]:
+        """Reason and sentence for a condition. The first problem by ordinal speaks for all."""
+        if not self.exists:
+            return Reason.PENDING, f"{what}: not created yet"
+        if self.desired is None or self.ready is None:
+            return Reason.UNKNOWN, f"{what}: the state of the pods could not be read"
+        counts = f"{what}: {self.ready} of {self.desired} ready"
+        if self.ready >= self.desired:
+            return Reason.READY, counts
+        if not self.problems:
+            return Reason.NOT_READY, counts
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        return self.problems[0].reason, f"{counts}; {self.problems[0].message}{more}"
+
+
+def observe_component(stateful_set: Json | None, pods: Sequence[Json] | None) -> ComponentFacts:
+    """Facts of one component. ``stateful_set`` None = there is none; ``pods`` None = they could not be listed.
+
+    ``pods`` may hold more than the component's: others are left out by their controller owner.
+    """
+    if stateful_set is None:
+        return ComponentFacts(exists=False)
+    desired = int((stateful_set.get("spec") or {}).get("replicas", 1))
+    revision = update_revision(stateful_set)
+    if pods is None:
+        return ComponentFacts(exists=True, desired=desired, revision=revision)
+    facts = pods_of(stateful_set, pods)
+    wanted = [pod for pod in facts if pod.ordinal < desired and not pod.terminating]
+    return ComponentFacts(
+        exists=True,
+        desired=desired,
+        ready=sum(pod.ready for pod in wanted),
+        updated=None if revision is None else sum(pod.revision == revision for pod in wanted),
+        revision=revision,
+        problems=tuple(pod.problem for pod in wanted if pod.problem),
+        pods=facts,
+    )
+
+
+def update_revision(stateful_set: Json) -> str | None:
+    """Revision new pods get; None while the StatefulSet controller has not seen the newest spec."""
+    status = stateful_set.get("status") or {}
+    generation = (stateful_set.get("metadata") or {}).get("generation")
+    if generation is None or status.get("observedGeneration") != generation:
+        return None
+    revision = status.get("updateRevision")
+    return str(revision) if revision else None
+
+
+def pods_of(stateful_set: Json, pods: Iterable[Json]) -> tuple[PodFacts, ...]:
+    """The StatefulSet's own pods, by ordinal."""
+    uid = stateful_set["metadata"]["uid"]
+    return tuple(sorted((pod_facts(pod) for pod in pods if _owned_by(pod, uid)), key=lambda pod: pod.ordinal))
+
+
+def pod_facts(pod: Json) -> PodFacts:
+    """Facts of one pod of a StatefulSet."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    match = _ORDINAL.fullmatch(meta["name"])
+    ready = _condition(status, "Ready").get("status") == "True"
+    return PodFacts(
+        name=meta["name"],
+        uid=meta["uid"],
+        ordinal=int(match[1]) if match else 0,
+        ready=ready,
+        terminating="deletionTimestamp" in meta,
+        revision=(meta.get("labels") or {}).get(REVISION_LABEL),
+        serving_before=ready or _was_ready(status),
+        problem=None if ready else pod_problem(pod),
+        raw=pod,
+    )
+
+
+def pod_problem(pod: Json) -> PodProblem | None:
+    """What keeps a pod from becoming ready; None when it is merely starting."""
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        return _unschedulable(name, str(scheduled.get("message", "")))
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    images = {container["name"]: container.get("image", "") for container in containers}
+    for container in status.get("containerStatuses") or ():
+        if problem := _container_problem(name, container, images.get(container.get("name"), "")):
+            return problem
+    if status.get("phase") == "Failed":
+        words = _short(status.get("message") or status.get("reason") or "no reason given")
+        return PodProblem(name, Reason.NOT_READY, f"pod {name} has failed: {words}")
+    return None
+
+
+def _unschedulable(name: str, message: str) -> PodProblem:
+    lowered = message.lower()
+    # "3 Insufficient cpu, 1 node(s) had volume node affinity conflict" is about nodes first; claims are named in full.
+    if "persistentvolumeclaim" in lowered or "storageclass" in lowered:
+        return PodProblem(name, Reason.VOLUME_PENDING, f"pod {name} waits for its volumes: {_short(message)}")
+    return PodProblem(name, Reason.UNSCHEDULABLE, f"pod {name} fits on no node: {_short(message)}")
+
+
+def _container_problem(name: str, container: Json, image: str) -> PodProblem | None:
+    state = container.get("state") or {}
+    waiting = state.get("waiting") or {}
+    reason, words = str(waiting.get("reason", "")), _short(waiting.get("message") or "")
+    if reason in _IMAGE_REASONS:
+        text = f'pod {name} cannot pull image "{image}" ({reason})' + (f": {words}" if words else "")
+        return PodProblem(name, Reason.IMAGE_PULL_FAILED, text)
+    if reason in _START_REASONS:
+        return PodProblem(name, Reason.NOT_READY, f"container of pod {name} cannot be created ({reason}): {words}")
+    ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
+    restarts = int(container.get("restartCount") or 0)
+    if reason == "CrashLoopBackOff" or state.get("terminated") or (restarts >= 2 and ended):
+        return PodProblem(name, Reason.CRASH_LOOPING, _crash_text(name, ended, restarts))
+    return None
+
+
+def _crash_text(name: str, ended: Json, restarts: int) -> str:
+    cause = ended.get("reason") or "Error"
+    if "exitCode" in ended:
+        cause = f"{cause}, exit code {ended['exitCode']}"
+    if ended.get("reason") == "OOMKilled":
+        cause += ": raise its memory limit or lower the heap"
+    last = _last_line(str(ended.get("message") or ""))
+    return f"container of pod {name} keeps ending ({cause}), {restarts} restarts" + (
+        f"; last line: {last}" if last else ""
+    )
+
+
+def _last_line(text: str) -> str:
+    """The last line that says something: stack frames of Java say little without the line before them."""
+    lines = [line.strip() for line in text.splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("at ", "... "))]
+    return _short(telling[-1]) if telling else ""
+
+
+def _was_ready(status: Json) -> bool:
+    """Whether the running container has been ready since it started.
+
+    The kubelet sets Ready=False when a pod is admitted and when a container ends; both are before the start of the
+    container that runs now. A later transition to False means that this container was ready and stopped being so.
+    """
+    transition = str(_condition(status, "Ready").get("lastTransitionTime") or "")
+    started = [
+        str(running.get("startedAt") or "")
+        for container in status.get("containerStatuses") or ()
+        if (running := (container.get("state") or {}).get("running"))
+    ]
+    # Times are RFC 3339 in UTC with whole seconds, so text order is time order.
+    return bool(started) and bool(transition) and transition > max(started)
+
+
+def _condition(status: Json, kind: str) -> Json:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == kind:
+            return dict(condition)
+    return {}
+
+
+def _owned_by(pod: Json, uid: str) -> bool:
+    owners = (pod.get("metadata") or {}).get("ownerReferences") or ()
+    return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
+
+
+def _short(text: object) -> str:
+    words = " ".join(str(text).split())
+    return words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 3]}..."

@@ -1,0 +1,157 @@
+"""What a row of the policy table says, and the pure helpers that read it.
+
+A row is everything the operator knows about one policy: where it is in the spec, where it is in Pulsar, and how the two
+translate. Plans (domain/logical) and the end-to-end test of the table are written against rows, never against a policy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pulsar_operator.api.v1alpha1 import wire
+
+
+class Scope(StrEnum):
+    """Which object a policy belongs to."""
+
+    NAMESPACE = "namespace"
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One admin REST call: raw path segments below ``/admin/v2``, query and JSON body (None = no body)."""
+
+    method: str
+    path: tuple[str, ...]
+    query: Mapping[str, str] = dataclass_field(default_factory=dict)
+    body: Any = None
+
+
+@dataclass(frozen=True)
+class Undecodable:
+    """A live value the row cannot express, such as an enumeration of a newer Pulsar; differs from every wanted one."""
+
+    raw: str
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What is written for a policy that may not take every value at once."""
+
+    value: Any
+    refusal: str | None = None
+    """The part that is refused, in words; None when the whole value is written."""
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """One policy."""
+
+    scope: Scope
+    field: str
+    """Path in spec, as written in manifests; also the entry in status.managedFields."""
+    endpoint: tuple[str, ...]
+    """Path segments after the namespace or topic."""
+    encode: Callable[[Any], Any]
+    """Spec value to request body."""
+    decode: Callable[[Any], Any]
+    """Live JSON to spec value; None when Pulsar has no value of its own. May raise on what it cannot express."""
+    examples: tuple[Any, ...]
+    """At least two different spec values; each must survive encode, REST and decode on a real Pulsar."""
+    live: tuple[str, ...] = ()
+    """Keys in the answer of GET namespace; topic rows read with a GET of their own."""
+    set_method: str = "POST"
+    remove: bool = True
+    """Whether Pulsar can unset it (DELETE on the endpoint); where not, a field that leaves the spec keeps its value."""
+    query: Mapping[str, str] = dataclass_field(default_factory=dict)
+    """Query of every call of the row."""
+    value_in_query: str | None = None
+    """Name of the query parameter that carries the encoded value instead of a body."""
+    equal: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
+    merge: Callable[[Any, Any], Merged] = lambda live, wanted: Merged(wanted)
+    """(live value, wanted value) to what is written; for values that may only grow."""
+    since_version: str = "4.0.0"
+    """First Pulsar version that has it."""
+
+    def read(self, source: Any) -> Any:
+        """The live spec value from a namespace's policies (or a topic policy's own answer); None = not set."""
+        for key in self.live:
+            if not isinstance(source, Mapping):
+                return None
+            source = source.get(key)
+        if source is None:
+            return None
+        try:
+            return self.decode(source)
+        except (ValidationError, ValueError, KeyError, TypeError, AttributeError):
+            return Undecodable(json.dumps(source, sort_keys=True, default=str)[:256])
+
+    def in_sync(self, wanted: Any, found: Any) -> bool:
+        """Whether Pulsar has the wanted value."""
+        return found is not None and not isinstance(found, Undecodable) and self.equal(wanted, found)
+
+    def set_call(self, base: tuple[str, ...], value: Any) -> Call:
+        """The call that writes ``value``; ``base`` is the path of the namespace or topic."""
+        encoded = self.encode(value)
+        if self.value_in_query is not None:
+            return Call(self.set_method, base + self.endpoint, {**self.query, self.value_in_query: str(encoded)})
+        return Call(self.set_method, base + self.endpoint, dict(self.query), encoded)
+
+    def remove_call(self, base: tuple[str, ...]) -> Call | None:
+        """The call that resets to inherit, or None where Pulsar has none."""
+        return Call("DELETE", base + self.endpoint, dict(self.query)) if self.remove else None
+
+    def get_call(self, base: tuple[str, ...]) -> Call:
+        """The call that reads a topic policy as set on the topic itself."""
+        return Call("GET", base + self.endpoint, {**self.query, "applied": "false"})
+
+
+def lookup(model: BaseModel, path: str) -> Any:
+    """The value at a path of manifest names such as policies.backlogQuotas.messageAge; None where it is not set.
+
+    Raises KeyError for a name the model does not have: a row must never be silently ignored.
+    """
+    value: Any = model
+    for part in path.split("."):
+        if value is None:
+            return None
+        names = {info.alias or name: name for name, info in type(value).model_fields.items()}
+        value = getattr(value, names[part])
+    return value
+
+
+def describe(value: Any) -> str:
+    """A value in the words of the manifest, compact and cut to what fits a message."""
+    if value is None:
+        return "not set"
+    if isinstance(value, Undecodable):
+        return value.raw
+    if isinstance(value, BaseModel):
+        value = wire(value)
+    if isinstance(value, (frozenset, set)):
+        value = sorted(value)
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)[:256]
+
+
+def version_tuple(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version: 4.0.8 of "4.0.8-SNAPSHOT"; empty when there are none."""
+    numbers: list[int] = []
+    for part in text.split("-", 1)[0].split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+def too_old(row: PolicyRow, version: str | None) -> bool:
+    """Whether a cluster of that version lacks the policy; an unknown version is given the benefit of the doubt."""
+    known = version_tuple(version or "")
+    return bool(known) and known < version_tuple(row.since_version)

@@ -1,0 +1,40 @@
+"""Pure rendering of the data plane: a spec in, Kubernetes manifests out. Nothing here reads or writes anything."""
+
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.checks import spec_problems, store_problems
+from pulsar_operator.domain.render.cluster import local_store, render_cluster, render_configuration_store
+from pulsar_operator.domain.render.config import check_config
+from pulsar_operator.domain.render.inputs import (
+    BRING_UP_ORDER,
+    ClusterEndpoints,
+    ClusterInputs,
+    ImageTemplates,
+    RenderedCluster,
+    RenderedStore,
+)
+from pulsar_operator.domain.render.names import Owner, selector_text, workload_name
+from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
+from pulsar_operator.domain.render.zookeeper import SUPER_DIGEST_KEY
+
+__all__ = [
+    "BRING_UP_ORDER",
+    "SUPER_DIGEST_KEY",
+    "ClusterEndpoints",
+    "ClusterInputs",
+    "ImageTemplates",
+    "Owner",
+    "Quorum",
+    "QuorumError",
+    "RenderedCluster",
+    "RenderedStore",
+    "StoreAddress",
+    "check_config",
+    "local_store",
+    "render_cluster",
+    "render_configuration_store",
+    "resolve_quorum",
+    "selector_text",
+    "spec_problems",
+    "store_problems",
+    "workload_name",
+]

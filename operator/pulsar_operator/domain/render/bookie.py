@@ -1,0 +1,106 @@
+"""Bookies."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.common import (
+    Claim,
+    Manifest,
+    Probes,
+    Workload,
+    conf_value,
+    config_map,
+    disruption_budget,
+    headless_service,
+    http_get,
+    stateful_set,
+)
+from pulsar_operator.domain.render.config import for_bookies, layered
+from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+
+PORTS = {"bookie": 3181, "http": 8000}
+FRAME_PADDING = 10 * 1024
+"""Bytes a frame may be larger than a message (Commands.MESSAGE_SIZE_FRAME_PADDING of Pulsar)."""
+
+
+def frame_size(max_message_size: int | None) -> dict[str, str]:
+    """nettyMaxFrameSizeBytes in step with the largest message; empty = the stock 5 MiB and padding."""
+    return {} if max_message_size is None else {"nettyMaxFrameSizeBytes": str(max_message_size + FRAME_PADDING)}
+
+
+def bookkeeper_config(store: StoreAddress, max_message_size: int | None) -> dict[str, str]:
+    """What bookies and auto-recovery share: the store, the HTTP server (off in the stock file) and the frame size."""
+    return {
+        "metadataServiceUri": store.bookkeeper_uri,
+        # The stock file names localhost here; it is not used beside metadataServiceUri and only misleads readers.
+        "zkServers": "",
+        "httpServerEnabled": "true",
+        "httpServerPort": str(PORTS["http"]),
+        **frame_size(max_message_size),
+    }
+
+
+def bookie_claims(bookkeeper: BookKeeper) -> tuple[Claim, ...]:
+    """journal-<i> and ledgers-<i>; the count is final, because a bookie refuses to start with other folders."""
+    journal, ledgers = bookkeeper.journal, bookkeeper.ledgers
+    return (
+        *(
+            Claim(f"journal-{i}", f"/pulsar/data/journal-{i}", journal.size, journal.storage_class_name)
+            for i in range(journal.count)
+        ),
+        *(
+            Claim(f"ledgers-{i}", f"/pulsar/data/ledgers-{i}", ledgers.size, ledgers.storage_class_name)
+            for i in range(ledgers.count)
+        ),
+    )
+
+
+def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAddress) -> list[Manifest]:
+    """ConfigMap, headless Service, PDB and StatefulSet of the bookies.
+
+    The bookie's id is its full DNS name and port: BookKeeper makes it from advertisedAddress, and ledgers name it for
+    ever, so it must not depend on the pod's address.
+    """
+    spec, preset = inputs.spec, inputs.spec.preset
+    claims = bookie_claims(bookkeeper)
+    owned = {
+        **bookkeeper_config(store, spec.broker.max_message_size_bytes if spec.broker else None),
+        "bookiePort": str(PORTS["bookie"]),
+        "journalDirectories": ",".join(claim.path for claim in claims if claim.name.startswith("journal-")),
+        "ledgerDirectories": ",".join(claim.path for claim in claims if claim.name.startswith("ledgers-")),
+        "autoRecoveryDaemonEnabled": "false",
+    }
+    base = Workload(
+        owner=inputs.owner,
+        component=Component.BOOKIE,
+        cluster_domain=spec.cluster_domain,
+        replicas=bookkeeper.replicas,
+        image=inputs.image(Component.BOOKIE),
+        pull_policy=spec.image.pull_policy.value,
+        pull_secrets=spec.image.pull_secrets,
+        config=layered(preset_values(preset).config.get(Component.BOOKIE), for_bookies(bookkeeper.config), owned),
+        jvm=jvm_arguments(Component.BOOKIE, preset, bookkeeper.jvm),
+        resources=container_resources(Component.BOOKIE, preset, bookkeeper.jvm, bookkeeper.resources),
+        ports=PORTS,
+        probes=Probes(
+            readiness=http_get("/api/v1/bookie/is_ready", "http"),
+            liveness=http_get("/heartbeat", "http"),
+            startup=http_get("/heartbeat", "http"),
+            # HTTP comes up after the journal has been replayed, which takes as long as the journal is big.
+            startup_seconds=1800,
+        ),
+        pod=bookkeeper.pod,
+        claims=claims,
+    )
+    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
+    settings = config_map(workload)
+    return [
+        settings,
+        headless_service(workload),
+        # An unready bookie may hold the only reachable copy of an entry: do not evict it beyond the budget.
+        disruption_budget(workload, evict_unhealthy=False),
+        stateful_set(workload, settings["data"]),
+    ]

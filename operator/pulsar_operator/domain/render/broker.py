@@ -1,0 +1,115 @@
+"""Brokers."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import Broker, LoadManager
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.common import (
+    Manifest,
+    Probes,
+    Workload,
+    client_service,
+    conf_value,
+    config_map,
+    disruption_budget,
+    headless_service,
+    http_get,
+    stateful_set,
+    tcp,
+)
+from pulsar_operator.domain.render.config import layered
+from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.quorum import Quorum
+
+PORTS = {"pulsar": 6650, "http": 8080}
+SHUTDOWN_SECONDS = 60
+"""Time a stopping broker has to hand over its bundles (brokerShutdownTimeoutMs)."""
+GRACE_SECONDS = 90
+"""Termination grace period: more than the broker's own shutdown time, or the kubelet kills it in the middle."""
+
+_BALANCE = "org.apache.pulsar.broker.loadbalance"
+
+
+def balancer_config(manager: LoadManager) -> dict[str, str]:
+    """Class of the load manager. The extensible one needs its own shedder: Pulsar falls back to it with a warning
+    anyway when the configured one belongs to the modular manager."""
+    if manager is LoadManager.EXTENSIBLE:
+        return {
+            "loadManagerClassName": f"{_BALANCE}.extensions.ExtensibleLoadManagerImpl",
+            "loadBalancerLoadSheddingStrategy": f"{_BALANCE}.extensions.scheduler.TransferShedder",
+        }
+    return {"loadManagerClassName": f"{_BALANCE}.impl.ModularLoadManagerImpl"}
+
+
+def recommended_config(manager: LoadManager) -> dict[str, str]:
+    """What the operator suggests and a user may override."""
+    return {
+        # Pulsar's default deletes an idle declared topic, and the operator would create it again for ever.
+        "brokerDeleteInactiveTopicsEnabled": "false",
+        **balancer_config(manager),
+    }
+
+
+def render_broker(
+    inputs: ClusterInputs, broker: Broker, *, store: StoreAddress, configuration: StoreAddress, quorum: Quorum
+) -> list[Manifest]:
+    """ConfigMap, Services, PDB and StatefulSet of the brokers.
+
+    Liveness is only the web port: everything that answers "healthy" also asks the metadata store, and an outage of that
+    store must not restart every broker, since topics already loaded go on serving without it. A broker that loses its
+    session for good ends by itself.
+    """
+    spec, preset = inputs.spec, inputs.spec.preset
+    owned = {
+        "clusterName": inputs.cluster_name,
+        "metadataStoreUrl": store.url,
+        "configurationMetadataStoreUrl": configuration.url,
+        "brokerServicePort": str(PORTS["pulsar"]),
+        "webServicePort": str(PORTS["http"]),
+        "managedLedgerDefaultEnsembleSize": str(quorum.ensemble_size),
+        "managedLedgerDefaultWriteQuorum": str(quorum.write_quorum),
+        "managedLedgerDefaultAckQuorum": str(quorum.ack_quorum),
+        "brokerShutdownTimeoutMs": str(SHUTDOWN_SECONDS * 1000),
+        "functionsWorkerEnabled": "false",
+    }
+    if broker.max_message_size_bytes is not None:
+        # Frames on the wire, to bookies too, follow from it inside the broker.
+        owned["maxMessageSize"] = str(broker.max_message_size_bytes)
+    base = Workload(
+        owner=inputs.owner,
+        component=Component.BROKER,
+        cluster_domain=spec.cluster_domain,
+        replicas=broker.replicas,
+        image=inputs.image(Component.BROKER),
+        pull_policy=spec.image.pull_policy.value,
+        pull_secrets=spec.image.pull_secrets,
+        config=layered(
+            preset_values(preset).config.get(Component.BROKER),
+            recommended_config(spec.load_balancing.manager),
+            broker.config,
+            owned,
+        ),
+        jvm=jvm_arguments(Component.BROKER, preset, broker.jvm),
+        resources=container_resources(Component.BROKER, preset, broker.jvm, broker.resources),
+        ports=PORTS,
+        probes=Probes(
+            readiness=http_get("/admin/v2/brokers/ready", "http"),
+            liveness=tcp("http"),
+            startup=http_get("/admin/v2/brokers/ready", "http"),
+            startup_seconds=600,
+        ),
+        pod=broker.pod,
+        grace_seconds=GRACE_SECONDS,
+    )
+    # The broker's id, also in redirects and look-ups, so it must be complete and stable.
+    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
+    settings = config_map(workload)
+    return [
+        settings,
+        headless_service(workload),
+        client_service(workload, ("pulsar", "http")),
+        disruption_budget(workload, evict_unhealthy=True),
+        stateful_set(workload, settings["data"]),
+    ]

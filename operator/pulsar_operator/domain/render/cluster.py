@@ -1,0 +1,115 @@
+"""Puts the components of a cluster together."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Images, Preset, Standalone
+from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.autorecovery import render_autorecovery
+from pulsar_operator.domain.render.bookie import render_bookie
+from pulsar_operator.domain.render.broker import PORTS, render_broker
+from pulsar_operator.domain.render.common import Manifest, service_account
+from pulsar_operator.domain.render.inputs import ClusterEndpoints, ClusterInputs, RenderedCluster, RenderedStore
+from pulsar_operator.domain.render.names import Owner, bookie_id, service_host, workload_name
+from pulsar_operator.domain.render.proxy import render_proxy
+from pulsar_operator.domain.render.quorum import resolve_quorum
+from pulsar_operator.domain.render.standalone import render_standalone
+from pulsar_operator.domain.render.zookeeper import render_zookeeper, store_address
+
+
+def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
+    """Every manifest of a cluster; the same inputs give the same manifests.
+
+    Raises ValueError when the spec cannot be rendered; spec_problems says everything that is wrong with it.
+    """
+    if inputs.standalone:
+        return RenderedCluster(
+            shared=[service_account(inputs.owner)],
+            components={Component.STANDALONE: render_standalone(inputs, inputs.spec.standalone or Standalone())},
+            endpoints=_endpoints(inputs, Component.STANDALONE, Component.STANDALONE),
+        )
+    spec, owner = inputs.spec, inputs.owner
+    keeper, broker = spec.bookkeeper or BookKeeper(), spec.broker or Broker()
+    store = local_store(inputs)
+    configuration = inputs.configuration_store or store
+    quorum = resolve_quorum(keeper.ensemble, keeper.replicas)
+    components: dict[Component, list[Manifest]] = {}
+    if spec.metadata_store and spec.metadata_store.managed:
+        components[Component.ZOOKEEPER] = render_zookeeper(
+            owner,
+            Component.ZOOKEEPER,
+            spec.metadata_store.managed,
+            image=inputs.image(Component.ZOOKEEPER),
+            images=spec.image,
+            preset=spec.preset,
+            cluster_domain=spec.cluster_domain,
+            super_digest_secret=inputs.super_digest_secret,
+        )
+    components[Component.BOOKIE] = render_bookie(inputs, keeper, store)
+    components[Component.AUTORECOVERY] = render_autorecovery(inputs, keeper, store)
+    components[Component.BROKER] = render_broker(
+        inputs, broker, store=store, configuration=configuration, quorum=quorum
+    )
+    if spec.proxy:
+        components[Component.PROXY] = render_proxy(inputs, spec.proxy, store=store, configuration=configuration)
+    front = Component.PROXY if spec.proxy and spec.proxy.replicas else Component.BROKER
+    bookies = workload_name(owner.name, Component.BOOKIE)
+    return RenderedCluster(
+        shared=[service_account(owner)],
+        components=components,
+        endpoints=_endpoints(inputs, front, Component.BROKER),
+        metadata_store=store,
+        configuration_store=configuration,
+        bookie_ids=tuple(
+            bookie_id(bookies, ordinal, owner.namespace, spec.cluster_domain) for ordinal in range(keeper.replicas)
+        ),
+    )
+
+
+def render_configuration_store(
+    owner: Owner,
+    store: ManagedZooKeeper,
+    *,
+    image: str,
+    super_digest_secret: str | None,
+    images: Images | None = None,
+    preset: Preset = Preset.PRODUCTION,
+    cluster_domain: str = "cluster.local",
+) -> RenderedStore:
+    """The ensemble of PulsarInstance.spec.configurationStore.managed, called <instance>-configuration-store."""
+    component = Component.CONFIGURATION_STORE
+    manifests = render_zookeeper(
+        owner,
+        component,
+        store,
+        image=image,
+        images=images or Images(),
+        preset=preset,
+        cluster_domain=cluster_domain,
+        super_digest_secret=super_digest_secret,
+    )
+    return RenderedStore([service_account(owner), *manifests], store_address(owner, component, cluster_domain))
+
+
+def local_store(inputs: ClusterInputs) -> StoreAddress:
+    """The cluster's own metadata store. Raises ValueError when the spec names none."""
+    metadata = inputs.spec.metadata_store
+    if metadata and metadata.managed:
+        return store_address(inputs.owner, Component.ZOOKEEPER, inputs.spec.cluster_domain)
+    if metadata and metadata.external:
+        return StoreAddress.of(metadata.external.servers, metadata.external.chroot)
+    raise ValueError("spec.metadataStore is absent: set spec.metadataStore.managed or spec.metadataStore.external")
+
+
+def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> ClusterEndpoints:
+    def host(component: Component) -> str:
+        name = workload_name(inputs.owner.name, component)
+        return service_host(name, inputs.owner.namespace, inputs.spec.cluster_domain)
+
+    return ClusterEndpoints(
+        service_url=f"pulsar://{host(front)}:{PORTS['pulsar']}",
+        web_service_url=f"http://{host(front)}:{PORTS['http']}",
+        broker_service_url=f"pulsar://{host(broker)}:{PORTS['pulsar']}",
+        broker_web_service_url=f"http://{host(broker)}:{PORTS['http']}",
+    )

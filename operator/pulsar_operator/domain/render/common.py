@@ -1,0 +1,387 @@
+"""What all components share: pod skeleton, security, probes, volumes, StatefulSet, Services, ConfigMap, PDB.
+
+Every pod passes Pod Security Standard ``restricted`` with a read-only root; writable places are emptyDirs and claims.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
+from pulsar_operator.api.v1alpha1.base import PodTemplate
+from pulsar_operator.api.v1alpha1.cluster import ProxyService, ServiceType
+from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, jvm_text, overrides_text
+from pulsar_operator.domain.render.names import (
+    Owner,
+    config_map_name,
+    digest,
+    headless_name,
+    labels,
+    owner_labels,
+    selector_labels,
+    service_account_name,
+    service_host,
+    workload_name,
+)
+
+Manifest = dict[str, Any]
+
+START = ("python3", "/opt/pulsar-operator/pulsar_start")
+CONFIG_FOLDER = "/etc/pulsar-operator/config"
+RENDERED_FOLDER = "/pulsar/conf-rendered"
+USER = 10000
+WRITABLE = {"tmp": "/tmp", "logs": "/pulsar/logs", "conf-rendered": RENDERED_FOLDER}
+"""emptyDir volumes of every pod: name to mount path. /tmp must allow execution (RocksDB and Netty unpack libraries)."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A volume claim of each pod."""
+
+    name: str
+    path: str
+    size: str
+    storage_class: str | None
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Probe handlers; how often and how long is given here too, in seconds."""
+
+    readiness: Manifest
+    liveness: Manifest
+    startup: Manifest
+    startup_seconds: int = 300
+    """How long a start may take before the container is restarted."""
+    readiness_timeout: int = 5
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Everything that distinguishes one component's StatefulSet from another's."""
+
+    owner: Owner
+    component: Component
+    cluster_domain: str
+    replicas: int
+    image: str
+    pull_policy: str
+    pull_secrets: Sequence[str]
+    config: Mapping[str, str]
+    jvm: Sequence[str]
+    resources: Manifest
+    ports: Mapping[str, int]
+    probes: Probes
+    pod: PodTemplate | None = None
+    env: Sequence[Manifest] = ()
+    claims: Sequence[Claim] = ()
+    grace_seconds: int = 60
+    run_as: str | None = None
+    """Name of the start program's component when it differs from ``component``."""
+
+    @property
+    def name(self) -> str:
+        """Name of the StatefulSet and of the client Service."""
+        return workload_name(self.owner.name, self.component)
+
+    @property
+    def headless_host(self) -> str:
+        """Domain below which each pod has its name."""
+        return service_host(headless_name(self.name), self.owner.namespace, self.cluster_domain)
+
+    @property
+    def pod_host_template(self) -> str:
+        """Full name of the pod itself, composed by Kubernetes from POD_NAME."""
+        return f"$(POD_NAME).{self.headless_host}"
+
+    def with_env(self, *env: Manifest) -> Workload:
+        """The same workload with these environment variables."""
+        return replace(self, env=env)
+
+
+def metadata(owner: Owner, name: str, component: Component | None, annotations: Manifest | None = None) -> Manifest:
+    """metadata of a child: labels and the reference that lets Kubernetes delete it with its owner.
+
+    blockOwnerDeletion is false: with it, setting the reference needs rights on the owner's finalizers.
+    """
+    meta: Manifest = {
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": labels(owner, component),
+        "ownerReferences": [
+            {
+                "apiVersion": owner.api_version,
+                "kind": owner.kind.value,
+                "name": owner.name,
+                "uid": owner.uid,
+                "controller": True,
+                "blockOwnerDeletion": False,
+            }
+        ],
+    }
+    if annotations:
+        meta["annotations"] = dict(annotations)
+    return meta
+
+
+def http_get(path: str, port: str) -> Manifest:
+    """Probe handler."""
+    return {"httpGet": {"path": path, "port": port}}
+
+
+def tcp(port: str) -> Manifest:
+    """Probe handler."""
+    return {"tcpSocket": {"port": port}}
+
+
+def env_value(name: str, value: str) -> Manifest:
+    """A plain environment variable."""
+    return {"name": name, "value": value}
+
+
+def conf_value(key: str, value: str) -> Manifest:
+    """A configuration value of this pod alone, laid over the ConfigMap by the start program."""
+    return env_value(f"PULSAR_CONF_{key}", value)
+
+
+def config_map(workload: Workload) -> Manifest:
+    """overrides.conf and jvm.conf."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(workload.owner, config_map_name(workload.name), workload.component),
+        "data": {OVERRIDES_FILE: overrides_text(workload.config), JVM_FILE: jvm_text(workload.jvm)},
+    }
+
+
+def config_hash(data: Mapping[str, str]) -> str:
+    """Fingerprint of a ConfigMap's data: in the pod template it turns a change of configuration into a new revision."""
+    return digest(json.dumps(dict(sorted(data.items()))), 16)
+
+
+def service_account(owner: Owner) -> Manifest:
+    """The identity of the pods; no permissions and no token."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(owner, service_account_name(owner), None),
+        "automountServiceAccountToken": False,
+    }
+
+
+def headless_service(workload: Workload) -> Manifest:
+    """One DNS name per pod, also before it is ready: servers of an ensemble find each other while starting."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(workload.owner, headless_name(workload.name), workload.component),
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": selector_labels(workload.owner, workload.component),
+            "ports": _service_ports(workload.ports),
+        },
+    }
+
+
+def client_service(workload: Workload, ports: Sequence[str], exposed: ProxyService | None = None) -> Manifest:
+    """One address for all ready pods. ``exposed`` sets type, annotations and node ports."""
+    kind = exposed.type if exposed else ServiceType.CLUSTER_IP
+    fixed = exposed.node_ports if exposed and kind is not ServiceType.CLUSTER_IP else None
+    entries = _service_ports({name: workload.ports[name] for name in ports})
+    for entry in entries:
+        node_port = getattr(fixed, entry["name"], None) if fixed else None
+        if node_port:
+            entry["nodePort"] = node_port
+    annotations = dict(exposed.annotations or {}) if exposed else None
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(workload.owner, workload.name, workload.component, annotations),
+        "spec": {
+            "type": kind.value,
+            "selector": selector_labels(workload.owner, workload.component),
+            "ports": entries,
+        },
+    }
+
+
+def disruption_budget(workload: Workload, *, evict_unhealthy: bool) -> Manifest:
+    """At most one pod at a time is evicted.
+
+    maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without a word, and
+    whoever runs one replica has accepted its outage. ``evict_unhealthy`` False keeps unready pods that hold data
+    (source: unhealthyPodEvictionPolicy of policy/v1).
+    """
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(workload.owner, workload.name, workload.component),
+        "spec": {
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow" if evict_unhealthy else "IfHealthyBudget",
+            "selector": {"matchLabels": selector_labels(workload.owner, workload.component)},
+        },
+    }
+
+
+def stateful_set(workload: Workload, config_data: Mapping[str, str]) -> Manifest:
+    """The StatefulSet. The fields that are immutable later are final from the first version on."""
+    owner, component = workload.owner, workload.component
+    spec: Manifest = {
+        "replicas": workload.replicas,
+        "serviceName": headless_name(workload.name),
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "OnDelete"},
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        "revisionHistoryLimit": 5,
+        "selector": {"matchLabels": selector_labels(owner, component)},
+        "template": pod_template(workload, config_data),
+    }
+    if workload.claims:
+        spec["volumeClaimTemplates"] = [_claim_template(workload, claim) for claim in workload.claims]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": metadata(owner, workload.name, component),
+        "spec": spec,
+    }
+
+
+def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest:
+    """Labels, annotations and spec of the pods."""
+    pod = workload.pod or PodTemplate()
+    spec: Manifest = {
+        "serviceAccountName": service_account_name(workload.owner),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": workload.grace_seconds,
+        # Names are always complete. With the default ndots:5 a name is tried under every search domain first, and a
+        # remote cluster's outage was seen to stick in Netty's negative cache.
+        "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": 0,
+            "fsGroup": USER,
+            # Without it every start walks over all files of a large volume.
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "affinity": pod.affinity if pod.affinity is not None else _spread_over_nodes(workload),
+        "topologySpreadConstraints": (
+            pod.topology_spread_constraints
+            if pod.topology_spread_constraints is not None
+            else _spread_over_zones(workload)
+        ),
+        "containers": [_container(workload, pod)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": config_map_name(workload.name)}},
+            *({"name": name, "emptyDir": {}} for name in WRITABLE),
+        ],
+    }
+    if workload.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in workload.pull_secrets]
+    if pod.node_selector:
+        spec["nodeSelector"] = dict(pod.node_selector)
+    if pod.tolerations:
+        spec["tolerations"] = list(pod.tolerations)
+    if pod.priority_class_name:
+        spec["priorityClassName"] = pod.priority_class_name
+    return {
+        "metadata": {
+            "labels": labels(workload.owner, workload.component, pod.labels),
+            "annotations": {**(pod.annotations or {}), ANNOTATION_CONFIG_HASH: config_hash(config_data)},
+        },
+        "spec": spec,
+    }
+
+
+def _container(workload: Workload, pod: PodTemplate) -> Manifest:
+    probes = workload.probes
+    mounts = [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}]
+    mounts += [{"name": name, "mountPath": path} for name, path in WRITABLE.items()]
+    mounts += [{"name": claim.name, "mountPath": claim.path} for claim in workload.claims]
+    # POD_NAME comes first: Kubernetes expands $(POD_NAME) only from variables defined before.
+    env = [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, *workload.env]
+    env += [env_value(variable.name, variable.value) for variable in pod.env or ()]
+    return {
+        "name": workload.component.value,
+        "image": workload.image,
+        "imagePullPolicy": workload.pull_policy,
+        "command": [*START, workload.run_as or workload.component.value],
+        "env": env,
+        "ports": [{"name": name, "containerPort": port} for name, port in workload.ports.items()],
+        "resources": workload.resources,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # The last lines of a failed start reach the pod's status, and from there the cluster's conditions.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "startupProbe": {
+            **probes.startup,
+            "periodSeconds": 5,
+            "timeoutSeconds": probes.readiness_timeout,
+            "failureThreshold": probes.startup_seconds // 5,
+        },
+        "readinessProbe": {
+            **probes.readiness,
+            "periodSeconds": 5,
+            "timeoutSeconds": probes.readiness_timeout,
+            "failureThreshold": 3,
+        },
+        "livenessProbe": {**probes.liveness, "periodSeconds": 15, "timeoutSeconds": 10, "failureThreshold": 6},
+        "volumeMounts": mounts,
+    }
+
+
+def _claim_template(workload: Workload, claim: Claim) -> Manifest:
+    spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": claim.size}}}
+    if claim.storage_class is not None:
+        spec["storageClassName"] = claim.storage_class
+    return {
+        # No owner reference: volumes outlive the custom resource unless its reclaimPolicy says otherwise.
+        "metadata": {"name": claim.name, "labels": _claim_labels(workload)},
+        "spec": spec,
+    }
+
+
+def _claim_labels(workload: Workload) -> dict[str, str]:
+    """Labels of the volumes; immutable like the template they stand in."""
+    owner = workload.owner
+    return {**owner_labels(owner.kind, owner.name), **selector_labels(owner, workload.component)}
+
+
+def _service_ports(ports: Mapping[str, int]) -> list[Manifest]:
+    # A service mesh treats a port as HTTP only where the name or appProtocol says so; "http" is such a name.
+    return [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports.items()]
+
+
+def _spread_over_nodes(workload: Workload) -> Manifest:
+    term = {
+        "labelSelector": {"matchLabels": selector_labels(workload.owner, workload.component)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
+        }
+    }
+
+
+def _spread_over_zones(workload: Workload) -> list[Manifest]:
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": "topology.kubernetes.io/zone",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector_labels(workload.owner, workload.component)},
+        }
+    ]

@@ -1,0 +1,125 @@
+"""The configuration ConfigMap of a component: layers, rendering and refusal of what would break the cluster.
+
+Layers, weakest first: Pulsar's stock file (laid under by the image's start program), the preset, the operator's
+recommendations, the user's config, what the operator must own. The last never meets the user's, because its keys are
+reserved and refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.base import EnvVar, Jvm
+from pulsar_operator.domain.render.reserved import (
+    AUTORECOVERY_KEYS,
+    AUTORECOVERY_PREFIXES,
+    CONFIG_FIELDS,
+    RESERVED,
+    RESERVED_PREFIXES,
+)
+
+OVERRIDES_FILE = "overrides.conf"
+JVM_FILE = "jvm.conf"
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]")
+_TYPED_JVM = ("-Xmx", "-Xms", "-XX:MaxDirectMemorySize", "-XX:MaxHeapSize", "-XX:InitialHeapSize")
+_FORBIDDEN_JVM = ("-jar", "-cp", "-classpath", "--class-path", "-version", "--version", "-help", "--help", "-h")
+_ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_")
+_ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED", "PULSAR_OPERATOR_CONFIG")
+
+
+def layered(*layers: Mapping[str, str] | None) -> dict[str, str]:
+    """One mapping out of several, the last wins, keys sorted so that rendering is deterministic."""
+    merged: dict[str, str] = {}
+    for layer in layers:
+        merged.update(layer or {})
+    return dict(sorted(merged.items()))
+
+
+def overrides_text(values: Mapping[str, str]) -> str:
+    """overrides.conf: one key=value a line."""
+    return "".join(f"{key}={value.strip()}\n" for key, value in sorted(values.items()))
+
+
+def jvm_text(arguments: Sequence[str]) -> str:
+    """jvm.conf: one JVM argument a line."""
+    return "".join(f"{argument}\n" for argument in arguments)
+
+
+def check_config(component: Component, values: Mapping[str, str] | None) -> list[str]:
+    """Why a user's config map is refused, one sentence per key; empty when it is accepted."""
+    found = (_config_problem(component, key, value) for key, value in sorted((values or {}).items()))
+    return [problem for problem in found if problem]
+
+
+def _config_problem(component: Component, key: str, value: str) -> str | None:
+    field = CONFIG_FIELDS[component]
+    if not _KEY.fullmatch(key):
+        return f"{field} key {key[:80]!r} is not a configuration key: only letters, digits, _ . and - are allowed"
+    if why := reserved_because(component, key):
+        return f'{field} key "{key}" is reserved: {why}'
+    if _CONTROL.search(value):
+        return f'{field} key "{key}" has a line break or control character in its value: write the value without it'
+    stripped = value.rstrip()
+    if (len(stripped) - len(stripped.rstrip("\\"))) % 2:
+        return (
+            f'{field} key "{key}" ends with a single backslash, which continues a line in properties files: double it'
+        )
+    return None
+
+
+def reserved_because(component: Component, key: str) -> str | None:
+    """Why a key of a component belongs to the operator and which field to use instead; None when it is free."""
+    table = Component.ZOOKEEPER if component is Component.CONFIGURATION_STORE else component
+    if why := RESERVED.get(table, {}).get(key):
+        return why
+    for prefix, reason in RESERVED_PREFIXES.get(table, {}).items():
+        if key.startswith(prefix):
+            return reason
+    return None
+
+
+def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
+    """Why extra environment variables are refused; ``field`` is where they stand in the spec."""
+    problems, seen = [], set()
+    for variable in env or ():
+        if variable.name.startswith(_ENV_PREFIXES) or variable.name in _ENV_NAMES:
+            problems.append(
+                f'{field} name "{variable.name}" is reserved: names starting with {", ".join(_ENV_PREFIXES)} and the '
+                "folders of the image are the operator's own; use the component's config field"
+            )
+        if variable.name in seen:
+            problems.append(f'{field} name "{variable.name}" appears twice: keep one of them')
+        seen.add(variable.name)
+    return problems
+
+
+def check_jvm(field: str, jvm: Jvm | None) -> list[str]:
+    """Why JVM options are refused; ``field`` is where the Jvm stands in the spec."""
+    problems = []
+    for option in (jvm.options if jvm else None) or ():
+        shown = option.partition("=")[0][:80]
+        if _CONTROL.search(option) or option != option.strip():
+            problems.append(f"{field}.options entry {shown!r} has a line break or outer space: one argument each")
+        elif not option.startswith("-") or option in _FORBIDDEN_JVM:
+            problems.append(f"{field}.options entry {shown!r} is not a JVM option: write one such as -XX:+UseG1GC")
+        elif option.startswith(_TYPED_JVM):
+            problems.append(f"{field}.options entry {shown!r} is reserved: use {field}.heap or {field}.directMemory")
+    return problems
+
+
+def for_autorecovery(values: Mapping[str, str] | None) -> dict[str, str]:
+    """The part of spec.bookkeeper.config that auto-recovery acts on and bookies ignore."""
+    return {key: value for key, value in (values or {}).items() if _is_autorecovery(key)}
+
+
+def for_bookies(values: Mapping[str, str] | None) -> dict[str, str]:
+    """The rest of spec.bookkeeper.config, so that a change of either part rolls only those it concerns."""
+    return {key: value for key, value in (values or {}).items() if not _is_autorecovery(key)}
+
+
+def _is_autorecovery(key: str) -> bool:
+    return key in AUTORECOVERY_KEYS or key.startswith(AUTORECOVERY_PREFIXES)

@@ -1,0 +1,138 @@
+"""Names, labels and addresses of child objects, decided in one place for every renderer.
+
+Lengths: a StatefulSet name must leave room for ``-<10 digits>`` in the label controller-revision-hash (63 characters,
+source: Kubernetes ControllerRevisionName and label syntax), hence at most 52. Longer or otherwise unusable owner names
+are shortened and carry a hash of the whole name, so two owners never share a child.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import (
+    LABEL_COMPONENT,
+    LABEL_INSTANCE,
+    LABEL_MANAGED_BY,
+    LABEL_NAME,
+    LABEL_OWNER_KIND,
+    LABEL_OWNER_NAME,
+    LABEL_PART_OF,
+    MANAGED_BY,
+    Component,
+    Kind,
+)
+
+MAX_WORKLOAD_NAME = 52
+MAX_LABEL = 63
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The custom resource child objects belong to."""
+
+    kind: Kind
+    name: str
+    namespace: str
+    uid: str
+    api_version: str
+    """apiVersion the owner reference names."""
+    part_of: str
+    """metadata.name of the PulsarInstance; for a PulsarInstance its own name."""
+
+
+def digest(text: str, length: int = 8) -> str:
+    """First hexadecimal digits of the SHA-256 of a text; a fingerprint, not a protection."""
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def child_name(owner: str, suffix: str) -> str:
+    """``<owner>-<suffix>``, at most 52 characters and a valid DNS-1035 label whatever the owner is called."""
+    plain = f"{owner}-{suffix}"
+    if len(plain) <= MAX_WORKLOAD_NAME and _DNS_1035.fullmatch(plain):
+        return plain
+    stem = re.sub(r"[^a-z0-9-]", "-", owner.lower())
+    stem = stem if _DNS_1035.match(stem) else f"p{stem}"
+    room = MAX_WORKLOAD_NAME - len(suffix) - 10
+    return f"{stem[:room].rstrip('-')}-{digest(owner)}-{suffix}"
+
+
+def workload_name(owner: str, component: Component) -> str:
+    """Name of a component's StatefulSet and client Service."""
+    return child_name(owner, component.value)
+
+
+def headless_name(workload: str) -> str:
+    """Name of the headless Service that gives each pod its own DNS name."""
+    return f"{workload}-headless"
+
+
+def config_map_name(workload: str) -> str:
+    """Name of the ConfigMap with overrides.conf and jvm.conf."""
+    return f"{workload}-config"
+
+
+def service_account_name(owner: Owner) -> str:
+    """Name of the ServiceAccount all pods of an owner share; it has no permissions.
+
+    An instance and a cluster may have the same name, so theirs differ.
+    """
+    return child_name(owner.name, "pulsar" if owner.kind is Kind.CLUSTER else Component.CONFIGURATION_STORE.value)
+
+
+def label_value(name: str) -> str:
+    """An object name as a label value: itself when it fits into 63 characters, else shortened with a hash."""
+    if len(name) <= MAX_LABEL:
+        return name
+    return f"{name[: MAX_LABEL - 9].rstrip('-.')}-{digest(name)}"
+
+
+def service_host(service: str, namespace: str, cluster_domain: str) -> str:
+    """Fully qualified name of a Service; pods resolve with ndots:1, so names are always complete."""
+    return f"{service}.{namespace}.svc.{cluster_domain}"
+
+
+def pod_host(workload: str, ordinal: int, namespace: str, cluster_domain: str) -> str:
+    """Fully qualified, stable name of one pod."""
+    return f"{workload}-{ordinal}.{service_host(headless_name(workload), namespace, cluster_domain)}"
+
+
+def bookie_id(workload: str, ordinal: int, namespace: str, cluster_domain: str, port: int = 3181) -> str:
+    """Id a bookie registers with: BookKeeper builds it from advertisedAddress and bookiePort."""
+    return f"{pod_host(workload, ordinal, namespace, cluster_domain)}:{port}"
+
+
+def owner_labels(kind: Kind, name: str) -> dict[str, str]:
+    """Labels of everything that belongs to a custom resource, volumes and Secrets included."""
+    return {LABEL_MANAGED_BY: MANAGED_BY, LABEL_OWNER_KIND: kind.value, LABEL_OWNER_NAME: label_value(name)}
+
+
+def selector_labels(owner: Owner, component: Component) -> dict[str, str]:
+    """Labels that select a component's pods; immutable in a StatefulSet, so only what never changes."""
+    return {
+        LABEL_COMPONENT: component.value,
+        LABEL_OWNER_KIND: owner.kind.value,
+        LABEL_OWNER_NAME: label_value(owner.name),
+    }
+
+
+def labels(owner: Owner, component: Component | None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All labels of a child object; the operator's own win over ``extra``. Component None = shared by all."""
+    own = {
+        LABEL_NAME: "pulsar",
+        LABEL_INSTANCE: label_value(owner.name),
+        LABEL_PART_OF: label_value(owner.part_of),
+        **owner_labels(owner.kind, owner.name),
+    }
+    if component is not None:
+        own[LABEL_COMPONENT] = component.value
+    return {**(extra or {}), **own}
+
+
+def selector_text(owner: Owner, component: Component | None = None) -> str:
+    """Label selector in the form the API server and status.selector take; component None = all of the owner's."""
+    chosen = owner_labels(owner.kind, owner.name) if component is None else selector_labels(owner, component)
+    return ",".join(f"{key}={value}" for key, value in sorted(chosen.items()))

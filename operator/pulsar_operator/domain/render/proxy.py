@@ -1,0 +1,79 @@
+"""Proxies."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import Proxy
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.common import (
+    RENDERED_FOLDER,
+    Manifest,
+    Probes,
+    Workload,
+    client_service,
+    conf_value,
+    config_map,
+    disruption_budget,
+    headless_service,
+    http_get,
+    stateful_set,
+)
+from pulsar_operator.domain.render.config import layered
+from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.names import headless_name, service_host, workload_name
+from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+
+PORTS = {"pulsar": 6650, "http": 8080}
+
+
+def render_proxy(
+    inputs: ClusterInputs, proxy: Proxy, *, store: StoreAddress, configuration: StoreAddress
+) -> list[Manifest]:
+    """ConfigMap, Services, PDB and StatefulSet of the proxies.
+
+    Probes ask /status.html, which answers 200 when a configured file exists (and no thread is deadlocked) and depends
+    neither on brokers nor on authentication. The file is the rendered configuration: it is there in every running pod.
+    """
+    spec, preset = inputs.spec, inputs.spec.preset
+    owned = {
+        "metadataStoreUrl": store.url,
+        "configurationMetadataStoreUrl": configuration.url,
+        "servicePort": str(PORTS["pulsar"]),
+        "webServicePort": str(PORTS["http"]),
+        "statusFilePath": f"{RENDERED_FOLDER}/proxy.conf",
+    }
+    brokers = headless_name(workload_name(inputs.owner.name, Component.BROKER))
+    base = Workload(
+        owner=inputs.owner,
+        component=Component.PROXY,
+        cluster_domain=spec.cluster_domain,
+        replicas=proxy.replicas,
+        image=inputs.image(Component.PROXY),
+        pull_policy=spec.image.pull_policy.value,
+        pull_secrets=spec.image.pull_secrets,
+        config=layered(
+            preset_values(preset).config.get(Component.PROXY),
+            # Without it a client may name any host on a broker port, and the proxy connects it there.
+            {"brokerProxyAllowedHostNames": "*." + service_host(brokers, inputs.owner.namespace, spec.cluster_domain)},
+            proxy.config,
+            owned,
+        ),
+        jvm=jvm_arguments(Component.PROXY, preset, proxy.jvm),
+        resources=container_resources(Component.PROXY, preset, proxy.jvm, proxy.resources),
+        ports=PORTS,
+        probes=Probes(
+            readiness=http_get("/status.html", "http"),
+            liveness=http_get("/status.html", "http"),
+            startup=http_get("/status.html", "http"),
+        ),
+        pod=proxy.pod,
+    )
+    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
+    settings = config_map(workload)
+    return [
+        settings,
+        headless_service(workload),
+        client_service(workload, ("pulsar", "http"), proxy.service),
+        disruption_budget(workload, evict_unhealthy=True),
+        stateful_set(workload, settings["data"]),
+    ]

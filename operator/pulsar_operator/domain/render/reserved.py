@@ -1,0 +1,212 @@
+"""Configuration keys that belong to the operator, each with the field to use instead. Data only, read by config.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pulsar_operator.api.constants import Component
+
+CONFIG_FIELDS: Mapping[Component, str] = {
+    Component.ZOOKEEPER: "spec.metadataStore.managed.config",
+    Component.CONFIGURATION_STORE: "spec.configurationStore.managed.config",
+    Component.BOOKIE: "spec.bookkeeper.config",
+    Component.AUTORECOVERY: "spec.bookkeeper.config",
+    Component.BROKER: "spec.broker.config",
+    Component.PROXY: "spec.proxy.config",
+    Component.STANDALONE: "spec.standalone.config",
+}
+"""Where a user writes the configuration of a component."""
+
+_METADATA = "it follows from spec.metadataStore"
+_CONFIGURATION = "it follows from spec.configurationStore of the PulsarInstance"
+_CLUSTER = "it follows from spec.clusterName"
+_PORTS = "ports are fixed, Services and probes name them"
+_ADDRESS = "it follows from the pod's DNS name"
+_QUORUM = "use spec.bookkeeper.ensemble"
+_MESSAGE = "use spec.broker.maxMessageSizeBytes, which sets brokers and bookies in step"
+_AUTH = "authentication and authorization cannot be configured in this version"
+_TLS = "TLS cannot be configured in this version"
+_VOLUMES = "it follows from the volumes of the pod"
+_BALANCER = "use spec.loadBalancing.manager"
+_AUTORECOVERY = "auto-recovery runs in its own pods: use spec.bookkeeper.autoRecovery"
+_EMBEDDED = "bookies run in their own pods: use spec.bookkeeper"
+_FUNCTIONS = "functions workers cannot be configured in this version"
+_SHUTDOWN = "it is coupled to the termination grace period of the pods"
+_PROBES = "probes and metrics depend on it"
+_MEMBERSHIP = "membership follows from replicas"
+_INTERNAL = "only Pulsar itself sets it"
+
+
+def _keys(reason: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), reason)
+
+
+_SERVER_AUTH = _keys(
+    _AUTH,
+    """authenticationEnabled authenticationProviders authorizationEnabled authorizationProvider superUserRoles
+    proxyRoles anonymousUserRole basicAuthConf tokenSecretKey tokenPublicKey tokenAuthClaim tokenAudienceClaim
+    tokenAudience tokenPublicAlg tokenSettingPrefix athenzDomainNames brokerClientAuthenticationPlugin
+    brokerClientAuthenticationParameters authenticateOriginalAuthData authenticateMetricsEndpoint
+    forwardAuthorizationCredentials authorizationAllowWildcardsMatching""",
+)
+_SERVER_PORTS = _keys(
+    _PORTS,
+    """brokerServicePort brokerServicePortTls webServicePort webServicePortTls servicePort servicePortTls
+    bindAddress bindAddresses""",
+)
+_OLD_METADATA = _keys(
+    _METADATA, "metadataStoreUrl zookeeperServers zooKeeperServers zkServers metadataStoreConfigPath"
+) | _keys(
+    _CONFIGURATION,
+    "configurationMetadataStoreUrl configurationStoreServers globalZookeeperServers configurationStoreConfigPath",
+)
+_SERVER_TLS_PREFIXES = {
+    "tls": _TLS,
+    "brokerClientTls": _TLS,
+    "brokerClientTrustCerts": _TLS,
+    "brokerClientKeyFile": _TLS,
+    "brokerClientCertificateFile": _TLS,
+    "brokerClientSslProvider": _TLS,
+    "webServiceTls": _TLS,
+    "bookkeeperTLS": _TLS,
+    "bookkeeperTls": _TLS,
+    "replicationTls": _TLS,
+    "sasl": _AUTH,
+    "kinit": _AUTH,
+}
+
+_BROKER = {
+    **_SERVER_AUTH,
+    **_SERVER_PORTS,
+    **_OLD_METADATA,
+    **_keys(_CLUSTER, "clusterName"),
+    **_keys(_ADDRESS, "advertisedAddress advertisedListeners internalListenerName"),
+    **_keys(
+        _METADATA,
+        """bookkeeperMetadataServiceUri bookkeeper_metadataServiceUri bookkeeper_zkServers
+        packagesManagementLedgerRootPath""",
+    ),
+    **_keys(_QUORUM, "managedLedgerDefaultEnsembleSize managedLedgerDefaultWriteQuorum managedLedgerDefaultAckQuorum"),
+    **_keys(_MESSAGE, "maxMessageSize nettyMaxFrameSizeBytes bookkeeper_nettyMaxFrameSizeBytes"),
+    **_keys(_BALANCER, "loadManagerClassName"),
+    **_keys(_EMBEDDED, "enableRunBookieTogether enableRunBookieAutoRecoveryTogether"),
+    **_keys(_FUNCTIONS, "functionsWorkerEnabled functionsWorkerEnablePackageManagement functionWorkerConfig"),
+    **_keys(_SHUTDOWN, "brokerShutdownTimeoutMs"),
+    **_keys(_INTERNAL, "isRunningStandalone"),
+    **_keys(
+        _AUTH,
+        """bookkeeperClientAuthenticationPlugin bookkeeperClientAuthenticationParametersName
+        bookkeeperClientAuthenticationParameters""",
+    ),
+}
+
+_BOOKIE = {
+    **_keys(
+        _METADATA,
+        """metadataServiceUri zkServers zkLedgersRootPath ledgerManagerFactoryClass ledgerManagerType
+        metadata-store-instance registrationManagerClass""",
+    ),
+    **_keys(
+        _ADDRESS, "bookieId advertisedAddress useHostNameAsBookieID useShortHostName listeningInterface allowLoopback"
+    ),
+    **_keys(_PORTS, "bookiePort allowEphemeralPorts disableServerSocketBind enableLocalTransport"),
+    **_keys(
+        _VOLUMES,
+        "journalDirectory journalDirectories ledgerDirectories indexDirectories gcEntryLogMetadataCachePath",
+    ),
+    **_keys(_MESSAGE, "nettyMaxFrameSizeBytes"),
+    **_keys(_AUTORECOVERY, "autoRecoveryDaemonEnabled"),
+    **_keys(_PROBES, "httpServerEnabled httpServerPort httpServerHost httpServerClass"),
+    **_keys(
+        _AUTH, "bookieAuthProviderFactoryClass clientAuthProviderFactoryClass authorizedRoles permittedStartupUsers"
+    ),
+    **_keys(
+        "a bookie that recreates a missing cookie would hide lost data",
+        "dataIntegrityStampMissingCookies",
+    ),
+}
+_BOOKIE_PREFIXES = {"tls": _TLS, "httpServerTls": _TLS, "httpServerKeyStore": _TLS, "httpServerTrustStore": _TLS}
+
+_PROXY = {
+    **_SERVER_AUTH,
+    **_SERVER_PORTS,
+    **_OLD_METADATA,
+    **_keys(_ADDRESS, "advertisedAddress"),
+    **_keys(_PROBES, "statusFilePath"),
+    **_keys(_MESSAGE, "maxMessageSize"),
+    **_keys(
+        "proxies find brokers through spec.metadataStore",
+        "brokerServiceURL brokerServiceURLTLS brokerWebServiceURL brokerWebServiceURLTLS",
+    ),
+    **_keys(_FUNCTIONS, "functionWorkerWebServiceURL functionWorkerWebServiceURLTLS"),
+}
+
+_STANDALONE = {
+    **{key: why for key, why in _BROKER.items() if why not in (_MESSAGE, _BALANCER)},
+    **_keys(
+        "mode Standalone has one bookie, every quorum is 1",
+        "managedLedgerDefaultEnsembleSize managedLedgerDefaultWriteQuorum managedLedgerDefaultAckQuorum",
+    ),
+    **dict.fromkeys(_OLD_METADATA, "mode Standalone keeps its metadata on the pod's volume"),
+    **_keys(_VOLUMES, "journalDirectory journalDirectories ledgerDirectories indexDirectories"),
+    **_keys("the embedded bookie chooses its own", "bookieId useHostNameAsBookieID"),
+}
+# A developer who reaches the pod from outside Kubernetes needs an address that is valid there, such as 127.0.0.1.
+del _STANDALONE["advertisedAddress"]
+
+_ZOOKEEPER = {
+    **_keys(_VOLUMES, "dataDir dataLogDir"),
+    **_keys(_PORTS, "clientPort clientPortAddress"),
+    **_keys(_MEMBERSHIP, "dynamicConfigFile standaloneEnabled reconfigEnabled quorumListenOnAllIPs peerType"),
+    **_keys("an empty server must not found a new ensemble over existing data", "snapshot.trust.empty"),
+    **_keys(_PROBES, "4lw.commands.whitelist"),
+    **_keys(_AUTH, "skipACL DigestAuthenticationProvider.superDigest X509AuthenticationProvider.superUser"),
+    **_keys(_TLS, "secureClientPort secureClientPortAddress sslQuorum portUnification serverCnxnFactory"),
+}
+_ZOOKEEPER_PREFIXES = {
+    "server.": _MEMBERSHIP,
+    "group.": _MEMBERSHIP,
+    "weight.": _MEMBERSHIP,
+    "authProvider": _AUTH,
+    "quorum.auth": _AUTH,
+    "ssl.": _TLS,
+    "zookeeper.": "write the key without the prefix zookeeper.",
+}
+
+RESERVED: Mapping[Component, Mapping[str, str]] = {
+    Component.ZOOKEEPER: _ZOOKEEPER,
+    Component.BOOKIE: _BOOKIE,
+    Component.AUTORECOVERY: _BOOKIE,
+    Component.BROKER: _BROKER,
+    Component.PROXY: _PROXY,
+    Component.STANDALONE: _STANDALONE,
+}
+"""Key to the reason it is reserved, by component."""
+
+RESERVED_PREFIXES: Mapping[Component, Mapping[str, str]] = {
+    Component.ZOOKEEPER: _ZOOKEEPER_PREFIXES,
+    Component.BOOKIE: _BOOKIE_PREFIXES,
+    Component.AUTORECOVERY: _BOOKIE_PREFIXES,
+    Component.BROKER: _SERVER_TLS_PREFIXES,
+    Component.PROXY: _SERVER_TLS_PREFIXES,
+    Component.STANDALONE: _SERVER_TLS_PREFIXES,
+}
+"""Beginnings of keys that are reserved together."""
+
+AUTORECOVERY_KEYS = frozenset(
+    _keys(
+        "",
+        """desiredNumZonesPerWriteQuorum enforceMinNumFaultDomainsForWrite enforceMinNumRacksPerWriteQuorum
+        enforceStrictZoneawarePlacement ensemblePlacementPolicy ignoreLocalNodeInPlacementPolicy
+        inFlightReadEntryNumInLedgerChecker lockReleaseOfFailedLedgerGracePeriod lostBookieRecoveryDelay
+        minNumRacksPerWriteQuorum minNumZonesPerWriteQuorum networkTopologyScriptFileName
+        openLedgerRereplicationGracePeriod repairedPlacementPolicyNotAdheringBookieEnabled replicationRateByBytes
+        reppDnsResolverClass rwRereplicateBackoffMs storeSystemTimeAsLedgerUnderreplicatedMarkTime
+        underreplicatedLedgerRecoveryGracePeriod useV2WireProtocol""",
+    )
+)
+"""Keys of bookkeeper.conf that only auto-recovery reads, as auditor, replicator or BookKeeper client
+(source: BookKeeper ServerConfiguration, ClientConfiguration and the comments of Pulsar's bookkeeper.conf)."""
+
+AUTORECOVERY_PREFIXES = ("auditor", "rereplication")
+"""Beginnings of keys that only auto-recovery reads."""

@@ -1,0 +1,101 @@
+"""ZooKeeper: local metadata stores of clusters and configuration stores of instances."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.base import Preset
+from pulsar_operator.api.v1alpha1.cluster import Images
+from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.domain.render.addresses import ZOOKEEPER_PORT, StoreAddress
+from pulsar_operator.domain.render.common import (
+    START,
+    Claim,
+    Manifest,
+    Probes,
+    Workload,
+    client_service,
+    config_map,
+    disruption_budget,
+    env_value,
+    headless_service,
+    stateful_set,
+    tcp,
+)
+from pulsar_operator.domain.render.config import layered
+from pulsar_operator.domain.render.names import Owner, service_host, workload_name
+from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+
+SUPER_DIGEST_KEY = "digest"
+"""Key in the superuser Secret with the form ZooKeeper wants: ``super:<base64 of SHA-1>``."""
+PORTS = {"client": ZOOKEEPER_PORT, "quorum": 2888, "election": 3888}
+
+
+def render_zookeeper(
+    owner: Owner,
+    component: Component,
+    store: ManagedZooKeeper,
+    *,
+    image: str,
+    images: Images,
+    preset: Preset,
+    cluster_domain: str,
+    super_digest_secret: str | None,
+) -> list[Manifest]:
+    """ConfigMap, Services, PDB and StatefulSet of an ensemble.
+
+    Readiness asks the server itself whether it serves (a quorum exists); liveness only whether the process listens: a
+    server without a quorum must stay up, or no quorum would ever form.
+    """
+    base = Workload(
+        owner=owner,
+        component=component,
+        run_as="zookeeper",
+        cluster_domain=cluster_domain,
+        replicas=store.replicas,
+        image=image,
+        pull_policy=images.pull_policy.value,
+        pull_secrets=images.pull_secrets,
+        config=layered(preset_values(preset).config.get(component), store.config),
+        jvm=jvm_arguments(component, preset, store.jvm),
+        resources=container_resources(component, preset, store.jvm, store.resources),
+        ports=PORTS,
+        probes=Probes(
+            readiness={"exec": {"command": [*START, "probe", "zookeeper"]}},
+            liveness=tcp("client"),
+            startup=tcp("client"),
+        ),
+        pod=store.pod,
+        claims=(Claim("data", "/pulsar/data/zookeeper", str(store.storage.size), store.storage.storage_class_name),),
+        grace_seconds=30,
+    )
+    workload = base.with_env(
+        env_value("ZOO_REPLICAS", str(store.replicas)),
+        env_value("ZOO_DOMAIN", base.headless_host),
+        env_value("ZOO_STS_NAME", base.name),
+        *_super_digest(super_digest_secret),
+    )
+    settings = config_map(workload)
+    return [
+        settings,
+        headless_service(workload),
+        client_service(workload, ("client",)),
+        # Not ready is not dead: evicting an unready server could take the quorum's last log.
+        disruption_budget(workload, evict_unhealthy=False),
+        stateful_set(workload, settings["data"]),
+    ]
+
+
+def store_address(owner: Owner, component: Component, cluster_domain: str) -> StoreAddress:
+    """The client Service: it stays the same whatever the size of the ensemble, so that a change of size rolls nothing.
+
+    The Service is never called just ``zk``, which Pulsar would parse as the scheme.
+    """
+    host = service_host(workload_name(owner.name, component), owner.namespace, cluster_domain)
+    return StoreAddress(f"{host}:{ZOOKEEPER_PORT}")
+
+
+def _super_digest(secret: str | None) -> list[Manifest]:
+    if secret is None:
+        return []
+    reference = {"name": secret, "key": SUPER_DIGEST_KEY}
+    return [{"name": "ZOO_SUPER_DIGEST", "valueFrom": {"secretKeyRef": reference}}]

@@ -1,0 +1,60 @@
+"""Structured logs on stdout: one JSON object per line, or text for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""Attributes every record has; all others were given with ``extra``."""
+_HIDDEN = frozenset({"settings", "k8s_skip", "k8s_ref"})
+"""Attributes the watch framework puts on its records: objects, no data."""
+
+
+def extras(record: logging.LogRecord) -> dict[str, object]:
+    """The fields a log call gave with ``extra``, without empty ones."""
+    return {k: v for k, v in vars(record).items() if k not in _PLAIN and k not in _HIDDEN and v is not None}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per record: time (RFC 3339, UTC), level, logger, message, the extra fields, error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **extras(record),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, logger, message, and the extra fields as key=value."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line, with a traceback below where there is one."""
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
+        fields = " ".join(f"{k}={v}" for k, v in extras(record).items())
+        text = f"{moment} {record.levelname:<7} {record.name}: {record.getMessage()}" + (
+            f"  [{fields}]" if fields else ""
+        )
+        return text + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+
+
+def configure(*, level: str, style: str) -> None:
+    """Send all logs to stdout. ``style`` is json or text; libraries speak only from WARNING on."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    quiet = logging.DEBUG if level.upper() == "DEBUG" else logging.WARNING
+    for name in ("kopf", "kubernetes", "kazoo", "aiohttp", "asyncio"):
+        logging.getLogger(name).setLevel(max(quiet, logging.INFO) if name in ("asyncio", "kazoo") else quiet)

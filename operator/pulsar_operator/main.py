@@ -1,0 +1,51 @@
+"""The process: command line, exit codes, signals. What it runs is wired in runtime.py."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from pulsar_operator import __version__, logs
+from pulsar_operator.runtime import EXIT_FAILED, EXIT_USAGE, operate, release
+from pulsar_operator.settings import SettingsError, load
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point of ``pulsar-operator``; exits with 0, 1 (failed) or 2 (wrong use or settings)."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="pulsar-operator", description="Kubernetes operator for Apache Pulsar.")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("run", help="watch and reconcile (default)")
+    freeing = commands.add_parser(
+        "release-finalizers",
+        help="take this operator's finalizers off all its custom resources, before it is uninstalled",
+    )
+    freeing.add_argument(
+        "--wait", type=float, default=120.0, metavar="SECONDS", help="how long to wait for the running operator to end"
+    )
+    commands.add_parser("version", help="print the version")
+    options = parser.parse_args(list(argv))
+    if options.command == "version":
+        print(__version__)
+        return 0
+    try:
+        settings = load()
+    except SettingsError as error:
+        print(f"pulsar-operator: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    logs.configure(level=settings.log_level, style=settings.log_format)
+    try:
+        if options.command == "release-finalizers":
+            return asyncio.run(release(settings, wait=options.wait))
+        return asyncio.run(operate(settings))
+    except RuntimeError as error:
+        print(f"pulsar-operator: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_FAILED

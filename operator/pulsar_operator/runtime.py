@@ -1,0 +1,307 @@
+"""Wiring and life cycle of the operator process. Called by main.py."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Mapping
+from importlib import import_module
+from typing import Any
+
+import aiohttp
+
+from pulsar_operator import __version__
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.adapters.clock import SystemClock, SystemEntropy
+from pulsar_operator.adapters.health import Check, HealthServer
+from pulsar_operator.adapters.kube import KubeAdapter
+from pulsar_operator.adapters.kube_events import EventRecorder
+from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
+from pulsar_operator.adapters.lease import KubeLeaseStore, Lease
+from pulsar_operator.adapters.metrics import PrometheusMetrics
+from pulsar_operator.adapters.watch import WatchMonitor, watch_session
+from pulsar_operator.adapters.zookeeper import KazooZooKeeper
+from pulsar_operator.api.constants import LEASE_NAME, Kind
+from pulsar_operator.controllers.base import Reconciler
+from pulsar_operator.controllers.engine import Engine
+from pulsar_operator.handlers import watch as handlers
+from pulsar_operator.ports import CUSTOM, Deps, PortError
+from pulsar_operator.release import release_finalizers
+from pulsar_operator.settings import Settings
+
+log = logging.getLogger(__name__)
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+GRACE_SECONDS = 10.0
+"""How long running passes may take to end when the process is asked to stop."""
+UNWATCH_SECONDS = 10.0
+"""How long the watch streams may take to end."""
+
+MakeReconcilers = Callable[[Deps], Mapping[Kind, Reconciler]]
+
+
+def controllers(deps: Deps) -> Mapping[Kind, Reconciler]:
+    """The reconciler of every kind."""
+    names = {
+        Kind.INSTANCE: ("instance", "InstanceController"),
+        Kind.CLUSTER: ("cluster", "ClusterController"),
+        Kind.TENANT: ("tenant", "TenantController"),
+        Kind.NAMESPACE: ("namespace", "NamespaceController"),
+        Kind.TOPIC: ("topic", "TopicController"),
+    }
+    return {
+        kind: getattr(import_module(f"pulsar_operator.controllers.{module}"), name)(deps)
+        for kind, (module, name) in names.items()
+    }
+
+
+class Operator:
+    """Everything one process holds. Build inside the event loop with :meth:`build`, then :meth:`run`, once."""
+
+    def __init__(self, settings: Settings, client: KubeClient, make_reconcilers: MakeReconcilers) -> None:
+        """Wire the ports and the engine; connects to nothing."""
+        self._settings = settings
+        self._client = client
+        clock = SystemClock()
+        self.metrics = PrometheusMetrics(time.monotonic)
+        self._recorder = EventRecorder(client, self.metrics, clock, reporter=settings.pod_name)
+        self._kube = KubeAdapter(client, self.metrics, self._recorder, namespaces=settings.watch_namespaces)
+        self._zookeeper = KazooZooKeeper()
+        self._admin = AiohttpAdmin(self.metrics)
+        self.deps = Deps(
+            kube=self._kube,
+            zookeeper=self._zookeeper,
+            admin=self._admin,
+            clock=clock,
+            entropy=SystemEntropy(),
+            metrics=self.metrics,
+            images=settings.images,
+        )
+        self.engine = Engine(
+            self.deps,
+            make_reconcilers(self.deps),
+            workers=settings.workers,
+            resync_seconds=settings.resync_seconds,
+        )
+        self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen)
+        self.lease = lease_of(settings, client)
+        self._phase: str | None = "starting"
+        self.health = HealthServer(
+            health_port=settings.health_port,
+            metrics_port=settings.metrics_port,
+            alive=[Check("watch", self._watch_problem)],
+            ready=[Check("operator", lambda: self._phase), Check("first pass", self.engine.not_ready)],
+            metrics=self.metrics.render,
+        )
+
+    @classmethod
+    async def build(cls, settings: Settings, make_reconcilers: MakeReconcilers = controllers) -> Operator:
+        """An operator for the API server the settings name. Raises RuntimeError when there are no credentials."""
+        operator = cls(settings, KubeClient(await load_configuration(settings.kubeconfig)), make_reconcilers)
+        return operator
+
+    def _watch_problem(self) -> str | None:
+        limit = self._settings.watch_silence_seconds
+        silent = self.monitor.silent(limit)
+        if not silent:
+            return None
+        streams = ", ".join(f"{path} ({seconds:.0f} s)" for path, seconds in sorted(silent.items()))
+        return f"no event or bookmark for more than {limit:g} s on: {streams}"
+
+    async def run(self, stop: asyncio.Event) -> int:
+        """Work until ``stop`` is set (exit code 0), or the Lease or a watch is lost (1)."""
+        log.info(
+            "pulsar-operator %s starts", __version__, extra={"namespaces": self._settings.watch_namespaces or "all"}
+        )
+        await self.health.start()
+        self._recorder.start()
+        try:
+            if not await _unless(stop, self._lead()):
+                return EXIT_OK
+            try:
+                return await self._work(stop)
+            finally:
+                await self.lease.release()
+        finally:
+            await self._close()
+
+    async def _lead(self) -> None:
+        """Get hold of the Lease, then wait for the custom resource definitions."""
+
+        def waiting(holder: str) -> None:
+            self._phase = f"waiting for the Lease held by {holder}"
+
+        self._phase = "waiting for the Lease"
+        await self.lease.acquire(on_wait=waiting)
+        log.info("the Lease is held", extra={"holder": self.lease.holder})
+
+    async def _definitions(self) -> None:
+        """Wait until every custom resource definition is served: a watch does not notice one that comes later."""
+        for resource in CUSTOM.values():
+            while True:
+                try:
+                    if await self._kube.served(resource):
+                        break
+                    self._phase = f"waiting for the definition {resource.plural}.{resource.group}: install the CRDs"
+                except PortError as error:
+                    self._phase = f"cannot list {resource.plural}: {error}"
+                log.warning("%s", self._phase)
+                await asyncio.sleep(2.0)
+        self._phase = None
+
+    async def _work(self, stop: asyncio.Event) -> int:
+        kept = asyncio.create_task(self.lease.keep(), name="lease")
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        ready = asyncio.create_task(self._definitions(), name="definitions")
+        working: list[asyncio.Task[None]] = []
+        engine_stop, watch_stop = asyncio.Event(), asyncio.Event()
+        try:
+            await asyncio.wait([kept, stopped, ready], return_when=asyncio.FIRST_COMPLETED)
+            if ready.done() and not kept.done() and not stopped.done():
+                ready.result()
+                working.append(asyncio.create_task(self.engine.run(engine_stop, grace=GRACE_SECONDS), name="engine"))
+                # The engine's tasks exist before kopf starts: kopf cancels every later task of the loop when it ends.
+                await asyncio.sleep(0)
+                working.append(asyncio.create_task(self._watch(stop, watch_stop), name="watch"))
+                await asyncio.wait([kept, stopped, *working], return_when=asyncio.FIRST_COMPLETED)
+            return await self._finish(kept, stopped, working, engine_stop, watch_stop)
+        finally:
+            await _cancel(kept, stopped, ready, *working)
+
+    async def _finish(
+        self,
+        kept: asyncio.Task[None],
+        stopped: asyncio.Task[bool],
+        working: list[asyncio.Task[None]],
+        engine_stop: asyncio.Event,
+        watch_stop: asyncio.Event,
+    ) -> int:
+        """End in order: engine, Lease, watches. Without the Lease the engine ends at once, in the middle of a pass."""
+        self._phase = "stopping"
+        code = EXIT_OK
+        failed = [task for task in working if task.done() and not task.cancelled() and task.exception()]
+        if kept.done():
+            code = EXIT_FAILED
+            for task in working[:1]:
+                task.cancel()
+        elif failed:
+            code = EXIT_FAILED
+            for task in failed:
+                log.error("%s failed, stopping", task.get_name(), exc_info=task.exception())
+        else:
+            log.info("stopping: running passes may end within %g s", GRACE_SECONDS)
+        engine_stop.set()
+        for task in working[:1]:
+            await asyncio.wait([task])
+        # kept would take the release for a loss.
+        await _cancel(kept)
+        await self.lease.release()
+        # kopf waits for every task that was created after it started, such as open connections to the probes.
+        await self.health.close()
+        watch_stop.set()
+        for task in working[1:]:
+            await asyncio.wait([task], timeout=UNWATCH_SECONDS)
+        return code
+
+    async def _watch(self, stop: asyncio.Event, watch_stop: asyncio.Event) -> None:
+        configuration = self._client.configuration
+
+        async def session() -> tuple[str, aiohttp.ClientSession]:
+            return str(configuration.host), await watch_session(configuration, self.monitor)
+
+        started = asyncio.Event()
+        self.monitor.expect(handlers.watched(), self._settings.watch_namespaces)
+        watching = asyncio.create_task(
+            handlers.watch(
+                self.engine, session, namespaces=self._settings.watch_namespaces, stop=watch_stop, started=started
+            ),
+            name="kopf",
+        )
+        try:
+            await asyncio.wait([watching, asyncio.ensure_future(started.wait())], return_when=asyncio.FIRST_COMPLETED)
+            # kopf takes the signals over when it starts; they are for the whole process.
+            on_signals(stop)
+            await watching
+        finally:
+            await _cancel(watching)
+
+    async def _close(self) -> None:
+        await self.health.close()
+        await self._recorder.close()
+        await self._admin.close()
+        await self._zookeeper.close()
+        await self._client.close()
+
+
+def lease_of(settings: Settings, client: KubeClient) -> Lease:
+    """The Lease of this process: a random part tells apart two processes in one pod or on one machine."""
+    return Lease(
+        KubeLeaseStore(client, settings.namespace, LEASE_NAME),
+        SystemClock(),
+        identity=f"{settings.pod_name}_{uuid.uuid4().hex[:8]}",
+        seconds=settings.lease_seconds,
+    )
+
+
+def on_signals(stop: asyncio.Event) -> None:
+    """Set ``stop`` on SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
+    # Only the main thread may; elsewhere (tests) the caller sets the event itself.
+    with contextlib.suppress(ValueError, RuntimeError):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+
+
+async def operate(settings: Settings, *, make_reconcilers: MakeReconcilers = controllers) -> int:
+    """Run the operator until a signal; returns the exit code."""
+    stop = asyncio.Event()
+    on_signals(stop)
+    operator = await Operator.build(settings, make_reconcilers)
+    return await operator.run(stop)
+
+
+async def release(settings: Settings, *, wait: float) -> int:
+    """Take the Lease within ``wait`` seconds, then our finalizers off every object; returns the exit code."""
+    client = KubeClient(await load_configuration(settings.kubeconfig))
+    lease = lease_of(settings, client)
+    metrics = PrometheusMetrics(time.monotonic)
+    recorder = EventRecorder(client, metrics, SystemClock(), reporter=settings.pod_name)
+    kube = KubeAdapter(client, metrics, recorder, namespaces=settings.watch_namespaces)
+    try:
+        try:
+            await lease.acquire(
+                on_wait=lambda holder: print(f"waiting for the Lease held by {holder}", flush=True), deadline=wait
+            )
+        except TimeoutError:
+            raise RuntimeError(
+                f"the Lease {settings.namespace}/{LEASE_NAME} is held by {lease.holder or 'an unknown process'} since "
+                f"more than {wait:g} s: stop that operator first (scale its Deployment to 0)"
+            ) from None
+        failed = await release_finalizers(kube, lambda line: print(line, flush=True))
+        return EXIT_FAILED if failed else EXIT_OK
+    finally:
+        await lease.release()
+        await client.close()
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do the work unless ``stop`` comes first; whether it was done."""
+    task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        return task.done()
+    finally:
+        await _cancel(task, stopped)
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel and wait, whatever they raise."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

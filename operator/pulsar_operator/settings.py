@@ -1,0 +1,111 @@
+"""Settings of the operator process; the only module that reads environment variables."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from pulsar_operator.ports import OperatorImages
+
+PREFIX = "PULSAR_OPERATOR_"
+SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class SettingsError(ValueError):
+    """A setting is wrong; the message names variable, value and remedy."""
+
+
+def _namespaces(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    names = tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
+    for name in names:
+        if not _DNS_LABEL.fullmatch(name):
+            raise ValueError(f"{name!r} is not a Kubernetes namespace name; give names separated by commas")
+    return names
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Settings(BaseModel):
+    """Each field is the environment variable PULSAR_OPERATOR_<FIELD IN CAPITALS>."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    watch_namespaces: Annotated[tuple[str, ...], BeforeValidator(_namespaces)] = ()
+    """Namespaces to watch, separated by commas; empty = all of them."""
+    namespace: str = "default"
+    """Namespace of the operator itself: its Lease is there. In a pod the default is the pod's own."""
+    pod_name: str = "pulsar-operator"
+    """Name of the operator's pod, for the Lease and for events. The default is the host name."""
+    workers: Annotated[int, Field(ge=1, le=500)] = 10
+    """Reconcile passes that run at once."""
+    resync_seconds: Annotated[float, Field(ge=1)] = 600.0
+    """Every object is looked at once in this time, whether or not it changed."""
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
+    """Least severe level that is logged."""
+    log_format: Annotated[Literal["json", "text"], BeforeValidator(_lower)] = "json"
+    """json: one object per line; text: for people."""
+    image_broker: str = OperatorImages.broker
+    """Image of brokers, ZooKeeper and standalone pods; {version} is replaced by spec.version."""
+    image_bookie: str = OperatorImages.bookie
+    """Image of bookies and auto-recovery."""
+    image_proxy: str = OperatorImages.proxy
+    """Image of proxies."""
+    health_port: Port = 8080
+    """Port of /healthz and /readyz; 0 = any free one."""
+    metrics_port: Port = 9090
+    """Port of /metrics; 0 = any free one."""
+    lease_seconds: Annotated[float, Field(ge=3, le=600)] = 30.0
+    """How long a silent operator keeps the Lease; it is renewed every third of that."""
+    watch_silence_seconds: Annotated[float, Field(ge=1)] = 210.0
+    """A watch stream without an event or bookmark for this long makes /healthz fail. The API server sends a bookmark
+    about every 60 s, and a stream that is silent for 70 s is opened anew, so the default is three attempts."""
+    kubeconfig: Path | None = None
+    """A kubeconfig file, for running outside of a pod; also the standard variable KUBECONFIG."""
+
+    @property
+    def images(self) -> OperatorImages:
+        """Default images of the data plane."""
+        return OperatorImages(broker=self.image_broker, bookie=self.image_bookie, proxy=self.image_proxy)
+
+
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """Settings from environment variables (those of the process by default).
+
+    Raises SettingsError naming the variable, its value and what it should be. Empty values count as not set.
+    """
+    env = os.environ if environ is None else environ
+    given = {k.removeprefix(PREFIX).lower(): v for k, v in env.items() if k.startswith(PREFIX) and v.strip()}
+    given.setdefault("pod_name", socket.gethostname())
+    if "namespace" not in given and SERVICE_ACCOUNT_NAMESPACE.exists():
+        given["namespace"] = SERVICE_ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip()
+    if "kubeconfig" not in given and env.get("KUBECONFIG"):
+        given["kubeconfig"] = env["KUBECONFIG"]
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        raise SettingsError("; ".join(_sentence(item, given) for item in error.errors(include_url=False))) from None
+
+
+def _sentence(item: Any, given: Mapping[str, str]) -> str:
+    field = str(item["loc"][0])
+    variable = PREFIX + field.upper()
+    if item["type"] == "extra_forbidden":
+        known = ", ".join(PREFIX + name.upper() for name in sorted(Settings.model_fields))
+        return f"{variable} is not a setting of this version: remove it or use one of {known}"
+    problem = item["msg"].removeprefix("Value error, ")
+    return f"{variable} = {given.get(field)!r} cannot be used: {problem[0].lower() + problem[1:]}"

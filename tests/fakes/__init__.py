@@ -1,0 +1,1 @@
+"""Fakes of the ports, held to the same contract tests as the real thing."""

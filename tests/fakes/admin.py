@@ -1,0 +1,158 @@
+"""Two faces of the in-memory Pulsar: a port for unit tests, and HTTP on loopback for the adapter's tests.
+
+``writes`` records every write that reached Pulsar as (method, path); hooks in ``before`` and ``after`` fail or stop a
+call, as ``before`` without effect, as ``after`` with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote
+
+from aiohttp import web
+
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
+from tests.fakes.pulsar import FakePulsar
+
+
+@dataclass(frozen=True)
+class AdminCall:
+    """One call as the hooks see it."""
+
+    cluster: str
+    method: str
+    path: tuple[str, ...]
+    index: int
+    """Counts all calls from 0."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the call may change something."""
+        return self.method != "GET"
+
+
+Hook = Callable[[AdminCall], None]
+
+
+class FakeAdmin:
+    """ports.PulsarAdminPort over a FakePulsar."""
+
+    def __init__(self, pulsar: FakePulsar | None = None) -> None:
+        self.pulsar = pulsar or FakePulsar()
+        self.before: list[Hook] = []
+        self.after: list[Hook] = []
+        self.calls: list[AdminCall] = []
+        self.writes: list[tuple[str, str]] = []
+        self.down: set[str] = set()
+        """Clusters that do not answer."""
+
+    async def call(
+        self,
+        endpoint: AdminEndpoint,
+        method: str,
+        path: Sequence[str],
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        deadline: float | None = None,
+    ) -> Any:
+        """See ports.PulsarAdminPort."""
+        if any(segment in {"", ".", ".."} for segment in path):
+            raise RefusedError(f"the name {path!r} cannot be used in a path")
+        await asyncio.sleep(0)
+        seen = AdminCall(endpoint.cluster, method, tuple(path), len(self.calls))
+        self.calls.append(seen)
+        for hook in self.before:
+            hook(seen)
+        if endpoint.cluster in self.down:
+            raise UnavailableError(f"no connection to cluster {endpoint.cluster}")
+        status, answer = self.pulsar.handle(
+            endpoint.cluster, method, path, dict(query or {}), json.loads(json.dumps(body))
+        )
+        if seen.is_write:
+            self.writes.append((method, "/".join(path)))
+        for hook in self.after:
+            hook(seen)
+        if status < 300:
+            return answer
+        message = f"{method} /{'/'.join(path)}: HTTP {status}: {(answer or {}).get('reason', '')}"
+        if status == 404:
+            raise NotFoundError(message)
+        if status == 409:
+            raise ConflictError(message)
+        if status < 500:
+            raise RefusedError(message, status=status)
+        raise UnavailableError(message)
+
+    @contextmanager
+    def recording(self) -> Iterator[list[tuple[str, str]]]:
+        """The writes made inside the block."""
+        start = len(self.writes)
+        made: list[tuple[str, str]] = []
+        yield made
+        made += self.writes[start:]
+
+
+Script = Callable[[web.Request], web.StreamResponse | None]
+"""Looks at a request first; an answer from it replaces Pulsar's."""
+
+
+@asynccontextmanager
+async def serve(pulsar: FakePulsar, cluster: str = "a", script: Script | None = None) -> Any:
+    """An HTTP server on loopback that speaks the admin REST; yields its base URL and the raw request lines."""
+    seen: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        raw = request.raw_path
+        seen.append(f"{request.method} {raw}")
+        if script is not None:
+            scripted = script(request)
+            if scripted is not None:
+                return scripted
+        path = raw.split("?", 1)[0].removeprefix("/admin/v2/")
+        text = await request.text()
+        if request.method in {"PUT", "POST"} and not request.headers.get("Content-Type", "").startswith(
+            "application/json"
+        ):
+            return web.Response(status=415)
+        try:
+            body = json.loads(text) if text else None
+        except ValueError:
+            return web.Response(status=400, text="Unrecognized token\n at [Source: REDACTED]")
+        status, data = pulsar.handle(
+            cluster, request.method, [unquote(s) for s in path.split("/")], dict(request.query), body
+        )
+        if data is None and status == 404:
+            return web.Response(status=404, text="<html><body>Not Found</body></html>", content_type="text/html")
+        return web.Response(status=status) if data is None else web.json_response(data, status=status)
+
+    async def catch_all(request: web.Request) -> web.StreamResponse:
+        return await answer(request)
+
+    server = web.Server(catch_all)
+    runner = web.ServerRunner(server, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    try:
+        yield f"http://127.0.0.1:{port}", seen
+    finally:
+        await runner.cleanup()
+
+
+def encoded(*segments: str) -> str:
+    """The path a request for these raw segments has on the wire."""
+    return "/admin/v2/" + "/".join(quote(s, safe="") for s in segments)

@@ -1,0 +1,415 @@
+"""An API server in memory, as ports.KubePort. The contract tests run against this and the real one.
+
+What tests use beside the port: ``put``, ``edit``, ``set_status`` and ``remove`` (other people's writes), ``writes`` and
+``changes`` (what the operator wrote), ``before`` and ``after`` (faults), ``subscribe`` (watch), ``collect_garbage``,
+``events``. Returned objects are copies.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.adapters.kube_http import resource_of
+from pulsar_operator.api.constants import FIELD_MANAGER
+from pulsar_operator.ports import ConflictError, Json, NotFoundError, RefusedError, ResourceType
+from tests.fakes import ssa
+
+Id = tuple[str, str, str, str]
+"""group, kind, namespace, name"""
+
+WITHOUT_GENERATION = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim", "Event"})
+STATUS_TIME = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the port, as the fault hooks see it."""
+
+    verb: str
+    """get, list, apply, apply_status, create or delete"""
+    kind: str
+    namespace: str | None
+    name: str | None
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the call may change something."""
+        return self.verb not in ("get", "list")
+
+
+Hook = Callable[[Call], Awaitable[None] | None]
+"""Raises what the call shall fail with; as ``before`` nothing happened, as ``after`` it took effect."""
+
+
+@dataclass(frozen=True)
+class RecordedEvent:
+    """An event the operator recorded."""
+
+    kind: str
+    """Normal or Warning"""
+    reason: str
+    message: str
+    object_kind: str
+    object_name: str
+
+
+class FakeKube:
+    """See the module's docstring. ``namespaces``: those that exist (None = any); ``watched``: of ``list(None)``."""
+
+    def __init__(self, *, namespaces: set[str] | None = None, watched: tuple[str, ...] = ()) -> None:
+        self.namespaces = namespaces
+        self.watched = watched
+        self.before: list[Hook] = []
+        self.after: list[Hook] = []
+        self.calls: list[Call] = []
+        """Every call, in order, whether or not it succeeded."""
+        self.writes: list[tuple[str, str, str]] = []
+        """(verb, kind, name) of every write that took effect, also of one that changed nothing."""
+        self.changes: list[tuple[str, str, str]] = []
+        """(verb, kind, name) of the writes that changed the stored object."""
+        self.events: list[RecordedEvent] = []
+        self._objects: dict[Id, Json] = {}
+        self._managers: dict[Id, dict[str, dict[str, set[ssa.Path]]]] = {}
+        self._version = 0
+        self._watchers: list[Callable[[str, Json], None]] = []
+
+    # ------------------------------------------------------------------------------------------------- the port
+
+    async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
+        """See ports.KubePort."""
+        async with _Faults(self, Call("get", kind.kind, namespace, name)):
+            return copy.deepcopy(self._objects.get(_id(kind, namespace, name)))
+
+    async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
+        """See ports.KubePort."""
+        async with _Faults(self, Call("list", kind.kind, namespace, None)):
+            scopes = {namespace} if namespace is not None else set(self.watched)
+            return [
+                copy.deepcopy(obj)
+                for key, obj in sorted(self._objects.items())
+                if key[:2] == (kind.group, kind.kind)
+                and (not scopes or key[2] in scopes)
+                and matches(selector, obj["metadata"].get("labels") or {})
+            ]
+
+    async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:
+        """See ports.KubePort."""
+        kind, meta = resource_of(manifest), manifest["metadata"]
+        async with _Faults(self, Call("apply", kind.kind, meta["namespace"], meta["name"])) as call:
+            key = _id(kind, meta["namespace"], meta["name"])
+            live = self._objects.get(key)
+            self._check_uid(live, meta.get("uid"), meta["name"], missing_is_conflict=True)
+            body = _without_status(manifest, kind)
+            managers = self._managers.setdefault(key, {}).setdefault("", {}) if live else {}
+            if live is None:
+                self._check_namespace(meta["namespace"])
+                new = ssa.apply(_skeleton(manifest), body, managers, manager or FIELD_MANAGER)
+                stored = self._insert(key, new)
+                self._managers[key] = {"": managers}
+            else:
+                new = ssa.apply(_without_status(live, kind), body, managers, manager or FIELD_MANAGER)
+                _restore(new, live, kind)
+                stored = self._store(key, live, new)
+            self._record(call, changed=stored is not live)
+            return copy.deepcopy(stored)
+
+    async def apply_status(self, manifest: Json) -> Json:
+        """See ports.KubePort."""
+        kind, meta = resource_of(manifest), manifest["metadata"]
+        if not meta.get("uid"):
+            raise ValueError("apply_status needs metadata.uid: a status belongs to one very object")
+        async with _Faults(self, Call("apply_status", kind.kind, meta["namespace"], meta["name"])) as call:
+            key = _id(kind, meta["namespace"], meta["name"])
+            live = self._objects.get(key)
+            if live is None:
+                raise NotFoundError(f'{kind.plural} "{meta["name"]}" not found')
+            self._check_uid(live, meta["uid"], meta["name"])
+            managers = self._managers[key].setdefault("status", {})
+            status = ssa.apply(
+                {"status": live.get("status") or {}}, {"status": manifest.get("status") or {}}, managers, FIELD_MANAGER
+            )
+            stored = self._store(key, live, {**copy.deepcopy(live), **status}, spec=False)
+            self._record(call, changed=stored is not live)
+            return copy.deepcopy(stored)
+
+    async def create(self, manifest: Json) -> Json:
+        """See ports.KubePort."""
+        kind, meta = resource_of(manifest), manifest["metadata"]
+        async with _Faults(self, Call("create", kind.kind, meta["namespace"], meta["name"])) as call:
+            key = _id(kind, meta["namespace"], meta["name"])
+            self._check_namespace(meta["namespace"])
+            if key in self._objects:
+                raise ConflictError(f'{kind.plural} "{meta["name"]}" already exists')
+            stored = self._insert(key, _without_status(manifest, kind))
+            self._record(call, changed=True)
+            return copy.deepcopy(stored)
+
+    async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
+        """See ports.KubePort."""
+        async with _Faults(self, Call("delete", kind.kind, namespace, name)) as call:
+            key = _id(kind, namespace, name)
+            live = self._objects.get(key)
+            if live is None:
+                return
+            self._check_uid(live, uid, name)
+            self._record(call, changed=self._delete(key, live))
+
+    async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
+        """See ports.KubePort."""
+        self.events.append(RecordedEvent(kind, reason, message, involved["kind"], involved["metadata"]["name"]))
+
+    # -------------------------------------------------------------------------------------- what other people do
+
+    def put(self, manifest: Json) -> Json:
+        """A user creates the object or replaces its spec, labels and annotations; status is kept. Not recorded."""
+        kind, meta = resource_of(manifest), manifest["metadata"]
+        key = _id(kind, meta["namespace"], meta["name"])
+        live = self._objects.get(key)
+        if live is None:
+            stored = self._insert(key, copy.deepcopy(manifest))
+            self._managers[key].setdefault("", {})["user"] = _owned(manifest)
+            return copy.deepcopy(stored)
+        new = copy.deepcopy(live)
+        new.update({k: copy.deepcopy(v) for k, v in manifest.items() if k not in ("metadata", "status")})
+        for field in ("labels", "annotations"):
+            if field in meta:
+                new["metadata"][field] = copy.deepcopy(meta[field])
+        return copy.deepcopy(self._store(key, live, new))
+
+    def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
+        """Somebody edits the object in place: ``change`` gets a copy to alter. Not recorded."""
+        key = _id(kind, namespace, name)
+        live = self._objects[key]
+        new = copy.deepcopy(live)
+        change(new)
+        return copy.deepcopy(self._store(key, live, new))
+
+    def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> Json:
+        """A workload controller replaces the status. Not recorded."""
+        key = _id(kind, namespace, name)
+        live = self._objects[key]
+        return copy.deepcopy(
+            self._store(key, live, {**copy.deepcopy(live), "status": copy.deepcopy(status)}, spec=False)
+        )
+
+    def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
+        """A user deletes the object; finalizers hold it as Terminating. Not recorded."""
+        key = _id(kind, namespace, name)
+        self._delete(key, self._objects[key])
+
+    def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
+        """The object now, without a recorded call."""
+        return copy.deepcopy(self._objects.get(_id(kind, namespace, name)))
+
+    def all(self, kind: ResourceType | None = None) -> list[Json]:
+        """All objects (of a kind) now, without a recorded call."""
+        return [
+            copy.deepcopy(obj)
+            for key, obj in sorted(self._objects.items())
+            if kind is None or key[:2] == (kind.group, kind.kind)
+        ]
+
+    def collect_garbage(self) -> list[tuple[str, str]]:
+        """Delete what belonged to owners that are gone, until nothing more does; (kind, name) of what was deleted."""
+        deleted: list[tuple[str, str]] = []
+        while True:
+            uids = {obj["metadata"]["uid"] for obj in self._objects.values()}
+            orphans = [
+                (key, obj)
+                for key, obj in self._objects.items()
+                if (owners := obj["metadata"].get("ownerReferences"))
+                and all(owner["uid"] not in uids for owner in owners)
+                and "deletionTimestamp" not in obj["metadata"]
+            ]
+            if not orphans:
+                return deleted
+            for key, obj in orphans:
+                self._delete(key, obj)
+                deleted.append((key[1], key[3]))
+
+    def subscribe(self, watcher: Callable[[str, Json], None]) -> None:
+        """Call ``watcher(type, object)`` after every change; type is ADDED, MODIFIED or DELETED."""
+        self._watchers.append(watcher)
+
+    # --------------------------------------------------------------------------------------------------- internal
+
+    def _insert(self, key: Id, obj: Json) -> Json:
+        meta = obj["metadata"]
+        meta["uid"] = str(uuid.uuid4())
+        meta["creationTimestamp"] = STATUS_TIME
+        if key[1] not in WITHOUT_GENERATION:
+            meta["generation"] = 1
+        meta["resourceVersion"] = self._next()
+        self._objects[key] = obj
+        self._managers[key] = {}
+        self._notify("ADDED", obj)
+        return obj
+
+    def _store(self, key: Id, live: Json, new: Json, *, spec: bool = True) -> Json:
+        """Replace live by new; returns live itself when nothing changed."""
+        if new == live:
+            return live
+        if spec and key[1] not in WITHOUT_GENERATION and _spec_of(new) != _spec_of(live):
+            new["metadata"]["generation"] = live["metadata"].get("generation", 0) + 1
+        new["metadata"]["resourceVersion"] = self._next()
+        if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
+            self._drop(key, new)
+            return new
+        self._objects[key] = new
+        self._notify("MODIFIED", new)
+        return new
+
+    def _delete(self, key: Id, live: Json) -> bool:
+        if not live["metadata"].get("finalizers"):
+            self._drop(key, {**live, "metadata": {**live["metadata"], "resourceVersion": self._next()}})
+            return True
+        if "deletionTimestamp" in live["metadata"]:
+            return False
+        new = copy.deepcopy(live)
+        new["metadata"]["deletionTimestamp"] = STATUS_TIME
+        new["metadata"]["deletionGracePeriodSeconds"] = 0
+        if "generation" in new["metadata"]:
+            new["metadata"]["generation"] += 1
+        new["metadata"]["resourceVersion"] = self._next()
+        self._objects[key] = new
+        self._notify("MODIFIED", new)
+        return True
+
+    def _drop(self, key: Id, last: Json) -> None:
+        self._objects.pop(key, None)
+        self._managers.pop(key, None)
+        self._notify("DELETED", last)
+
+    def _check_uid(self, live: Json | None, uid: str | None, name: str, *, missing_is_conflict: bool = False) -> None:
+        if uid is None:
+            return
+        if live is None and missing_is_conflict:
+            raise ConflictError(
+                f'Operation cannot be fulfilled on "{name}": uid mismatch: no existing object was found'
+            )
+        if live is not None and live["metadata"]["uid"] != uid:
+            raise ConflictError(
+                f'Operation cannot be fulfilled on "{name}": the UID in the precondition does not match'
+            )
+
+    def _check_namespace(self, namespace: str) -> None:
+        if self.namespaces is not None and namespace not in self.namespaces:
+            raise NotFoundError(f'namespaces "{namespace}" not found')
+
+    def _record(self, call: Call, *, changed: bool) -> None:
+        entry = (call.verb, call.kind, call.name or "")
+        self.writes.append(entry)
+        if changed:
+            self.changes.append(entry)
+
+    def _next(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+    def _notify(self, kind: str, obj: Json) -> None:
+        for watcher in list(self._watchers):
+            watcher(kind, copy.deepcopy(obj))
+
+
+class _Faults:
+    """Runs the hooks around a call."""
+
+    def __init__(self, fake: FakeKube, call: Call) -> None:
+        self._fake = fake
+        self._call = call
+
+    async def __aenter__(self) -> Call:
+        self._fake.calls.append(self._call)
+        await self._run(self._fake.before)
+        return self._call
+
+    async def __aexit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            await self._run(self._fake.after)
+
+    async def _run(self, hooks: list[Hook]) -> None:
+        for hook in list(hooks):
+            result = hook(self._call)
+            if inspect.isawaitable(result):
+                await result
+
+
+def _id(kind: ResourceType, namespace: str, name: str) -> Id:
+    return (kind.group, kind.kind, namespace, name)
+
+
+def _has_status(kind: ResourceType) -> bool:
+    return kind.kind not in WITHOUT_GENERATION
+
+
+def _without_status(obj: Json, kind: ResourceType) -> Json:
+    copied = copy.deepcopy(obj)
+    if _has_status(kind):
+        copied.pop("status", None)
+    return copied
+
+
+def _skeleton(manifest: Json) -> Json:
+    meta = manifest["metadata"]
+    return {
+        "apiVersion": manifest["apiVersion"],
+        "kind": manifest["kind"],
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
+    }
+
+
+def _restore(new: Json, live: Json, kind: ResourceType) -> None:
+    """Put back what an apply on the main resource cannot touch."""
+    if _has_status(kind) and "status" in live:
+        new["status"] = copy.deepcopy(live["status"])
+    for field in ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+                  "deletionGracePeriodSeconds"):  # fmt: skip
+        if field in live["metadata"]:
+            new["metadata"][field] = live["metadata"][field]
+
+
+def _spec_of(obj: Json) -> Json:
+    return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
+
+
+def _owned(manifest: Json) -> set[ssa.Path]:
+    body = {k: v for k, v in manifest.items() if k != "status"}
+    return {path for path in ssa.leaves(ssa.to_tree(body)) if path not in ssa.IDENTITY}
+
+
+_SET = re.compile(r"^(?P<key>[^\s!=,()]+)\s+(?P<op>in|notin)\s+\((?P<values>[^)]*)\)$")
+
+
+def matches(selector: str | None, labels: dict[str, str]) -> bool:
+    """Whether labels match a selector: =, ==, !=, in, notin, key, !key.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
+    """
+    if not selector:
+        return True
+    return all(_matches(part.strip(), labels) for part in re.split(r",(?![^(]*\))", selector))
+
+
+def _matches(part: str, labels: dict[str, str]) -> bool:
+    found = _SET.match(part)
+    if found:
+        values = {value.strip() for value in found["values"].split(",")}
+        inside = labels.get(found["key"]) in values
+        return inside if found["op"] == "in" else not inside
+    if "!=" in part:
+        key, value = part.split("!=", 1)
+        return labels.get(key.strip()) != value.strip()
+    if "=" in part:
+        key, value = part.replace("==", "=").split("=", 1)
+        return labels.get(key.strip()) == value.strip()
+    if part.startswith("!"):
+        return part[1:] not in labels
+    if not part:
+        raise RefusedError("empty requirement in label selector", status=400)
+    return part in labels

@@ -1,0 +1,154 @@
+"""What every ZooKeeperPort does: the same tests on the fake and on kazoo with a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from tests.fakes.zookeeper import FakeZooKeeper
+from tests.support.zookeeper import RealZooKeeper, real_zookeeper
+
+from pulsar_operator.adapters.zookeeper import KazooZooKeeper
+from pulsar_operator.ports import (
+    ConflictError,
+    Node,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+    ZooKeeperPort,
+    ZooKeeperSession,
+)
+
+__all__ = ["real_zookeeper"]
+
+
+@dataclass
+class Subject:
+    """A port, the servers string of an ensemble, and a chroot nobody else uses."""
+
+    port: ZooKeeperPort
+    servers: str
+    chroot: str
+
+    async def session(self) -> ZooKeeperSession:
+        return await self.port.session(self.servers, self.chroot)
+
+
+@pytest.fixture(params=["fake", "kazoo"])
+async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    chroot = f"/contract/{uuid.uuid4().hex}"
+    if request.param == "fake":
+        yield Subject(FakeZooKeeper(), "zk:2181", chroot)
+        return
+    server: RealZooKeeper = request.getfixturevalue("real_zookeeper")
+    port = KazooZooKeeper()
+    yield Subject(port, server.servers, chroot)
+    await port.close()
+
+
+async def test_opening_a_session_creates_nothing_not_even_the_chroot(subject: Subject) -> None:
+    below = await subject.session()
+    whole = await subject.port.session(subject.servers)
+    assert await below.get("/") is None
+    assert await below.get("/a") is None
+    assert await below.children("/") is None
+    assert await whole.get(subject.chroot) is None
+
+
+async def test_create_makes_the_missing_parents_empty_and_the_chroot_with_them(subject: Subject) -> None:
+    session = await subject.session()
+    await session.create("/a/b/c", b"x")
+    assert await session.get("/a/b/c") == Node(b"x", 0)
+    assert await session.get("/a/b") == Node(b"", 0)
+    assert await session.get("/") == Node(b"", 0)
+    assert await (await subject.port.session(subject.servers, "/")).get(subject.chroot + "/a/b/c") == Node(b"x", 0)
+
+
+async def test_create_of_an_existing_node_conflicts_and_keeps_it(subject: Subject) -> None:
+    session = await subject.session()
+    await session.create("/a", b"first")
+    with pytest.raises(ConflictError):
+        await session.create("/a", b"second")
+    with pytest.raises(ConflictError):
+        await session.create("/", b"")
+    assert await session.get("/a") == Node(b"first", 0)
+
+
+async def test_one_of_many_concurrent_creates_of_a_node_wins_and_shared_parents_are_no_conflict(
+    subject: Subject,
+) -> None:
+    session = await subject.session()
+    outcomes = await asyncio.gather(
+        *(session.create(f"/p/q/{i % 2}", str(i).encode()) for i in range(10)), return_exceptions=True
+    )
+    assert [type(o) for o in outcomes if o is not None] == [ConflictError] * 8
+    assert await session.children("/p/q") == ["0", "1"]
+
+
+async def test_children_are_sorted_names_and_none_without_the_node(subject: Subject) -> None:
+    session = await subject.session()
+    for name in ("b", "a", "c/d"):
+        await session.create(f"/n/{name}", b"")
+    assert await session.children("/n") == ["a", "b", "c"]
+    assert await session.children("/n/a") == []
+    assert await session.children("/absent") is None
+
+
+async def test_set_is_compare_and_set(subject: Subject) -> None:
+    session = await subject.session()
+    await session.create("/a", b"0")
+    await session.set("/a", b"1", version=0)
+    assert await session.get("/a") == Node(b"1", 1)
+    for stale in (0, 2, -1):
+        with pytest.raises(ConflictError):
+            await session.set("/a", b"2", version=stale)
+    with pytest.raises(NotFoundError):
+        await session.set("/absent", b"", version=0)
+    assert await session.get("/a") == Node(b"1", 1)
+
+
+async def test_delete_wants_the_version_and_no_children(subject: Subject) -> None:
+    session = await subject.session()
+    await session.create("/a/b", b"")
+    with pytest.raises(ConflictError):
+        await session.delete("/a", version=0)
+    for stale in (1, -1):
+        with pytest.raises(ConflictError):
+            await session.delete("/a/b", version=stale)
+    await session.delete("/a/b", version=0)
+    await session.delete("/a", version=0)
+    assert await session.get("/a") is None
+    with pytest.raises(NotFoundError):
+        await session.delete("/a", version=0)
+
+
+async def test_content_is_bytes_of_any_kind(subject: Subject) -> None:
+    session = await subject.session()
+    content = bytes(range(256)) * 100
+    await session.create("/bin/ä-é", content)
+    assert await session.get("/bin/ä-é") == Node(content, 0)
+    assert await session.children("/bin") == ["ä-é"]
+
+
+@pytest.mark.parametrize("path", ["", "a", "/a/", "/a//b", "/../x", "/a/./b", "/a/..", "/a\0b"])
+async def test_paths_that_are_none_are_refused(subject: Subject, path: str) -> None:
+    session = await subject.session()
+    with pytest.raises(RefusedError):
+        await session.get(path)
+    with pytest.raises(RefusedError):
+        await session.create(path, b"")
+    if path:
+        with pytest.raises(RefusedError):
+            await subject.port.session(subject.servers, path)
+
+
+async def test_a_closed_port_is_unavailable(subject: Subject) -> None:
+    session = await subject.session()
+    await subject.port.close()
+    with pytest.raises(UnavailableError):
+        await session.get("/")
+    with pytest.raises(UnavailableError):
+        await subject.session()

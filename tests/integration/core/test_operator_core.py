@@ -1,0 +1,178 @@
+"""The operator's process against a real API server: watch, queue, Lease, signals, release."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+from tests.support.apiserver import ApiServer, eventually
+from tests.support.objects import config_map, tenant, topic
+
+from pulsar_operator.api.constants import (
+    FINALIZER,
+    LABEL_MANAGED_BY,
+    LABEL_OWNER_KIND,
+    LABEL_OWNER_NAME,
+    MANAGED_BY,
+    Kind,
+)
+from pulsar_operator.ports import CUSTOM
+
+from .conftest import StartOperator
+
+TENANTS = "/apis/pulsaroperator.io/v1alpha1/namespaces/{}/pulsartenants/{}"
+TOPICS = "/apis/pulsaroperator.io/v1alpha1/namespaces/{}/pulsartopics/{}"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/pulsar-operator"
+
+
+def put(server: ApiServer, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    answer = server.apply(path, manifest)
+    assert answer.code < 300, answer.message
+    return answer.body
+
+
+def test_events_become_passes_and_watching_writes_nothing(
+    apiserver: ApiServer, namespace: str, start_operator: StartOperator
+) -> None:
+    put(apiserver, TENANTS.format(namespace, "before"), tenant(namespace, "before"))
+    mark = apiserver.audit_mark()
+    operator = start_operator()
+    eventually(operator.ready, what="the operator to be ready")
+    assert operator.begun(f"PulsarTenant {namespace}/before")
+
+    key = f"PulsarTenant {namespace}/live"
+    put(apiserver, TENANTS.format(namespace, "live"), tenant(namespace, "live"))
+    eventually(lambda: len(operator.begun(key)) == 1, what="a pass of the new object")
+    changed = tenant(namespace, "live")
+    changed["spec"]["adminRoles"] = ["me"]
+    put(apiserver, TENANTS.format(namespace, "live"), changed)
+    eventually(lambda: [p["generation"] for p in operator.begun(key)] == [1, 2], what="a pass of the change")
+    apiserver.request("DELETE", TENANTS.format(namespace, "live"))
+    eventually(lambda: operator.begun(key)[-1]["found"] is False, what="a pass of the deletion")
+
+    labels = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_OWNER_KIND: "PulsarCluster", LABEL_OWNER_NAME: "c"}
+    put(apiserver, f"/api/v1/namespaces/{namespace}/configmaps/other", config_map(namespace, "other", {}))
+    put(apiserver, f"/api/v1/namespaces/{namespace}/configmaps/ours", config_map(namespace, "ours", {}, labels=labels))
+    eventually(lambda: operator.begun(f"PulsarCluster {namespace}/c"), what="a pass of the owner")
+
+    code, metrics = operator.http("/metrics", metrics=True)
+    assert code == 200
+    assert 'pulsar_operator_reconciles_total{kind="PulsarTenant",result="ok"}' in metrics
+    assert 'pulsar_operator_watch_last_seen_age_seconds{kind="PulsarTenant"}' in metrics
+    passes = [line for line in operator.lines if line.get("result")]
+    assert {"kind", "namespace", "object", "seconds", "result", "time", "level"} <= set(passes[0])
+    print("RSS of the idle operator:", operator.rss(), "MiB")
+
+    assert operator.stop() == 0
+    writes = [
+        event
+        for event in apiserver.audit_events(since=mark)
+        if event.verb in ("create", "update", "patch", "delete") and event.user_agent.startswith(("pulsar-", "kopf"))
+    ]
+    assert {event.resource for event in writes} == {"leases"}, writes
+
+
+def test_a_second_operator_waits_and_takes_over(
+    apiserver: ApiServer, namespace: str, start_operator: StartOperator
+) -> None:
+    first = start_operator(pod="first")
+    eventually(first.ready, what="the first operator to be ready")
+    second = start_operator(pod="second")
+    eventually(lambda: "held by first_" in second.http("/readyz")[1], what="the second operator to wait")
+    assert second.http("/healthz")[0] == 200
+    assert second.logged("waiting for the Lease held by first_")
+    put(apiserver, TENANTS.format(namespace, "t"), tenant(namespace))
+    eventually(lambda: first.begun(f"PulsarTenant {namespace}/t"), what="a pass by the first")
+    assert not [line for line in second.lines if "begin" in line]
+
+    # A clean end gives the Lease back at once.
+    assert first.stop() == 0
+    assert apiserver.request("GET", LEASE.format(namespace)).body["spec"].get("holderIdentity", "") != "first"
+    eventually(second.ready, what="the second operator to act")
+    assert second.begun(f"PulsarTenant {namespace}/t")
+
+    # A killed one keeps it until it runs out.
+    third = start_operator(pod="third")
+    eventually(lambda: "held by second_" in third.http("/readyz")[1], what="the third operator to wait")
+    second.stop(signal.SIGKILL)
+    eventually(third.ready, what="the third operator to act")
+
+
+def test_losing_the_lease_ends_the_process(apiserver: ApiServer, namespace: str, start_operator: StartOperator) -> None:
+    operator = start_operator()
+    eventually(operator.ready, what="the operator to be ready")
+    stolen = apiserver.request(
+        "PATCH",
+        LEASE.format(namespace),
+        {"spec": {"holderIdentity": "thief"}},
+        content_type="application/merge-patch+json",
+    )
+    assert stolen.code == 200
+    assert operator.wait() == 1
+    assert operator.logged("taken by thief")
+    assert apiserver.request("GET", LEASE.format(namespace)).body["spec"]["holderIdentity"] == "thief"
+
+
+def test_sigterm_lets_a_pass_end(apiserver: ApiServer, namespace: str, start_operator: StartOperator) -> None:
+    operator = start_operator()
+    eventually(operator.ready, what="the operator to be ready")
+    put(apiserver, TOPICS.format(namespace, "slow"), topic(namespace, "slow"))
+    key = f"PulsarTopic {namespace}/slow"
+    eventually(lambda: operator.begun(key), what="the slow pass to begin")
+    assert operator.stop() == 0
+    assert [line for line in operator.lines if line.get("end") == key]
+    assert not apiserver.request("GET", LEASE.format(namespace)).body["spec"].get("holderIdentity")
+
+
+def test_release_finalizers_frees_objects(apiserver: ApiServer, namespace: str, start_operator: StartOperator) -> None:
+    put(apiserver, TENANTS.format(namespace, "a"), tenant(namespace, "a"))
+    guard = tenant(namespace, "a", finalizers=[FINALIZER])
+    del guard["spec"]
+    answer = apiserver.apply(TENANTS.format(namespace, "a"), guard, manager="pulsar-operator-finalizer")
+    assert answer.code == 200, answer.message
+    # Restored from a backup: the user's manager owns the finalizer.
+    kept = tenant(namespace, "b", finalizers=["example.com/theirs", FINALIZER])
+    put(apiserver, TENANTS.format(namespace, "b"), kept)
+    put(apiserver, TENANTS.format(namespace, "c"), tenant(namespace, "c"))
+    assert apiserver.request("DELETE", TENANTS.format(namespace, "a")).code == 200
+
+    release = start_operator("release-finalizers", "--wait", "30", module="pulsar_operator")
+    assert release.wait() == 0
+    said = [line.get("text", "") for line in release.lines]
+    assert f"PulsarTenant {namespace}/a: released" in said and f"PulsarTenant {namespace}/b: released" in said
+    assert "2 objects released, 0 failed" in said
+    assert apiserver.request("GET", TENANTS.format(namespace, "a")).code == 404
+    left = apiserver.request("GET", TENANTS.format(namespace, "b")).body
+    assert left["metadata"]["finalizers"] == ["example.com/theirs"]
+
+
+def test_release_finalizers_waits_for_the_running_operator(namespace: str, start_operator: StartOperator) -> None:
+    operator = start_operator()
+    eventually(operator.ready, what="the operator to be ready")
+    release = start_operator("release-finalizers", "--wait", "2", module="pulsar_operator")
+    assert release.wait() == 1
+    assert any("stop that operator first" in line.get("text", "") for line in release.lines)
+    assert operator.stop() == 0
+
+
+def test_every_stream_is_heard_of_even_when_nothing_happens(namespace: str, start_operator: StartOperator) -> None:
+    operator = start_operator()
+    kinds = [*(CUSTOM[kind].kind for kind in Kind), "StatefulSet", "Pod", "ConfigMap", "Secret"]
+    # The API server sends bookmarks about once a minute.
+    eventually(
+        lambda: all(
+            f'last_seen_age_seconds{{kind="{kind}"}}' in operator.http("/metrics", metrics=True)[1] for kind in kinds
+        ),
+        what="a bookmark on every watch",
+        seconds=150,
+    )
+    assert operator.http("/healthz")[0] == 200
+
+
+@pytest.mark.parametrize("settings", [{"workers": "none"}, {"no_such": "1"}])
+def test_bad_settings_end_in_one_sentence(start_operator: StartOperator, settings: dict[str, str]) -> None:
+    operator = start_operator(module="pulsar_operator", **settings)
+    assert operator.wait() == 2
+    (line,) = operator.lines
+    assert f"PULSAR_OPERATOR_{next(iter(settings)).upper()}" in line["text"]

@@ -1,0 +1,161 @@
+"""The kazoo adapter when servers stop, hang, lose everything or are not there at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TypeVar
+
+import pytest
+from tests.support.zookeeper import RealZooKeeper
+
+from pulsar_operator.adapters.zookeeper import KazooZooKeeper, canonical_servers
+from pulsar_operator.ports import ConflictError, RefusedError, UnavailableError
+
+T = TypeVar("T")
+EVENTUALLY_SECONDS = 60.0
+
+
+@pytest.fixture
+def server() -> Iterator[RealZooKeeper]:
+    with RealZooKeeper() as running:
+        yield running
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[KazooZooKeeper]:
+    adapter = KazooZooKeeper(deadline_seconds=2, session_timeout_seconds=4)
+    yield adapter
+    await adapter.close()
+
+
+async def eventually(call: Callable[[], Awaitable[T]]) -> T:
+    """The first answer that is not UnavailableError, within a deadline."""
+    deadline = time.monotonic() + EVENTUALLY_SECONDS
+    while True:
+        try:
+            return await call()
+        except UnavailableError:
+            if time.monotonic() > deadline:
+                raise
+
+
+async def test_a_session_outlives_restarts_of_the_server(server: RealZooKeeper, port: KazooZooKeeper) -> None:
+    session = await port.session(server.servers, "/c")
+    await session.create("/a", b"kept")
+    server.stop()
+    with pytest.raises(UnavailableError, match=server.servers):
+        await session.get("/a")
+    server.start()
+    node = await eventually(lambda: session.get("/a"))
+    assert node is not None
+    assert node.data == b"kept"
+
+
+async def test_a_session_sees_an_emptied_server_as_empty(server: RealZooKeeper, port: KazooZooKeeper) -> None:
+    session = await port.session(server.servers)
+    await session.create("/a", b"")
+    server.wipe()
+    assert await eventually(lambda: session.get("/a")) is None
+
+
+async def test_a_hanging_server_meets_the_deadline_without_blocking_the_loop(
+    server: RealZooKeeper, port: KazooZooKeeper
+) -> None:
+    session = await port.session(server.servers)
+    await session.create("/a", b"")
+    server.pause()
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    turning = asyncio.create_task(turn())
+    with pytest.raises(UnavailableError, match="did not answer get /a within 2 s"):
+        await session.get("/a")
+    with pytest.raises(UnavailableError, match="accepted a session"):
+        await session.get("/a")
+    turning.cancel()
+    assert turns > 100
+    server.resume()
+    assert await eventually(lambda: session.get("/a")) is not None
+
+
+async def test_a_write_without_answer_is_sent_at_most_once(server: RealZooKeeper, port: KazooZooKeeper) -> None:
+    session = await port.session(server.servers)
+    await session.create("/a", b"")
+    server.pause()
+    with pytest.raises(UnavailableError):
+        await session.set("/a", b"1", version=0)
+    server.resume()
+    node = await eventually(lambda: session.get("/a"))
+    assert node is not None
+    assert node.version in (0, 1)
+
+
+@pytest.mark.parametrize("servers", ["127.0.0.1:1", "no-such-host.invalid:2181", "127.0.0.1:1,127.0.0.1:2"])
+async def test_nobody_there_is_unavailable_for_everyone_who_waits(servers: str) -> None:
+    port = KazooZooKeeper(deadline_seconds=1)
+    outcomes = await asyncio.gather(*(port.session(servers) for _ in range(5)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [UnavailableError] * 5
+    assert servers in str(outcomes[0])
+    assert port.open_ensembles == []
+    await port.close()
+
+
+async def test_sessions_on_one_ensemble_share_a_client_and_its_parallel_opening(
+    server: RealZooKeeper, port: KazooZooKeeper
+) -> None:
+    sessions = await asyncio.gather(*(port.session(server.servers, f"/c{i}") for i in range(20)))
+    assert port.open_ensembles == [server.servers]
+    await asyncio.gather(*(session.create("/x", b"") for session in sessions))
+    root = await port.session(f" {server.servers} ,")
+    assert await root.children("/") == sorted([f"c{i}" for i in range(20)] + ["zookeeper"])
+
+
+async def test_an_idle_client_is_closed_and_opened_again_when_needed(server: RealZooKeeper) -> None:
+    port = KazooZooKeeper(deadline_seconds=10, idle_seconds=0.2)
+    session = await port.session(server.servers)
+    await session.create("/a", b"")
+    deadline = time.monotonic() + EVENTUALLY_SECONDS
+    while port.open_ensembles:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+    with pytest.raises(ConflictError):
+        await session.create("/a", b"")
+    await port.close()
+
+
+async def test_a_cancelled_call_leaves_the_client_usable(server: RealZooKeeper, port: KazooZooKeeper) -> None:
+    session = await port.session(server.servers)
+    waiting = asyncio.create_task(session.create("/a/b/c/d", b""))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await eventually(lambda: session.get("/")) is not None
+
+
+async def test_kazoo_says_nothing_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    port = KazooZooKeeper(deadline_seconds=1)
+    with caplog.at_level(logging.DEBUG), pytest.raises(UnavailableError):
+        await port.session("127.0.0.1:1,no-such-host.invalid:2181")
+    await port.close()
+    assert {record.name for record in caplog.records if record.name.startswith("kazoo")} == set()
+
+
+async def test_servers_are_written_one_way() -> None:
+    assert canonical_servers("a") == "a:2181"
+    assert canonical_servers(" a:1 , b ,") == "a:1,b:2181"
+    for nonsense in ("", ",", " "):
+        with pytest.raises(RefusedError):
+            canonical_servers(nonsense)
+    port = KazooZooKeeper(deadline_seconds=1)
+    with pytest.raises(RefusedError, match="are not host:port"):
+        await port.session("host:notaport")
+    await port.close()

@@ -1,0 +1,224 @@
+"""The charts' own files against each other and against the code, without helm."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pulsar_operator.api.constants import LEASE_NAME, PLURALS
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.handlers.watch import watched
+from pulsar_operator.ports import (
+    CONFIG_MAPS,
+    CUSTOM,
+    PDBS,
+    PODS,
+    PVCS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    OperatorImages,
+    ResourceType,
+)
+from pulsar_operator.settings import PREFIX, Settings
+
+Json = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parents[3]
+OPERATOR = ROOT / "helm" / "pulsar-operator"
+PULSAR = ROOT / "helm" / "pulsar"
+
+NEEDED: dict[ResourceType, set[str]] = {
+    **{kind: {"get", "list", "watch", "patch"} for kind in CUSTOM.values()},
+    STATEFUL_SETS: {"get", "list", "watch", "create", "patch", "delete"},
+    PODS: {"get", "list", "watch", "delete"},
+    CONFIG_MAPS: {"get", "list", "watch", "create", "patch", "delete"},
+    SERVICES: {"get", "list", "create", "patch", "delete"},
+    SERVICE_ACCOUNTS: {"get", "list", "create", "patch", "delete"},
+    PDBS: {"get", "list", "create", "patch", "delete"},
+    SECRETS: {"get", "create", "delete"},
+    PVCS: {"get", "list", "delete"},
+}
+"""Everything the operator does to whole objects, and nothing else."""
+SUBRESOURCES = {
+    **{("pulsaroperator.io", f"{plural}/status"): {"patch"} for plural in PLURALS.values()},
+    ("pulsaroperator.io", "pulsarinstances/finalizers"): {"update"},
+    ("pulsaroperator.io", "pulsarclusters/finalizers"): {"update"},
+    ("", "events"): {"create", "patch"},
+}
+
+
+def rules(name: str) -> list[Json]:
+    """The rules of a named template: plain YAML, since nothing in them is templated."""
+    parsed: list[Json] = yaml.safe_load(rules_text(name))
+    return parsed
+
+
+def rules_text(name: str) -> str:
+    text = (OPERATOR / "templates" / "_rules.tpl").read_text()
+    found = re.search(rf'define "pulsar-operator.{name}" -}}}}\n(.*?){{{{- end', text, re.DOTALL)
+    assert found, name
+    assert "{{" not in found[1]
+    return found[1]
+
+
+def granted(name: str) -> dict[tuple[str, str], set[str]]:
+    """Verbs by API group and resource."""
+    out: dict[tuple[str, str], set[str]] = {}
+    for rule in rules(name):
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                out.setdefault((group, resource), set()).update(rule["verbs"])
+    return out
+
+
+def test_rights_are_what_the_operator_does_and_no_more() -> None:
+    wanted = {(kind.group, kind.plural): verbs for kind, verbs in NEEDED.items()} | SUBRESOURCES
+    assert granted("rules") == wanted
+
+
+def test_everything_watched_may_be_watched() -> None:
+    rights = granted("rules")
+    refused = [kind.plural for kind in watched() if not {"list", "watch"} <= rights[kind.group, kind.plural]]
+    assert refused == []
+
+
+@pytest.mark.parametrize("name", ["rules", "leaseRules", "uninstallRules"])
+def test_no_wildcard_and_no_escalation(name: str) -> None:
+    text = json.dumps(rules(name))
+    for word in ("*", "pods/exec", "pods/attach", "pods/log", "rbac", "escalate", "impersonate", "nodes", "proxy"):
+        assert word not in text
+
+
+def test_secrets_are_never_enumerated() -> None:
+    assert granted("rules")["", "secrets"].isdisjoint({"list", "watch", "deletecollection"})
+
+
+def test_lease_by_name() -> None:
+    create, rest = rules("leaseRules")
+    assert create["verbs"] == ["create"]
+    assert rest["resourceNames"] == [LEASE_NAME]
+
+
+def test_every_rule_says_why() -> None:
+    text = rules_text("rules")
+    for part in text.split("- apiGroups:")[:-1]:
+        assert part.rstrip().splitlines()[-1].lstrip().startswith("#"), part
+
+
+@pytest.mark.parametrize("name", ["rules", "leaseRules", "uninstallRules"])
+def test_rights_table_of_the_readme(name: str) -> None:
+    readme = (OPERATOR / "README.md").read_text()
+    for rule in rules(name):
+        group = rule["apiGroups"][0] or "(core)"
+        names = rule.get("resourceNames")
+        resources = ", ".join(rule["resources"]) + (f" ({', '.join(names)})" if names else "")
+        assert f"| {group} | {resources} | {', '.join(rule['verbs'])} | " in readme
+
+
+def walk(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+    """Every schema below this one, with its path."""
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from walk(child, f"{path}.{name}")
+    if "items" in schema:
+        yield from walk(schema["items"], f"{path}[]")
+
+
+@pytest.mark.parametrize("chart", [OPERATOR, PULSAR], ids=lambda p: p.name)
+def test_schema_is_strict_and_described(chart: Path) -> None:
+    schema = json.loads((chart / "values.schema.json").read_text())
+    for path, node in walk(schema):
+        if "properties" in node and "spec" not in path:
+            assert node.get("additionalProperties") is False, path
+        if not path.endswith("[]"):
+            assert node.get("description"), path
+
+
+def keys(values: Json, path: str = "") -> set[str]:
+    """Paths of all keys of nested objects."""
+    out = set()
+    for key, value in values.items():
+        out.add(f"{path}.{key}")
+        if isinstance(value, dict):
+            out |= keys(value, f"{path}.{key}")
+    return out
+
+
+OPEN_ENDED = (".spec", ".requests", ".limits")
+"""Objects whose fields are Kubernetes' business or the custom resource's."""
+
+
+def schema_keys(schema: Json, path: str = "") -> set[str]:
+    """Paths of all keys the schema knows, down to lists and open-ended objects."""
+    out = set()
+    for name, child in schema.get("properties", {}).items():
+        out.add(f"{path}.{name}")
+        if not f"{path}.{name}".endswith(OPEN_ENDED):
+            out |= schema_keys(child, f"{path}.{name}")
+    return out
+
+
+def value_keys(values: Json, path: str = "") -> set[str]:
+    """Paths of all keys of the values, down to the same ends."""
+    out = set()
+    for name, child in values.items():
+        out.add(f"{path}.{name}")
+        if isinstance(child, dict) and not f"{path}.{name}".endswith(OPEN_ENDED):
+            out |= value_keys(child, f"{path}.{name}")
+    return out
+
+
+@pytest.mark.parametrize("chart", [OPERATOR, PULSAR], ids=lambda p: p.name)
+def test_values_and_schema_have_the_same_keys(chart: Path) -> None:
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    schema = json.loads((chart / "values.schema.json").read_text())
+    assert value_keys(values) == schema_keys(schema) - {".global"}
+
+
+def test_versions() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    operator = yaml.safe_load((OPERATOR / "Chart.yaml").read_text())
+    pulsar = yaml.safe_load((PULSAR / "Chart.yaml").read_text())
+    assert operator["appVersion"] == project["version"]
+    assert pulsar["appVersion"] == PulsarClusterSpec.model_fields["version"].default
+    for chart in (operator, pulsar):
+        assert chart["apiVersion"] == "v2"
+        assert chart["kubeVersion"] == ">=1.29.0-0"
+        assert chart["annotations"]["license"] == project["license"]
+
+
+def test_defaults_are_those_of_the_operator() -> None:
+    values = yaml.safe_load((OPERATOR / "values.yaml").read_text())
+    assert OperatorImages(**values["pulsarImages"]) == OperatorImages()
+    operator, settings = values["operator"], Settings()
+    assert operator["workers"] == settings.workers
+    assert operator["resyncSeconds"] == settings.resync_seconds
+    assert operator["leaseSeconds"] == settings.lease_seconds
+    assert operator["watchSilenceSeconds"] == settings.watch_silence_seconds
+    assert operator["logLevel"].lower() == settings.log_level
+    assert operator["logFormat"].lower() == settings.log_format
+
+
+def test_enums_are_accepted_by_the_settings() -> None:
+    schema = json.loads((OPERATOR / "values.schema.json").read_text())["properties"]["operator"]["properties"]
+    for level in schema["logLevel"]["enum"]:
+        assert Settings.model_validate({"log_level": level}).log_level == level.lower()
+    for style in schema["logFormat"]["enum"]:
+        assert Settings.model_validate({"log_format": style}).log_format == style.lower()
+
+
+def test_environment_names_are_settings() -> None:
+    """An unknown variable with the prefix stops the operator."""
+    text = "".join(file.read_text() for file in (OPERATOR / "templates").iterdir())
+    names = set(re.findall(rf"- name: {PREFIX}(\w+)", text))
+    assert names <= {field.upper() for field in Settings.model_fields}
+    assert {"WATCH_NAMESPACES", "NAMESPACE", "POD_NAME"} <= names

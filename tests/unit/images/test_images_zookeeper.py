@@ -1,0 +1,191 @@
+"""A ZooKeeper server's files: founded once, then membership is ZooKeeper's own."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pulsar_start import zookeeper
+from pulsar_start.errors import StartError
+from pulsar_start.layering import parse
+from pulsar_start.paths import Paths
+
+ENVIRON = {
+    "POD_NAME": "my-zookeeper-0",
+    "ZOO_STS_NAME": "my-zookeeper",
+    "ZOO_DOMAIN": "my-zookeeper-headless.ns.svc.cluster.local",
+    "ZOO_REPLICAS": "1",
+}
+DIGEST = "super:rvu0yyRiRjKfVSzi+R4AzdxY5Ls="
+HOST = "my-zookeeper-{}.my-zookeeper-headless.ns.svc.cluster.local"
+
+
+def line(number: int, role: str = "participant") -> str:
+    return f"server.{number}={HOST.format(number - 1)}:2888:3888:{role};0.0.0.0:2181"
+
+
+def server(**environ: str) -> zookeeper.Server:
+    return zookeeper.Server.from_environ(ENVIRON | environ)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths.from_environ({"PULSAR_HOME": str(tmp_path), "PULSAR_OPERATOR_CONFIG": str(tmp_path / "config")})
+
+
+def static_of(paths: Paths) -> dict[str, str]:
+    pairs = parse((paths.zookeeper / "conf/zoo.cfg").read_text())
+    assert len(pairs) == len(dict(pairs))
+    return dict(pairs)
+
+
+def test_first_start_of_a_single_server(paths: Paths) -> None:
+    prepared = zookeeper.prepare(server(), paths, {"maxClientCnxns": "0", "autopurge.purgeInterval": "6"})
+
+    volume = paths.zookeeper
+    assert prepared.conf == volume / "conf/zoo.cfg"
+    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=true"]
+    assert (volume / "myid").read_text() == "1\n"
+    assert (volume / "conf/zoo.cfg.dynamic").read_text() == line(1) + "\n"
+    assert static_of(paths) == {
+        "tickTime": "2000",
+        "initLimit": "10",
+        "syncLimit": "5",
+        "autopurge.snapRetainCount": "3",
+        "autopurge.purgeInterval": "6",
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "ruok,srvr,mntr",
+        "maxClientCnxns": "0",
+        "dataDir": str(volume),
+        "standaloneEnabled": "false",
+        "reconfigEnabled": "true",
+        "quorumListenOnAllIPs": "true",
+        "dynamicConfigFile": str(volume / "conf/zoo.cfg.dynamic"),
+    }
+
+
+def test_founders_list_each_other_as_participants(paths: Paths) -> None:
+    zookeeper.prepare(server(ZOO_REPLICAS="3", POD_NAME="my-zookeeper-2"), paths, {})
+    assert (paths.zookeeper / "myid").read_text() == "3\n"
+    assert (paths.zookeeper / "conf/zoo.cfg.dynamic").read_text().splitlines() == [line(1), line(2), line(3)]
+
+
+def test_a_newcomer_is_an_observer_so_that_newcomers_are_no_majority(paths: Paths) -> None:
+    zookeeper.prepare(server(POD_NAME="my-zookeeper-2"), paths, {})
+    assert (paths.zookeeper / "conf/zoo.cfg.dynamic").read_text().splitlines() == [line(1), line(3, "observer")]
+
+
+def test_second_start_keeps_the_membership_zookeeper_has_written(paths: Paths) -> None:
+    zookeeper.prepare(server(), paths, {"snapCount": "10", "maxClientCnxns": "7"})
+    conf = paths.zookeeper / "conf"
+    reconfigured = conf / "zoo.cfg.dynamic.100000003"
+    reconfigured.write_text(f"{line(1)}\n{line(2)}\n{line(3)}\nversion=100000003\n")
+    (conf / "zoo.cfg.dynamic").unlink()
+    # ZooKeeper writes the line without regard to our order.
+    static = conf / "zoo.cfg"
+    kept = [text for text in static.read_text().splitlines() if not text.startswith("dynamicConfigFile")]
+    static.write_text("\n".join([f"dynamicConfigFile={reconfigured}", *kept]) + "\n")
+    before = reconfigured.read_bytes()
+
+    prepared = zookeeper.prepare(server(ZOO_REPLICAS="5"), paths, {"snapCount": "20"})
+
+    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=false"]
+    assert static_of(paths)["dynamicConfigFile"] == str(reconfigured)
+    assert static_of(paths)["snapCount"] == "20"
+    assert "maxClientCnxns" not in static_of(paths)
+    assert reconfigured.read_bytes() == before
+    assert not (conf / "zoo.cfg.dynamic").exists()
+
+
+def test_trust_of_empty_snapshots_only_without_data(paths: Paths) -> None:
+    (paths.zookeeper / "version-2").mkdir(parents=True)
+    (paths.zookeeper / "version-2/log.1").touch()
+    assert zookeeper.prepare(server(), paths, {}).jvm == ["-Dzookeeper.snapshot.trust.empty=false"]
+
+
+def test_data_in_a_separate_log_folder_is_data(paths: Paths, tmp_path: Path) -> None:
+    (tmp_path / "txn/version-2").mkdir(parents=True)
+    (tmp_path / "txn/version-2/log.1").touch()
+    prepared = zookeeper.prepare(server(), paths, {"dataLogDir": str(tmp_path / "txn")})
+    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=false"]
+
+
+def test_an_interrupted_first_start_is_done_again(paths: Paths) -> None:
+    zookeeper.prepare(server(), paths, {})
+    (paths.zookeeper / "conf/zoo.cfg").unlink()
+    (paths.zookeeper / "conf/zoo.cfg.dynamic").write_text("server.1=half")
+    zookeeper.prepare(server(), paths, {})
+    assert (paths.zookeeper / "conf/zoo.cfg.dynamic").read_text() == line(1) + "\n"
+
+
+def test_super_digest_is_in_the_file_of_our_user_only_and_can_be_rotated_and_removed(paths: Paths) -> None:
+    prepared = zookeeper.prepare(server(ZOO_SUPER_DIGEST=DIGEST), paths, {})
+    static = paths.zookeeper / "conf/zoo.cfg"
+    assert static_of(paths)["DigestAuthenticationProvider.superDigest"] == DIGEST
+    assert static.stat().st_mode & 0o777 == 0o600
+    assert not any(DIGEST in text for text in [*prepared.jvm, *prepared.notes])
+    zookeeper.prepare(server(ZOO_SUPER_DIGEST="super:bmV3"), paths, {})
+    assert static_of(paths)["DigestAuthenticationProvider.superDigest"] == "super:bmV3"
+    zookeeper.prepare(server(), paths, {})
+    assert "superDigest" not in static.read_text()
+
+
+def test_a_volume_of_another_server_is_refused(paths: Paths) -> None:
+    zookeeper.prepare(server(ZOO_REPLICAS="3"), paths, {})
+    with pytest.raises(StartError, match="belongs to server '1', this is server 2"):
+        zookeeper.prepare(server(ZOO_REPLICAS="3", POD_NAME="my-zookeeper-1"), paths, {})
+
+
+@pytest.mark.parametrize("damage", ["no line", "no file", "two lines"])
+def test_membership_is_never_guessed(paths: Paths, damage: str) -> None:
+    zookeeper.prepare(server(), paths, {})
+    conf = paths.zookeeper / "conf"
+    text = (conf / "zoo.cfg").read_text()
+    if damage == "no line":
+        (conf / "zoo.cfg").write_text("tickTime=2000\n")
+    elif damage == "two lines":
+        (conf / "zoo.cfg").write_text(text + "dynamicConfigFile=/other\n")
+    else:
+        (conf / "zoo.cfg.dynamic").unlink()
+    with pytest.raises(StartError, match="the membership is not guessed"):
+        zookeeper.prepare(server(), paths, {})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "dataDir",
+        "standaloneEnabled",
+        "reconfigEnabled",
+        "quorumListenOnAllIPs",
+        "dynamicConfigFile",
+        "server.1",
+        "weight.1",
+        "clientPort",
+        "DigestAuthenticationProvider.superDigest",
+    ],
+)
+def test_keys_of_our_own_cannot_be_overridden(paths: Paths, key: str) -> None:
+    with pytest.raises(StartError, match=f"cannot be overridden: {key}"):
+        zookeeper.prepare(server(), paths, {key: "x"})
+    assert not (paths.zookeeper / "conf").exists()
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"POD_NAME": "other-0"}, "is not my-zookeeper-<ordinal>"),
+        ({"POD_NAME": "my-zookeeper"}, "is not my-zookeeper-<ordinal>"),
+        ({"POD_NAME": "my-zookeeper-x"}, "is not my-zookeeper-<ordinal>"),
+        ({"ZOO_REPLICAS": "0"}, "is not a number of servers"),
+        ({"ZOO_REPLICAS": "three"}, "is not a number of servers"),
+        ({"ZOO_DOMAIN": ""}, "ZOO_DOMAIN is not set"),
+        ({"ZOO_SUPER_DIGEST": "super:x\nserver.9=evil"}, "not of the form super:<base64 of SHA-1>$"),
+    ],
+)
+def test_bad_environment_is_refused(environ: dict[str, str], message: str) -> None:
+    with pytest.raises(StartError, match=message):
+        server(**environ)
+
+
+def test_ordinals_of_two_digits() -> None:
+    assert replace(server(ZOO_REPLICAS="11", POD_NAME="my-zookeeper-10")).myid == 11

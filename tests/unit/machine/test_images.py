@@ -1,0 +1,143 @@
+"""What the product images are made of, and which of them a node lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from e2e.kind.cache import Cache
+from e2e.kind.docker import Docker
+from e2e.kind.dockerfile import MissingSourceError, copy_sources, source_paths, stage
+from e2e.kind.nodeload import containerd_name, manifest_ids, parse_listing
+from e2e.kind.productimages import OPERATOR, ImageBuilder, Product
+
+DOCKERFILE = """\
+# COPY not/this /x
+ARG BASE_IMAGE
+FROM ${BASE_IMAGE}
+COPY --chown=10000:0 shared/start.py shared/lib/ \\
+     /opt/
+copy ["with space/a", "/b"]
+COPY --from=other /usr/bin/x /usr/bin/x
+ADD conf/*.yaml /conf/
+COPY shared/lib/ /again/
+RUN echo "COPY that /there"
+"""
+
+
+def test_sources_of_a_dockerfile() -> None:
+    assert copy_sources(DOCKERFILE) == ["shared/start.py", "shared/lib/", "with space/a", "conf/*.yaml"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    for name in ("proxy/Dockerfile", "proxy/start.py", "shared/a.py", "other/b.py", "operator/Dockerfile"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    (folder / "proxy" / "Dockerfile").write_text("FROM x\nCOPY proxy/start.py shared/ /opt/\n")
+    (folder / "operator" / "Dockerfile").write_text("FROM x\nCOPY site/deps /d\nCOPY site/app /a\n")
+    (folder / "operator" / "pulsar_operator").mkdir()
+    return folder
+
+
+PROXY = Product("pulsar-proxy:dev", "proxy")
+
+
+def builder(root: Path, source: str = "built") -> ImageBuilder:
+    return ImageBuilder(Cache(root.parent / "cache"), Docker(), root, "stock" if source == "stock" else "built")
+
+
+def test_wildcards_are_expanded_and_a_source_of_nothing_is_an_error(root: Path) -> None:
+    assert source_paths(root, ["proxy/*.py"]) == [root / "proxy" / "start.py"]
+    with pytest.raises(MissingSourceError, match="nothing/here"):
+        source_paths(root, ["nothing/here"])
+
+
+def test_the_context_holds_only_what_is_copied_with_plain_modes(root: Path, tmp_path: Path) -> None:
+    (root / "proxy" / "start.py").chmod(0o700)
+    (root / "shared" / "a.py").chmod(0o640)
+    (root / "shared" / "__pycache__").mkdir()
+    (root / "shared" / "__pycache__" / "a.pyc").write_text("")
+    context = tmp_path / "context"
+    context.mkdir(mode=0o700)
+    stage(root, source_paths(root, ["proxy/start.py", "shared/"]), context)
+    found = {str(path.relative_to(context)): path.stat().st_mode & 0o777 for path in context.rglob("*")}
+    assert found == {"proxy": 0o755, "proxy/start.py": 0o755, "shared": 0o755, "shared/a.py": 0o644}
+
+
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        ("proxy/Dockerfile", True),
+        ("proxy/start.py", True),
+        ("shared/a.py", True),
+        ("proxy/new", True),
+        ("other/b.py", False),
+    ],
+)
+def test_an_image_depends_on_its_folder_and_on_what_its_dockerfile_copies(
+    root: Path, changed: str, matters: bool
+) -> None:
+    before = builder(root).digest(PROXY)
+    text = "FROM y\nCOPY proxy/start.py shared/ /opt/\n" if changed.endswith("Dockerfile") else "changed"
+    (root / changed).write_text(text)
+    assert (builder(root).digest(PROXY) != before) is matters
+
+
+def test_an_image_depends_on_its_base(root: Path) -> None:
+    assert builder(root).digest(PROXY) != builder(root, "stock").digest(PROXY)
+
+
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        ("operator/pulsar_operator/main.py", True),
+        ("pyproject.toml", True),
+        ("requirements/runtime.txt", True),
+        ("crds/x.yaml", True),
+        ("requirements/dev.txt", False),
+        ("shared/a.py", False),
+    ],
+)
+def test_the_operator_image_depends_on_its_wheel_and_its_locked_dependencies(
+    root: Path, changed: str, matters: bool
+) -> None:
+    before = builder(root).digest(OPERATOR)
+    (root / changed).parent.mkdir(exist_ok=True)
+    (root / changed).write_text("changed")
+    assert (builder(root).digest(OPERATOR) != before) is matters
+
+
+def test_without_a_dockerfile_the_step_says_so(root: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no bookie_image/Dockerfile"):
+        builder(root).digest(Product("pulsar-bookie:dev", "bookie_image"))
+
+
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        ("pulsar-broker:4.0.8-dev", "docker.io/library/pulsar-broker:4.0.8-dev"),
+        ("pulsar-operator/java:1", "docker.io/pulsar-operator/java:1"),
+        ("registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10"),
+        ("localhost/x:1", "localhost/x:1"),
+        ("localhost:5000/x:1", "localhost:5000/x:1"),
+    ],
+)
+def test_names_in_a_node(tag: str, name: str) -> None:
+    assert containerd_name(tag) == name
+
+
+def test_listing_of_a_node() -> None:
+    text = (
+        "REF TYPE DIGEST SIZE PLATFORMS LABELS\n"
+        "docker.io/library/a:1 application/vnd.docker.distribution.manifest.v2+json sha256:aa 1.0 MiB linux/amd64 -\n"
+        "broken line\n"
+    )
+    assert parse_listing(text) == {"docker.io/library/a:1": "sha256:aa"}
+
+
+def test_an_image_is_recognised_by_its_manifest_and_by_its_configuration() -> None:
+    assert manifest_ids("sha256:m", {"config": {"digest": "sha256:c"}}) == {"sha256:m", "sha256:c"}
+    index = {"manifests": [{"digest": "sha256:x"}, {"digest": "sha256:y"}]}
+    assert manifest_ids("sha256:i", index) == {"sha256:i", "sha256:x", "sha256:y"}

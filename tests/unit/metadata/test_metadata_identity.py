@@ -1,0 +1,186 @@
+"""Whose store it is: every combination of record, INSTANCEID, marker, remnants and volumes that can be met."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.metadata import (
+    INSTANCE_ID_PATH,
+    DamagedRecordError,
+    Identity,
+    IdentityFacts,
+    Marker,
+    Record,
+    RecordState,
+    Refusal,
+    decide_identity,
+    local_nodes,
+    parse_marker,
+    parse_record,
+    remnants_of,
+)
+
+OURS, OTHER, NEW = "id-ours", "id-other", "id-new"
+INITIALIZING = Record(OURS, "c", RecordState.INITIALIZING)
+ADOPTING = replace(INITIALIZING, adopted=True)
+INITIALIZED = replace(INITIALIZING, state=RecordState.INITIALIZED)
+MARKER = Marker(OURS, "c", "ns/c")
+FOREIGN = Marker(OTHER, "d", "ns/d")
+EMPTY = IdentityFacts("c", "ns/c", "ns/c-instance-id", None, "zk:2181/c", None, new_id=NEW)
+
+
+def facts(**changes: object) -> IdentityFacts:
+    return replace(EMPTY, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given_facts", "instance_id", "writes_record_first", "adopted"),
+    [
+        (facts(), NEW, True, False),
+        (facts(marker=MARKER), OURS, True, False),
+        (facts(store_id=OURS), OURS, True, True),
+        (facts(store_id=OURS, bookie_volumes_exist=True), OURS, True, True),
+        (facts(store_id=OURS, marker=MARKER), OURS, True, True),
+        (facts(record=INITIALIZING), OURS, False, False),
+        (facts(record=INITIALIZING, marker=MARKER), OURS, False, False),
+        (facts(record=INITIALIZING, bookie_volumes_exist=True), OURS, False, False),
+        (facts(record=INITIALIZING, store_id=OURS, marker=MARKER), OURS, False, False),
+        (facts(record=ADOPTING, store_id=OURS), OURS, False, True),
+        (facts(record=INITIALIZED, store_id=OURS), OURS, False, False),
+        (facts(record=INITIALIZED, store_id=OURS, bookie_volumes_exist=True), OURS, False, False),
+    ],
+)
+def test_goes_on_with_the_one_right_id(
+    given_facts: IdentityFacts, instance_id: str, writes_record_first: bool, adopted: bool
+) -> None:
+    decision = decide_identity(given_facts)
+    assert isinstance(decision, Identity), decision
+    assert decision.record.instance_id == instance_id
+    assert (decision.why is not None) == writes_record_first
+    assert decision.record.adopted == adopted
+    assert decision.settled == (given_facts.record is INITIALIZED)
+
+
+LOST, CONFLICT = Reason.METADATA_LOST, Reason.METADATA_CONFLICT
+
+
+@pytest.mark.parametrize(
+    ("given_facts", "reason", "words"),
+    [
+        # initialized once, and the store is empty or another one
+        (facts(record=INITIALIZED), LOST, "has no /ledgers/INSTANCEID"),
+        (facts(record=INITIALIZED, store_id=OTHER), LOST, "holds instance id id-other"),
+        (facts(record=ADOPTING), LOST, "has no /ledgers/INSTANCEID"),
+        (facts(record=ADOPTING, store_id=OTHER), LOST, "holds instance id id-other"),
+        # no record, and something says there was a cluster
+        (facts(bookie_volumes_exist=True), LOST, "bookie volumes of this cluster do"),
+        (facts(remnants=["/ledgers/cookies"]), LOST, "has /ledgers/cookies but no /ledgers/INSTANCEID"),
+        (facts(marker=MARKER, remnants=["/managed-ledgers/public"]), LOST, "/managed-ledgers/public"),
+        (facts(record=INITIALIZING, remnants=["/ledgers/idgen"]), LOST, "/ledgers/idgen"),
+        # another cluster's store
+        (facts(marker=FOREIGN), CONFLICT, "in use by cluster 'd' of PulsarCluster ns/d"),
+        (facts(marker=FOREIGN, store_id=OTHER), CONFLICT, "in use by cluster 'd'"),
+        (facts(marker=replace(MARKER, owner="elsewhere/c"), store_id=OURS), CONFLICT, "elsewhere/c"),
+        (facts(marker=MARKER, store_id=OTHER), CONFLICT, "with instance id id-ours"),
+        (facts(record=INITIALIZING, marker=FOREIGN), CONFLICT, "in use by cluster 'd'"),
+        (facts(record=INITIALIZING, marker=replace(MARKER, instance_id=OTHER)), CONFLICT, "id-other"),
+        (
+            facts(record=INITIALIZING, store_id=OTHER),
+            CONFLICT,
+            "initialized by somebody else with instance id id-other",
+        ),
+        (facts(record=replace(INITIALIZED, cluster_name="d"), store_id=OURS), CONFLICT, "belongs to cluster 'd'"),
+        # nonsense
+        (facts(store_id=""), CONFLICT, "no instance id"),
+        (facts(store_id="a b", record=INITIALIZED), CONFLICT, "no instance id"),
+        (facts(store_id="x" * 200), CONFLICT, "no instance id"),
+    ],
+)
+def test_refuses_in_words(given_facts: IdentityFacts, reason: Reason, words: str) -> None:
+    decision = decide_identity(given_facts)
+    assert isinstance(decision, Refusal), decision
+    assert decision.reason is reason
+    assert words in decision.message
+    assert "zk:2181/c" in decision.message or "ns/c-instance-id" in decision.message
+
+
+ids = st.sampled_from([None, OURS, OTHER])
+records = st.one_of(
+    st.none(),
+    st.builds(
+        Record, st.sampled_from([OURS, OTHER]), st.sampled_from(["c", "d"]), st.sampled_from(RecordState), st.booleans()
+    ),
+)
+markers = st.sampled_from([None, MARKER, FOREIGN, replace(MARKER, instance_id=OTHER)])
+remnants = st.sampled_from([(), ("/ledgers/cookies",)])
+
+
+@given(records, ids, markers, remnants, st.booleans())
+def test_an_id_in_the_store_or_a_finished_record_is_never_replaced(
+    record: Record | None, store_id: str | None, marker: Marker | None, left: tuple[str, ...], volumes: bool
+) -> None:
+    decision = decide_identity(
+        facts(record=record, store_id=store_id, marker=marker, remnants=left, bookie_volumes_exist=volumes)
+    )
+    if isinstance(decision, Refusal):
+        return
+    chosen = decision.record.instance_id
+    assert store_id in (None, chosen)
+    if record is not None:
+        assert chosen == record.instance_id
+        assert record.cluster_name == "c"
+        if record.state is RecordState.INITIALIZED or record.adopted:
+            assert store_id == chosen
+    if store_id is None:
+        assert not left
+        assert record is not None or not volumes
+    if decision.settled:
+        assert store_id == chosen
+
+
+def test_a_record_survives_the_config_map() -> None:
+    for record in (INITIALIZING, ADOPTING, INITIALIZED, replace(INITIALIZED, registered=True)):
+        assert parse_record(record.to_data()) == record
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"instanceId": ""}, {"instanceId": "a b"}, {"state": ""}, {"state": "initialized"}, {"registered": "yes"}],
+)
+def test_a_damaged_record_is_not_guessed_at(change: dict[str, str]) -> None:
+    with pytest.raises(DamagedRecordError, match=next(iter(change))):
+        parse_record({**INITIALIZED.to_data(), **change})
+
+
+def test_an_empty_config_map_is_damaged() -> None:
+    with pytest.raises(DamagedRecordError):
+        parse_record({})
+
+
+def test_a_marker_survives_and_garbage_is_told() -> None:
+    assert parse_marker(MARKER.to_bytes()) == MARKER
+    for garbage in (b"", b"{", b"[]", b"{}", b'{"instanceId": 1, "clusterName": "c", "owner": "o"}', b"\xff"):
+        with pytest.raises(ValueError):
+            parse_marker(garbage)
+
+
+def test_what_formatting_makes_is_no_remnant() -> None:
+    assert remnants_of(None, None) == []
+    assert remnants_of(["available", "INSTANCEID"], []) == []
+    assert remnants_of(["available", "cookies", "LAYOUT"], ["public"]) == [
+        "/ledgers/LAYOUT",
+        "/ledgers/cookies",
+        "/managed-ledgers/public",
+    ]
+
+
+def test_the_id_is_written_last_because_bookies_start_on_it() -> None:
+    nodes = local_nodes(INITIALIZING, "ns/c")
+    assert nodes[-1].path == INSTANCE_ID_PATH
+    assert nodes[-1].data == OURS.encode()
+    assert all(node.version is None and node.why for node in nodes)
