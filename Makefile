@@ -38,7 +38,7 @@ e2e-full: setup ## End-to-end tests with the long fault matrices
 	@sh scripts/test.sh e2e-full
 
 crds: setup ## Generate crds/ and the chart's copy from the models
-	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) scripts/sync-chart-crds.py
+	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) helm/sync_charts.py
 
 cluster: setup ## The demo's kind cluster with images, nothing installed
 	@$(PY) -m e2e.kind up pulsar-demo

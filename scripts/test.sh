@@ -13,7 +13,7 @@ lint() {
     $PY -m mypy e2e/kind e2e/demo e2e/support
     .venv/bin/lint-imports
     $PY -m pulsar_operator.crdgen --check --out crds
-    $PY scripts/sync-chart-crds.py --check
+    $PY helm/sync_charts.py --check
 }
 
 case "${1:-all}" in

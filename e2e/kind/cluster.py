@@ -146,10 +146,11 @@ class ClusterMachine:
     def _unready(self) -> str:
         try:
             nodes = self._get("nodes")
-            workloads = self._get("deployments,daemonsets", "--namespace", "kube-system")
+            workloads = self._get("deployments,daemonsets,pods", "--namespace", "kube-system")
+            started = self.docker.capture("inspect", "--format", "{{.State.StartedAt}}", self.cluster.node).strip()
         except (CommandError, json.JSONDecodeError) as error:
             return f"the API does not answer ({error})"
-        return unready_part(nodes, workloads)
+        return unready_part(nodes, workloads, started)
 
     def _get(self, *what: str) -> Mapping[str, Any]:
         options = ["--kubeconfig", str(self.kubeconfig), "--request-timeout=5s", "--output", "json"]
@@ -177,8 +178,12 @@ class ClusterMachine:
         log.run([self.cache.bin / "kind", *arguments], env={"PATH": path}, timeout=600)
 
 
-def unready_part(nodes: Mapping[str, Any], workloads: Mapping[str, Any]) -> str:
-    """What keeps a cluster from being ready, or "": from the lists of its nodes and of its system workloads."""
+def unready_part(nodes: Mapping[str, Any], workloads: Mapping[str, Any], started: str) -> str:
+    """What keeps a cluster from being ready, or "": from the lists of its nodes and of its system workloads and pods.
+
+    started is when the node's container started (RFC 3339, UTC): what the API says about pods that started earlier is
+    from before a restart, and they are not running now.
+    """
     if not nodes["items"] or not workloads["items"]:
         return "nothing there yet"
     for node in nodes["items"]:
@@ -187,6 +192,10 @@ def unready_part(nodes: Mapping[str, Any], workloads: Mapping[str, Any]) -> str:
             return f"node {node['metadata']['name']} is not ready"
     for workload in workloads["items"]:
         status = workload.get("status", {})
+        if workload["kind"] == "Pod":
+            if not _pod_runs(status, started):
+                return f"pod {workload['metadata']['name']} is not ready"
+            continue
         if workload["kind"] == "DaemonSet":
             wanted, ready = status.get("desiredNumberScheduled", -1), status.get("numberReady", 0)
         else:
@@ -194,6 +203,16 @@ def unready_part(nodes: Mapping[str, Any], workloads: Mapping[str, Any]) -> str:
         if ready < wanted or wanted < 0:
             return f"{workload['kind']} {workload['metadata']['name']} has {ready} ready pods of {wanted}"
     return ""
+
+
+def _pod_runs(status: Mapping[str, Any], started: str) -> bool:
+    if status.get("phase") == "Succeeded":
+        return True
+    containers = status.get("containerStatuses", [])
+    # Whole seconds on both sides, and so comparable as text.
+    begins = [item.get("state", {}).get("running", {}).get("startedAt", "")[:19] for item in containers]
+    ready = all(item.get("ready", False) for item in containers)
+    return bool(containers) and ready and all(begin >= started[:19] for begin in begins)
 
 
 def require_free(port: int, option: str) -> None:

@@ -61,6 +61,9 @@ class Docker:
             arguments += ["--build-arg", f"{name}={value}"]
         # Debian's engine has no BuildKit; asking for it there fails, and not saying anything prints a warning a build.
         legacy = not self.succeeds("buildx", "version")
+        if legacy:
+            # It keeps the container of a RUN that failed, unless told otherwise.
+            arguments.append("--force-rm")
         log.run([self.program(), *arguments, context], env={"DOCKER_BUILDKIT": "0"} if legacy else {})
 
     def image_facts(self, tags: Sequence[str]) -> dict[str, tuple[str, str]]:

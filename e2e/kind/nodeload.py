@@ -65,10 +65,15 @@ def load(docker: Docker, node: str, tags: Sequence[str], log: Log, scratch: Path
 
     Where that is not possible (another form of archive, a layer that the node has just dropped), everything goes over.
     """
-    saved = scratch / "images.tar"
-    docker.run(log, "save", "--output", saved, *tags)
     importer = [docker.program(), "exec", "--interactive", node, *CTR, "images", "import", "-"]
     names = {tag: containerd_name(tag) for tag in tags}
+    listing = parse_listing(docker.capture("exec", node, *CTR, "images", "ls"))
+    if not listing.keys() & set(names.values()):
+        # Nothing to leave out, and a file in between would only cost time.
+        log.pipe([docker.program(), "save", *tags], importer)
+        return
+    saved = scratch / "images.tar"
+    docker.run(log, "save", "--output", saved, *tags)
     have = set(docker.capture("exec", node, *CTR, "content", "ls", "--quiet").split())
     try:
         with log.feed(importer) as sink:

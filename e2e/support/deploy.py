@@ -59,6 +59,8 @@ def install_operator(helm: Helm, *, watch: list[str], namespace: str = OPERATOR_
     argv = ["upgrade", "--install", RELEASE, str(ROOT / "helm/pulsar-operator")]
     argv += ["--namespace", namespace, "--create-namespace", "--wait", "--timeout", "4m"]
     argv += ["--set", "watchNamespaces={" + ",".join(watch) + "}", "--set", "image.tag=dev"]
+    for component in ("broker", "bookie", "proxy"):
+        argv += ["--set-string", f"pulsarImages.{component}=pulsar-{component}:{{version}}-dev"]
     argv += ["--set-string", f"podAnnotations.pulsaroperator\\.io/image-id={_image_id() or 'unknown'}"]
     argv += [*os.environ.get("HELM_ARGS", "").split(), *extra]
     return helm.run(*argv)

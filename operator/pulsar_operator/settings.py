@@ -16,6 +16,10 @@ from pulsar_operator.ports import OperatorImages
 PREFIX = "PULSAR_OPERATOR_"
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
+_SERVICE_LINK = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_.*)?)")
+"""What Kubernetes puts into every container for each Service of the namespace: of a Service called pulsar-operator-x
+the variables PULSAR_OPERATOR_X_SERVICE_HOST, PULSAR_OPERATOR_X_PORT=tcp://..., and so on.
+https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables"""
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -89,7 +93,11 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     Raises SettingsError naming the variable, its value and what it should be. Empty values count as not set.
     """
     env = os.environ if environ is None else environ
-    given = {k.removeprefix(PREFIX).lower(): v for k, v in env.items() if k.startswith(PREFIX) and v.strip()}
+    given = {
+        name.lower(): value
+        for key, value in env.items()
+        if key.startswith(PREFIX) and value.strip() and not _is_service_link(name := key.removeprefix(PREFIX), value)
+    }
     given.setdefault("pod_name", socket.gethostname())
     if "namespace" not in given and SERVICE_ACCOUNT_NAMESPACE.exists():
         given["namespace"] = SERVICE_ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip()
@@ -99,6 +107,12 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         return Settings.model_validate(given)
     except ValidationError as error:
         raise SettingsError("; ".join(_sentence(item, given) for item in error.errors(include_url=False))) from None
+
+
+def _is_service_link(name: str, value: str) -> bool:
+    if name.lower() in Settings.model_fields:
+        return "://" in value and name.endswith("_PORT")
+    return _SERVICE_LINK.fullmatch(name) is not None
 
 
 def _sentence(item: Any, given: Mapping[str, str]) -> str:

@@ -157,6 +157,17 @@ class ApiServer:
             raise ApiServerError(f"{what}: {response.code} {response.message}")
         return response.body
 
+    def eventually_code(self, code: int, method: str, path: str, *, token: str | None = None) -> Response:
+        """Repeat a request without a body until it is answered with the code: RBAC takes effect a moment later."""
+        answers: list[Response] = []
+
+        def answered() -> bool:
+            answers.append(self.request(method, path, token=token))
+            return answers[-1].code == code
+
+        eventually(answered, what=f"{method} {path} to be answered with {code}")
+        return answers[-1]
+
     def new_namespace(self, prefix: str = "test", *, labels: Mapping[str, str] | None = None) -> str:
         """Create a Kubernetes namespace with a unique name and return the name."""
         name = f"{prefix}-{uuid.uuid4().hex[:10]}"

@@ -99,8 +99,9 @@ def _retention(minutes: int, megabytes: int, quota: int | None = None) -> Json:
 
 CREATES: tuple[Create, ...] = (
     # PulsarInstance
-    Create(PI, "name-of-32", name="i" * 32),
-    Create(PI, "name-of-33", refused=NAME_RULE, name="i" * 33),
+    Create(PI, "name-of-40", name="i" * 40),
+    Create(PI, "name-of-41", refused=NAME_RULE, name="i" * 41),
+    Create(PI, "name-with-dot", refused=NAME_RULE, name="a.b"),
     Create(PI, "store-none", {"configurationStore": {"cluster": None}}, "exactly one of managed, cluster and external"),
     Create(PI, "store-two", {"configurationStore": {"managed": {}}}, "exactly one of managed, cluster and external"),
     Create(PI, "store-managed", MANAGED),

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, FINALIZER, FINALIZER_MANAGER, Kind
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import ObjectReference
+from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,19 @@ def meta_of(obj: Json) -> Meta:
         deleting="deletionTimestamp" in meta,
         finalizers=tuple(meta.get("finalizers") or ()),
         annotations=dict(meta.get("annotations") or {}),
+    )
+
+
+def owner_of(obj: Json, *, part_of: str) -> Owner:
+    """The object as owner of rendered children."""
+    meta = obj["metadata"]
+    return Owner(
+        kind=Kind(obj["kind"]),
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        api_version=obj["apiVersion"],
+        part_of=part_of,
     )
 
 

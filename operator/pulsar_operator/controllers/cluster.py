@@ -21,20 +21,31 @@ from pulsar_operator.controllers.base import (
     ensure_finalizer,
     invalid_fields,
     meta_of,
+    owner_of,
     resolve,
     write_status,
 )
 from pulsar_operator.controllers.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
 from pulsar_operator.controllers.children import Children, NameTakenError
 from pulsar_operator.controllers.cluster_teardown import tear_down
-from pulsar_operator.controllers.zookeeper import ensure_super_digest
+from pulsar_operator.controllers.zookeeper import ensure_super_digest, super_digest_name
 from pulsar_operator.domain.bringup import BringUpFacts, Gate, MetadataFact, StoreFact, gates, majority
 from pulsar_operator.domain.cluster_status import CLUSTER_CONDITIONS, ClusterView, cluster_status, set_conditions
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.pods import ComponentFacts, observe_component
 from pulsar_operator.domain.registration import ClusterUrls
-from pulsar_operator.domain.render import ClusterInputs, RenderedCluster, render_cluster
-from pulsar_operator.domain.rollout import ComponentPods, plan_cluster_roll
+from pulsar_operator.domain.render import (
+    ClusterInputs,
+    ImageTemplates,
+    Owner,
+    RenderedCluster,
+    StoreAddress,
+    render_cluster,
+    resolve_quorum,
+    spec_problems,
+)
+from pulsar_operator.domain.render.names import labels
+from pulsar_operator.domain.rollout import ComponentPods, plan_roll
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, Deps, Json, Key, PortError
 
 RETRY_SECONDS = 5.0
@@ -59,9 +70,9 @@ class ClusterPass:
     spec: PulsarClusterSpec
     conditions: ConditionSet
     actor: Actor
+    owner: Owner
     view: ClusterView = field(default_factory=ClusterView)
     backoff: bool = False
-    error: str | None = None
 
 
 class ClusterController:
@@ -85,12 +96,14 @@ class ClusterController:
         except ValidationError as error:
             conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
             conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-            await write_status(deps, obj, cluster_status(None, ClusterView(), conditions, obj))
+            await write_status(
+                deps, obj, cluster_status(None, ClusterView(), conditions, obj, owner_of(obj, part_of=""))
+            )
             return DONE
-        state = ClusterPass(obj, meta, spec, conditions, actor)
+        state = ClusterPass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=spec.instance_ref.name))
         try:
             if meta.deleting:
-                waiting = await tear_down(deps, obj, spec, actor)
+                waiting = await tear_down(deps, state.owner, obj, spec, actor)
                 if waiting is None:
                     return DONE
                 state.view.waiting_for = waiting
@@ -102,7 +115,7 @@ class ClusterController:
             state.view.error = str(error)
             state.backoff = True
         set_conditions(conditions, spec, state.view, deleting=meta.deleting, paused=meta.paused)
-        status = cluster_status(spec, state.view, conditions, obj)
+        status = cluster_status(spec, state.view, conditions, obj, state.owner)
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
         if state.backoff:
             return Outcome(backoff=True)
@@ -111,34 +124,34 @@ class ClusterController:
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _run(self, state: ClusterPass) -> None:
-        deps, view = self._deps, state.view
+        deps, view, actor = self._deps, state.view, state.actor
         view.store = await self._configuration_store(state)
-        rendered = self._render(state)
-        view.rendered = rendered
-        view.refused.extend(rendered.refused)
         children = await Children.observe(deps, state.obj)
         leftovers = children.of_previous_owner()
         if leftovers:
             view.waiting_for = f"{leftovers[0]} of the deleted object of the same name to be gone"
             return
-        if state.actor.act:
+        view.refused.extend(spec_problems(state.spec))
+        if view.refused:
+            # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
+            self._observe(state, children)
+            return
+        rendered = self._render(state)
+        view.rendered = rendered
+        if actor.act:
             await ensure_finalizer(deps, state.obj)
-        if rendered.super_digest_secret is not None:
-            await ensure_super_digest(state.actor, rendered.super_digest_secret, rendered.labels)
-        await children.apply(state.actor, rendered.shared)
-        await children.apply(state.actor, rendered.components.get(Component.ZOOKEEPER, ()))
-        await children.apply(state.actor, rendered.components.get(Component.STANDALONE, ()))
+        if Component.ZOOKEEPER in rendered.components:
+            await ensure_super_digest(actor, state.owner, Component.ZOOKEEPER)
+        await children.apply(actor, rendered.shared)
+        await children.apply(actor, rendered.of(Component.ZOOKEEPER))
+        await children.apply(actor, rendered.of(Component.STANDALONE))
         self._observe(state, children)
         if state.spec.mode is ClusterMode.DISTRIBUTED:
             await self._metadata(state)
             await self._ordered(state, children)
-        await children.prune(
-            state.actor,
-            [*rendered.shared, *(m for group in rendered.components.values() for m in group)],
-            keep=NEVER_PRUNED,
-        )
+        await children.prune(actor, rendered.all(), keep=NEVER_PRUNED)
         await self._roll(state, children)
-        view.refused.extend(state.actor.refused)
+        view.refused.extend(actor.refused)
 
     async def _configuration_store(self, state: ClusterPass) -> StoreFact:
         """The instance's store: this cluster's own metadata store, or what the instance's status names."""
@@ -178,39 +191,33 @@ class ClusterController:
         )
 
     def _render(self, state: ClusterPass) -> RenderedCluster:
-        store, images = state.view.store, self._deps.images
+        store, images, owner = state.view.store, self._deps.images, state.owner
         return render_cluster(
             ClusterInputs(
-                name=state.meta.name,
-                namespace=state.meta.namespace,
-                uid=state.meta.uid,
+                owner=owner,
                 spec=state.spec,
-                broker_image=images.broker,
-                bookie_image=images.bookie,
-                proxy_image=images.proxy,
-                configuration_store_servers=store.servers,
-                configuration_store_chroot=store.chroot,
+                images=ImageTemplates(images.broker, images.bookie, images.proxy),
+                configuration_store=StoreAddress.of(store.servers, store.chroot) if store.servers else None,
+                super_digest_secret=super_digest_name(owner.name, Component.ZOOKEEPER),
             )
         )
 
     def _observe(self, state: ClusterPass, children: Children) -> None:
         for component in ORDER:
-            sts, pods = children.stateful_set(component), children.pods(component)
-            if sts is not None or component in (state.view.rendered.components if state.view.rendered else ()):
-                state.view.components[component] = observe_component(sts, pods)
+            sts = children.stateful_set(component)
+            if sts is not None:
+                state.view.components[component] = observe_component(sts, children.pods(component))
 
     async def _metadata(self, state: ClusterPass) -> None:
         """Initialise or check the metadata of the cluster once its store answers."""
         view, spec, rendered = state.view, state.spec, state.view.rendered
-        assert rendered is not None and spec.metadata_store is not None
+        assert rendered is not None and rendered.metadata_store is not None and spec.metadata_store is not None
         zookeeper = view.components.get(Component.ZOOKEEPER)
         managed = spec.metadata_store.managed
-        if managed is not None and not (
-            zookeeper is not None and zookeeper.known and zookeeper.ready >= majority(managed.replicas)
-        ):
+        if managed is not None and (zookeeper is None or (zookeeper.ready or 0) < majority(managed.replicas)):
             view.metadata = None
             return
-        local = Store(rendered.metadata_servers, rendered.metadata_chroot)
+        local = Store(rendered.metadata_store.servers, rendered.metadata_store.chroot or None)
         store = None
         if view.own_configuration_store:
             store = local
@@ -225,10 +232,10 @@ class ClusterController:
                 local_store=local,
                 configuration_store=store,
                 urls=ClusterUrls(
-                    service_url=rendered.endpoints.broker_web_service_url or "",
-                    broker_service_url=rendered.endpoints.broker_service_url or "",
+                    service_url=rendered.endpoints.broker_web_service_url,
+                    broker_service_url=rendered.endpoints.broker_service_url,
                 ),
-                labels=rendered.labels,
+                labels=labels(state.owner, None),
                 bookie_volumes_exist=await self._bookie_volumes_exist(state),
                 act=state.actor.act,
             ),
@@ -264,14 +271,15 @@ class ClusterController:
                 continue
             if component in (Component.BROKER, Component.PROXY) and not view.store_known:
                 continue  # rendering without the store's address would roll every broker onto a wrong one
-            await children.apply(state.actor, rendered.components[component])
+            await children.apply(state.actor, rendered.of(component))
             sts = children.stateful_set(component)
-            view.components[component] = observe_component(sts, children.pods(component))
+            if sts is not None:
+                view.components[component] = observe_component(sts, children.pods(component))
 
     async def _roll(self, state: ClusterPass, children: Children) -> None:
         """Replace at most one outdated pod of the whole cluster, in component order."""
         parts = [(component, children.stateful_set(component)) for component in ORDER]
-        plan = plan_cluster_roll([ComponentPods(c, sts, children.pods(c)) for c, sts in parts if sts is not None])
+        plan = plan_roll([ComponentPods(c, sts, children.pods(c)) for c, sts in parts if sts is not None])
         if plan.component is None or not plan.rolling:
             return
         state.view.rollout = RolloutStatus(
@@ -282,7 +290,8 @@ class ClusterController:
             waiting_for=plan.waiting_for,
         )
         if plan.delete is not None:
-            await state.actor.delete(PODS, dict(plan.delete.obj), plan.delete.reason, reason=Reason.POD_REPLACED)
+            pod = next(p for p in children.pods(plan.component) if p["metadata"]["uid"] == plan.delete.uid)
+            await state.actor.delete(PODS, pod, plan.delete.reason, reason=Reason.POD_REPLACED)
 
 
 def bring_up_facts(spec: PulsarClusterSpec, view: ClusterView) -> BringUpFacts:
@@ -298,26 +307,21 @@ def bring_up_facts(spec: PulsarClusterSpec, view: ClusterView) -> BringUpFacts:
     return BringUpFacts(
         metadata_ready=metadata is not None and metadata.local_ready,
         metadata_gate=gate,
-        bookies_writable=_enough_bookies(spec, view, bookie),
+        bookies_writable=_enough_bookies(spec, bookie),
         bookies_text=f"bookies to be ready: {_text('bookies', bookie)}",
         configuration_store=view.store,
         registered=metadata is not None and metadata.registered,
-        brokers_ready=broker.ready > 0 if broker and broker.known else None,
+        brokers_ready=None if broker is None or broker.ready is None else broker.ready > 0,
         brokers_text=f"brokers to be ready: {_text('brokers', broker)}",
     )
 
 
-def _enough_bookies(spec: PulsarClusterSpec, view: ClusterView, bookie: ComponentFacts | None) -> bool | None:
+def _enough_bookies(spec: PulsarClusterSpec, bookie: ComponentFacts | None) -> bool | None:
     """Whether a ledger can be created: as many bookies as an ensemble has."""
-    if bookie is None or not bookie.known:
+    if bookie is None or bookie.ready is None or spec.bookkeeper is None:
         return None
-    needed = view.rendered.quorum.ensemble_size if view.rendered and view.rendered.quorum else 1
-    return bookie.ready >= needed
+    return bookie.ready >= resolve_quorum(spec.bookkeeper.ensemble, spec.bookkeeper.replicas).ensemble_size
 
 
 def _text(what: str, facts: ComponentFacts | None) -> str:
-    if facts is None or not facts.known:
-        return f"{what} not observed yet"
-    if facts.problem is not None:
-        return facts.problem.message
-    return f"{facts.ready} of {facts.desired} ready"
+    return facts.summary(what)[1] if facts is not None else f"{what}: not created yet"

@@ -9,8 +9,8 @@ from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import release_finalizer
 from pulsar_operator.controllers.bootstrap import record_name
 from pulsar_operator.controllers.children import Children
-from pulsar_operator.controllers.zookeeper import delete_volumes
-from pulsar_operator.domain.render import cluster_labels, super_digest_secret
+from pulsar_operator.controllers.zookeeper import delete_volumes, super_digest_name
+from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import CONFIG_MAPS, SECRETS, Deps, Json
 
 STEPS: tuple[tuple[Component, ...], ...] = (
@@ -22,30 +22,29 @@ STEPS: tuple[tuple[Component, ...], ...] = (
 """Brokers hand over their bundles and close ledgers while bookies and ZooKeeper still answer."""
 
 
-async def tear_down(deps: Deps, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
+async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
     """One step of the deletion; what it waits for, or None when the finalizer is off.
 
     The other children go by garbage collection.
     """
-    why = "the PulsarCluster is being deleted"
     if not actor.act:
         actor.pending.append("Delete the pods of all components, proxies first, and release the finalizer")
         return "the object to be resumed"
     children = await Children.observe(deps, obj)
     for step in STEPS:
-        if not await children.delete_workloads(actor, step, why):
+        if not await children.delete_workloads(actor, step, "the PulsarCluster is being deleted"):
             return f"the {' and '.join(component.value for component in step)} pods to stop"
     if spec.reclaim_policy is ReclaimPolicy.DELETE:
-        await _delete_data(deps, obj, actor)
+        await _delete_data(deps, owner, actor)
     await release_finalizer(deps, obj)
     return None
 
 
-async def _delete_data(deps: Deps, obj: Json, actor: Actor) -> None:
+async def _delete_data(deps: Deps, owner: Owner, actor: Actor) -> None:
     """Volumes, and with them the record that they hold data and the ensemble's superuser."""
-    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
-    await delete_volumes(actor, namespace, cluster_labels(name))
-    for kind, child in ((CONFIG_MAPS, record_name(name)), (SECRETS, super_digest_secret(name))):
-        found = await deps.kube.get(kind, namespace, child)
+    await delete_volumes(actor, owner)
+    secret = super_digest_name(owner.name, Component.ZOOKEEPER)
+    for kind, name in ((CONFIG_MAPS, record_name(owner.name)), (SECRETS, secret)):
+        found = await deps.kube.get(kind, owner.namespace, name)
         if found is not None:
             await actor.delete(kind, found, "reclaimPolicy is Delete")

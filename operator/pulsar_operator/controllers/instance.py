@@ -20,16 +20,23 @@ from pulsar_operator.controllers.base import (
     invalid_fields,
     is_true,
     meta_of,
+    owner_of,
     release_finalizer,
     write_status,
 )
 from pulsar_operator.controllers.children import Children, NameTakenError
-from pulsar_operator.controllers.zookeeper import delete_volumes, ensure_super_digest
+from pulsar_operator.controllers.zookeeper import delete_volumes, ensure_super_digest, super_digest_name
 from pulsar_operator.domain.bringup import majority
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.pods import observe_component
-from pulsar_operator.domain.render import RenderedStore, StoreInputs, render_configuration_store
-from pulsar_operator.domain.rollout import plan_roll
+from pulsar_operator.domain.render import (
+    ImageTemplates,
+    Owner,
+    RenderedStore,
+    render_configuration_store,
+    store_problems,
+)
+from pulsar_operator.domain.rollout import ComponentPods, plan_roll
 from pulsar_operator.ports import CUSTOM, PODS, Deps, Json, Key, PortError, RefusedError
 
 CONDITIONS = (
@@ -50,6 +57,7 @@ class _Pass:
     spec: PulsarInstanceSpec
     conditions: ConditionSet
     actor: Actor
+    owner: Owner
     servers: str | None = None
     chroot: str | None = None
     clusters: tuple[Json, ...] = ()
@@ -82,7 +90,8 @@ class InstanceController:
                 deps, obj, PulsarInstanceStatus(observed_generation=meta.generation, conditions=conditions.result())
             )
             return DONE
-        state = _Pass(obj, meta, spec, conditions, Actor(deps, obj, act=not (meta.paused or meta.dry_run)))
+        actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
+        state = _Pass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=meta.name))
         conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
         try:
             await self._observe_dependents(state)
@@ -156,10 +165,6 @@ class InstanceController:
     async def _managed_store(self, state: _Pass) -> None:
         deps, obj, managed = self._deps, state.obj, state.spec.configuration_store.managed
         assert managed is not None
-        rendered = self._render(state)
-        state.servers = rendered.servers
-        if rendered.refused:
-            state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(rendered.refused))
         children = await Children.observe(deps, obj)
         leftovers = children.of_previous_owner()
         if leftovers:
@@ -170,51 +175,47 @@ class InstanceController:
                 f"Waiting until {leftovers[0]} of the deleted object of the same name is gone",
             )
             return
+        component = Component.CONFIGURATION_STORE
+        problems = store_problems(managed, component, "spec.configurationStore.managed")
+        if problems:
+            state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
+        else:
+            await self._apply_store(state, children)
+        sts, pods = children.stateful_set(component), children.pods(component)
+        facts = observe_component(sts, pods)
+        reason, text = facts.summary("Configuration store")
+        ready = (facts.ready or 0) >= majority(managed.replicas)
+        if not ready and reason in (Reason.PENDING, Reason.NOT_READY):
+            reason = Reason.WAITING_FOR_ZOOKEEPER
+        state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
+        if sts is not None:
+            plan = plan_roll([ComponentPods(component, sts, pods)])
+            if plan.delete is not None:
+                pod = next(p for p in pods if p["metadata"]["uid"] == plan.delete.uid)
+                await state.actor.delete(PODS, pod, plan.delete.reason, reason=Reason.POD_REPLACED)
+
+    async def _apply_store(self, state: _Pass, children: Children) -> None:
+        rendered = self._render(state)
+        state.servers = rendered.address.servers
         if state.actor.act:
-            await ensure_finalizer(deps, obj)
-        await ensure_super_digest(state.actor, rendered.super_digest_secret, rendered.labels)
+            await ensure_finalizer(self._deps, state.obj)
+        await ensure_super_digest(state.actor, state.owner, Component.CONFIGURATION_STORE)
         try:
             await children.apply(state.actor, rendered.manifests)
         except NameTakenError as error:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_TAKEN, str(error))
-            return
-        component = Component.CONFIGURATION_STORE
-        sts, pods = children.stateful_set(component), children.pods(component)
-        facts = observe_component(sts, pods)
-        if facts.known and facts.ready >= majority(managed.replicas):
-            state.conditions.set(
-                ConditionType.CONFIGURATION_STORE_READY,
-                True,
-                Reason.READY,
-                f"{facts.ready} of {managed.replicas} servers are ready",
-            )
-        else:
-            problem = facts.problem
-            state.conditions.set(
-                ConditionType.CONFIGURATION_STORE_READY,
-                False,
-                problem.reason if problem else Reason.WAITING_FOR_ZOOKEEPER,
-                problem.message if problem else f"{facts.ready} of {managed.replicas} servers are ready",
-            )
-        if sts is not None:
-            roll = plan_roll(component, sts, pods)
-            if roll.delete is not None:
-                await state.actor.delete(PODS, dict(roll.delete.obj), roll.delete.reason, reason=Reason.POD_REPLACED)
 
     def _render(self, state: _Pass) -> RenderedStore:
-        managed = state.spec.configuration_store.managed
+        managed, images = state.spec.configuration_store.managed, self._deps.images
         assert managed is not None
+        templates = ImageTemplates(images.broker, images.bookie, images.proxy)
         return render_configuration_store(
-            StoreInputs(
-                name=state.meta.name,
-                namespace=state.meta.namespace,
-                uid=state.meta.uid,
-                spec=managed,
-                image=self._deps.images.bookie,
-                version=state.spec.version,
-                preset=state.spec.preset,
-                cluster_domain=state.spec.cluster_domain,
-            )
+            state.owner,
+            managed,
+            image=templates.resolve(Component.CONFIGURATION_STORE, state.spec.version),
+            super_digest_secret=super_digest_name(state.owner.name, Component.CONFIGURATION_STORE),
+            preset=state.spec.preset,
+            cluster_domain=state.spec.cluster_domain,
         )
 
     async def _tear_down(self, state: _Pass) -> bool:
@@ -236,7 +237,7 @@ class InstanceController:
             ):
                 return False
             if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
-                await delete_volumes(state.actor, state.meta.namespace, self._render(state).labels)
+                await delete_volumes(state.actor, state.owner)
         if not state.actor.act:
             state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
             return False

@@ -193,12 +193,16 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             todo = [a for a in plan.actions if _call_id(a) not in done and tried_at.get(a.field) != len(done)]
             if not todo:
                 break
-            await p.write_ahead(plan.declared)
+            creating = any(a.verb is Verb.CREATE for a in todo)
+            await p.write_ahead(plan.declared, creating=creating)
             for action in todo:
                 message = await self._perform(p, scope, action, memory)
                 if message is None:
                     done.add(_call_id(action))
                     refused.pop(action.field, None)
+                    if action.verb is Verb.CREATE:
+                        # Nothing of a new object can have drifted, and what it was made with is managed.
+                        memory = replace(memory, managed=memory.managed | plan.declared, applied=False)
                 else:
                     refused[action.field] = message
                     tried_at[action.field] = len(done)

@@ -62,12 +62,23 @@ class Pass(Generic[SpecT, StatusT]):
         kind = "Warning" if warning else "Normal"
         await self.deps.kube.event(self.obj, kind=kind, reason=reason.value, message=message[:1000])
 
-    async def write_ahead(self, managed: frozenset[str]) -> None:
-        """Extend status.managedFields, and nothing else, before the first write that needs it."""
-        wanted = frozenset(self.before.managed_fields) | managed - frozenset(self.before.refused_fields)
-        if wanted == frozenset(self.before.managed_fields):
+    async def write_ahead(self, managed: frozenset[str], *, creating: bool) -> None:
+        """Extend status.managedFields before the first write that needs it.
+
+        With ``creating`` also forget that the specification was applied: what a lost object comes back without is no
+        drift, even when the pass ends between making it and giving it its values.
+        """
+        update: dict[str, Any] = {}
+        # A field Pulsar refused at this very generation is tried again without a status write in every pass.
+        again = frozenset(self.before.refused_fields) if self.memory.applied else frozenset()
+        wanted = frozenset(self.before.managed_fields) | {f for f in managed if f.split("[", 1)[0] not in again}
+        if wanted != frozenset(self.before.managed_fields):
+            update["managed_fields"] = sorted(wanted)
+        if creating and self.before.observed_generation is not None:
+            update["observed_generation"] = None
+        if not update:
             return
-        self.before = self.before.model_copy(update={"managed_fields": sorted(wanted)})
+        self.before = self.before.model_copy(update=update)
         await write_status(self.deps, self.obj, self.before)
         self.obj = {**self.obj, "status": self.before.model_dump(mode="json", by_alias=True, exclude_none=True)}
 

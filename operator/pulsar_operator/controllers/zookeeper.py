@@ -5,20 +5,27 @@ from __future__ import annotations
 import base64
 import hashlib
 
+from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.actor import Actor
-from pulsar_operator.domain.render import SUPER_DIGEST_KEY
+from pulsar_operator.domain.render import SUPER_DIGEST_KEY, Owner, selector_text, workload_name
+from pulsar_operator.domain.render.names import labels
 from pulsar_operator.ports import PVCS, SECRETS, ConflictError, Json
 
 SUPER_USER = "super"
 
 
-async def ensure_super_digest(actor: Actor, name: str, labels: dict[str, str]) -> None:
+def super_digest_name(owner: str, component: Component) -> str:
+    """Name of the Secret with the superuser of an ensemble."""
+    return f"{workload_name(owner, component)}-super"
+
+
+async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) -> None:
     """Create the Secret with ZooKeeper's superuser password and digest once; never overwritten.
 
     It has no owner reference and lives as long as the volumes. Digest form: DigestAuthenticationProvider,
     user:base64(sha1(user:password)).
     """
-    deps, namespace = actor.deps, actor.owner["metadata"]["namespace"]
+    deps, namespace, name = actor.deps, owner.namespace, super_digest_name(owner.name, component)
     if await deps.kube.get(SECRETS, namespace, name) is not None:
         return
     if not actor.act:
@@ -31,7 +38,7 @@ async def ensure_super_digest(actor: Actor, name: str, labels: dict[str, str]) -
     manifest: Json = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels(owner, component)},
         "type": "Opaque",
         "data": {
             "password": base64.b64encode(password.encode()).decode(),
@@ -44,9 +51,8 @@ async def ensure_super_digest(actor: Actor, name: str, labels: dict[str, str]) -
         return  # created by a pass that was interrupted after the write
 
 
-async def delete_volumes(actor: Actor, namespace: str, labels: dict[str, str]) -> None:
-    """Delete the claims of an ensemble or cluster; only called with reclaimPolicy Delete."""
-    selector = ",".join(f"{k}={v}" for k, v in sorted(labels.items()))
-    for claim in await actor.deps.kube.list(PVCS, namespace, selector=selector):
+async def delete_volumes(actor: Actor, owner: Owner) -> None:
+    """Delete the claims of an owner's pods; only called with reclaimPolicy Delete."""
+    for claim in await actor.deps.kube.list(PVCS, owner.namespace, selector=selector_text(owner)):
         if "deletionTimestamp" not in claim["metadata"]:
             await actor.delete(PVCS, claim, "reclaimPolicy is Delete")

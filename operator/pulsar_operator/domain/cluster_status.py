@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import (
     ClusterMode,
     ComponentStatus,
+    Endpoints,
     PulsarClusterSpec,
     PulsarClusterStatus,
     RolloutStatus,
@@ -17,7 +18,7 @@ from pulsar_operator.api.v1alpha1.cluster import (
 from pulsar_operator.domain.bringup import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.pods import ComponentFacts
-from pulsar_operator.domain.render import RenderedCluster
+from pulsar_operator.domain.render import Owner, RenderedCluster, selector_text
 
 CLUSTER_CONDITIONS = (
     ConditionType.READY,
@@ -103,16 +104,13 @@ def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
     kind, metadata = ConditionType.METADATA_READY, view.metadata
     if metadata is None:
         zookeeper = view.components.get(Component.ZOOKEEPER)
-        problem = zookeeper.problem if zookeeper else None
+        reason, text = zookeeper.summary("ZooKeeper") if zookeeper else (Reason.PENDING, "ZooKeeper: not created yet")
         if view.error is not None:
             conditions.set(kind, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
-        elif problem is not None:
-            conditions.set(kind, FALSE, problem.reason, problem.message)
+        elif reason in (Reason.PENDING, Reason.NOT_READY, Reason.READY):
+            conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"Waiting for {text}")
         else:
-            ready = (
-                f"{zookeeper.ready} of {zookeeper.desired} ready" if zookeeper and zookeeper.known else "not observed"
-            )
-            conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"Waiting for ZooKeeper: {ready}")
+            conditions.set(kind, FALSE, reason, text)
     elif metadata.local_ready:
         conditions.set(kind, True, Reason.METADATA_INITIALIZED, metadata.message)
     else:
@@ -124,18 +122,16 @@ def _component(
     conditions: ConditionSet, kind: ConditionType, component: Component, noun: str, view: ClusterView
 ) -> None:
     facts, gate = view.components.get(component), view.gates.get(component)
-    if facts is None or not facts.known:
+    if facts is None:
         if gate is not None:
             conditions.set(kind, FALSE, gate.reason, f"Waiting for {gate.message}")
+        elif view.error is not None:
+            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error)
         else:
-            text = view.error or f"The {noun} were not observed yet"
-            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, text)
-    elif facts.ready >= facts.desired:
-        conditions.set(kind, True, Reason.READY, f"{facts.ready} of {facts.desired} {noun} are ready")
-    elif facts.problem is not None:
-        conditions.set(kind, FALSE, facts.problem.reason, facts.problem.message)
-    else:
-        conditions.set(kind, FALSE, Reason.NOT_READY, f"{facts.ready} of {facts.desired} {noun} are ready")
+            conditions.set(kind, FALSE, Reason.PENDING, f"{noun}: not created yet")
+        return
+    reason, text = facts.summary(noun)
+    conditions.set(kind, UNKNOWN if facts.all_ready is None else facts.all_ready, reason, text)
 
 
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
@@ -154,9 +150,9 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The pods were not observed yet")
         return
     behind = [
-        f"{facts.desired - facts.updated} of {facts.desired} {component.value} pods"
+        f"{component.value} ({facts.updated or 0} of {facts.desired} pods)"
         for component, facts in view.components.items()
-        if facts.known and facts.updated < facts.desired
+        if not facts.up_to_date
     ]
     if behind:
         conditions.set(kind, False, Reason.ROLLING, f"Not of the newest revision: {', '.join(behind)}")
@@ -165,22 +161,23 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
 
 
 def cluster_status(
-    spec: PulsarClusterSpec | None, view: ClusterView, conditions: ConditionSet, obj: Mapping[str, Any]
+    spec: PulsarClusterSpec | None, view: ClusterView, conditions: ConditionSet, obj: Mapping[str, Any], owner: Owner
 ) -> PulsarClusterStatus:
     """The status to write. Facts this pass could not see are carried over from the stored status."""
     old = obj.get("status") or {}
     rendered = view.rendered
+    store = rendered.metadata_store if rendered else None
     parts: dict[str, Any] = {}
     for component in Component:
         facts = view.components.get(component)
         name = component.value
-        if facts is not None and facts.known:
+        if facts is not None and facts.exists:
             parts[name] = ComponentStatus(
-                desired=facts.desired,
-                ready=facts.ready,
-                updated=facts.updated,
+                desired=facts.desired or 0,
+                ready=facts.ready or 0,
+                updated=facts.updated or 0,
                 revision=facts.revision,
-                selector=rendered.selectors.get(component) if rendered else None,
+                selector=selector_text(owner, component),
             )
         elif name in old and (rendered is None or component in rendered.components):
             parts[name] = old[name]
@@ -190,14 +187,12 @@ def cluster_status(
             "observedGeneration": conditions.generation,
             "conditions": conditions.result(),
             **{k: v for k, v in parts.items() if k != Component.CONFIGURATION_STORE.value},
-            "endpoints": rendered.endpoints if rendered else old.get("endpoints"),
+            "endpoints": Endpoints(**asdict(rendered.endpoints)) if rendered else old.get("endpoints"),
             "waitingFor": view.waiting_for,
             "rollout": view.rollout,
             "instanceId": instance_id,
             "version": spec.version if spec else old.get("version"),
-            "metadataStoreServers": (rendered.metadata_servers or None)
-            if rendered
-            else old.get("metadataStoreServers"),
-            "metadataStoreChroot": rendered.metadata_chroot if rendered else old.get("metadataStoreChroot"),
+            "metadataStoreServers": store.servers if store else old.get("metadataStoreServers"),
+            "metadataStoreChroot": (store.chroot or None) if store else old.get("metadataStoreChroot"),
         }
     )

@@ -5,9 +5,11 @@ A cluster is registered once: what it needs is created where absent and its name
 
 ``bin/pulsar initialize-cluster-metadata`` adds every further cluster to the replication clusters of ``public/default``
 and ``pulsar/system``, which silently turns geo-replication on. Here replication clusters are never changed.
-``pulsar/system`` (transactions, topics of the Extensible load manager) is opened to a further cluster by its allowed
-clusters instead: data stays apart, because a broker starts no replicator where the only replication cluster is another
-one (Pulsar 4.0.8, PersistentTopic.checkReplication). ``public/default`` is a user's namespace and is left as it is.
+``pulsar/system`` (transactions, topics of the brokers) is opened to a further cluster by its allowed clusters instead:
+data stays apart, because a broker starts no replicator where the only replication cluster is another one
+(Pulsar 4.0, PersistentTopic.checkReplication). ``public/default`` is a user's namespace and is left as it is.
+Brokers with the Extensible load manager add their own cluster to the replication clusters of ``pulsar/system`` at their
+start (ServiceUnitStateChannelImpl); nothing here can prevent or undo that.
 
 A claim, ``/pulsar-operator/clusters/<name>``, ties the name to an INSTANCEID: it proves which cluster registered it.
 """
@@ -233,7 +235,7 @@ def _system_namespace(facts: RegistrationFacts, boundaries: Sequence[str], notes
     if len(replication) != 1 or found.get("deleted"):
         notes.append(
             f"{SYSTEM_NAMESPACE} is left alone: with replication clusters [{', '.join(replication)}], allowing {name} "
-            "would start replication from here; transactions and the Extensible load manager need it allowed"
+            "would start replication from here; without it, transactions do not work here"
         )
         return []
     fields = {**found, "allowed_clusters": [*(allowed or replication), name]}

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import aiohttp
 import kopf
 
-from pulsar_operator.api.constants import GROUP, LABEL_MANAGED_BY, MANAGED_BY, Kind
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, SECRETS, STATEFUL_SETS, Json, ResourceType
+from pulsar_operator.api.constants import GROUP, LABEL_MANAGED_BY, LEASE_NAME, MANAGED_BY, Kind
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, STATEFUL_SETS, Json, ResourceType
 
-CHILDREN = (STATEFUL_SETS, PODS, CONFIG_MAPS, SECRETS)
+CHILDREN = (STATEFUL_SETS, PODS, CONFIG_MAPS)
 """Owned kinds that are watched; only objects with the managed-by label, filtered by the API server."""
 CHILD_SELECTOR = f"{LABEL_MANAGED_BY}={MANAGED_BY}"
 INACTIVITY_SECONDS = 70.0
@@ -96,7 +96,13 @@ def kopf_settings(*, inactivity_seconds: float = INACTIVITY_SECONDS) -> kopf.Ope
 
 
 async def watch(
-    sink: Sink, session: Session, *, namespaces: Sequence[str], stop: asyncio.Event, started: asyncio.Event
+    sink: Sink,
+    session: Session,
+    *,
+    namespaces: Sequence[str],
+    stop: asyncio.Event,
+    started: asyncio.Event,
+    inactivity_seconds: float = INACTIVITY_SECONDS,
 ) -> None:
     """Watch until ``stop`` is set; ``started`` is set once kopf is up. Raises when a watch is refused.
 
@@ -107,8 +113,10 @@ async def watch(
     logging.getLogger("kopf.activities").setLevel(logging.WARNING)
     await kopf.operator(
         registry=registry,
-        settings=kopf_settings(),
+        settings=kopf_settings(inactivity_seconds=inactivity_seconds),
         standalone=True,
+        # Without one kopf asks the system for the user's name, and a pod's uid has none.
+        identity=LEASE_NAME,  # type: ignore[arg-type]
         clusterwide=not namespaces,
         namespaces=list(namespaces),
         stop_flag=stop,

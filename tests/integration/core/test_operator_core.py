@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from pulsar_operator.api.constants import (
 )
 from pulsar_operator.ports import CUSTOM
 
-from .conftest import StartOperator
+from .conftest import OperatorProcess, StartOperator
 
 TENANTS = "/apis/pulsaroperator.io/v1alpha1/namespaces/{}/pulsartenants/{}"
 TOPICS = "/apis/pulsaroperator.io/v1alpha1/namespaces/{}/pulsartopics/{}"
@@ -30,6 +31,23 @@ def put(server: ApiServer, path: str, manifest: dict[str, Any]) -> dict[str, Any
     answer = server.apply(path, manifest)
     assert answer.code < 300, answer.message
     return answer.body
+
+
+@pytest.fixture(scope="module", autouse=True)
+def idle_operator(apiserver: ApiServer) -> Iterator[OperatorProcess]:
+    """An operator that watches a namespace where nothing happens, started early since its test waits a minute."""
+    namespace = apiserver.new_namespace()
+    operator = OperatorProcess(
+        "tests.support.operator_process",
+        [],
+        {
+            "KUBECONFIG": str(apiserver.kubeconfig),
+            "PULSAR_OPERATOR_NAMESPACE": namespace,
+            "PULSAR_OPERATOR_WATCH_NAMESPACES": namespace,
+        },
+    )
+    yield operator
+    operator.stop(signal.SIGKILL)
 
 
 def test_events_become_passes_and_watching_writes_nothing(
@@ -62,8 +80,6 @@ def test_events_become_passes_and_watching_writes_nothing(
     assert 'pulsar_operator_watch_last_seen_age_seconds{kind="PulsarTenant"}' in metrics
     passes = [line for line in operator.lines if line.get("result")]
     assert {"kind", "namespace", "object", "seconds", "result", "time", "level"} <= set(passes[0])
-    print("RSS of the idle operator:", operator.rss(), "MiB")
-
     assert operator.stop() == 0
     writes = [
         event
@@ -156,23 +172,24 @@ def test_release_finalizers_waits_for_the_running_operator(namespace: str, start
     assert operator.stop() == 0
 
 
-def test_every_stream_is_heard_of_even_when_nothing_happens(namespace: str, start_operator: StartOperator) -> None:
-    operator = start_operator()
-    kinds = [*(CUSTOM[kind].kind for kind in Kind), "StatefulSet", "Pod", "ConfigMap", "Secret"]
-    # The API server sends bookmarks about once a minute.
-    eventually(
-        lambda: all(
-            f'last_seen_age_seconds{{kind="{kind}"}}' in operator.http("/metrics", metrics=True)[1] for kind in kinds
-        ),
-        what="a bookmark on every watch",
-        seconds=150,
-    )
-    assert operator.http("/healthz")[0] == 200
-
-
 @pytest.mark.parametrize("settings", [{"workers": "none"}, {"no_such": "1"}])
 def test_bad_settings_end_in_one_sentence(start_operator: StartOperator, settings: dict[str, str]) -> None:
     operator = start_operator(module="pulsar_operator", **settings)
     assert operator.wait() == 2
     (line,) = operator.lines
     assert f"PULSAR_OPERATOR_{next(iter(settings)).upper()}" in line["text"]
+
+
+def test_every_stream_is_heard_of_even_when_nothing_happens(idle_operator: OperatorProcess) -> None:
+    kinds = [*(CUSTOM[kind].kind for kind in Kind), "StatefulSet", "Pod", "ConfigMap", "Secret"]
+    # The API server sends bookmarks about once a minute.
+    eventually(
+        lambda: all(
+            f'last_seen_age_seconds{{kind="{kind}"}}' in idle_operator.http("/metrics", metrics=True)[1]
+            for kind in kinds
+        ),
+        what="a bookmark on every watch",
+        seconds=150,
+    )
+    assert idle_operator.http("/healthz")[0] == 200
+    print("RSS of the idle operator:", idle_operator.rss(), "MiB")

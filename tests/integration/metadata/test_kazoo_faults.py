@@ -54,6 +54,17 @@ async def test_a_session_outlives_restarts_of_the_server(server: RealZooKeeper, 
     assert node.data == b"kept"
 
 
+async def test_a_client_whose_server_is_gone_is_dropped_without_being_asked(
+    server: RealZooKeeper, port: KazooZooKeeper
+) -> None:
+    await port.session(server.servers)
+    server.stop()
+    deadline = time.monotonic() + EVENTUALLY_SECONDS
+    while port.open_ensembles:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
 async def test_a_session_sees_an_emptied_server_as_empty(server: RealZooKeeper, port: KazooZooKeeper) -> None:
     session = await port.session(server.servers)
     await session.create("/a", b"")

@@ -48,10 +48,10 @@ DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
 
 def object_name_rule(kind: str, *, max_length: int, why: str) -> tuple[str, str]:
-    """A CEL rule for the root of a kind whose metadata.name becomes part of Service, StatefulSet and label values.
+    """A CEL rule for the root of a kind whose metadata.name becomes part of Service and StatefulSet names.
 
-    Services need a DNS-1035 label; the label controller-revision-hash is the StatefulSet's name and 11 more characters,
-    and a label value has at most 63.
+    Services need a DNS-1035 label; a StatefulSet's name has at most 52 characters, since the label
+    controller-revision-hash (at most 63) is that name and 11 more characters.
     """
     return (
         f"self.metadata.name.size() <= {max_length} && self.metadata.name.matches('{DNS_1035}')",

@@ -111,7 +111,7 @@ class ConfigurationStore(ApiModel):
 
 
 INSTANCE_RULES = (
-    object_name_rule("PulsarInstance", max_length=32, why="the configuration store's pods are named after it"),
+    object_name_rule("PulsarInstance", max_length=40, why="the configuration store's pods are named after it"),
 )
 
 

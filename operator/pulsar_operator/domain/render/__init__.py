@@ -1,4 +1,9 @@
-"""Pure rendering of the data plane: a spec in, Kubernetes manifests out. Nothing here reads or writes anything."""
+"""Pure rendering of the data plane: a spec in, Kubernetes manifests out. Nothing here reads or writes anything.
+
+Stable surface, used by the controllers: Owner, ImageTemplates and StoreAddress make ClusterInputs; spec_problems first,
+then render_cluster; RenderedCluster.of(component), .all(), .metadata_store, .endpoints; render_configuration_store with
+store_problems; rollout.plan_roll([ComponentPods(...), ...]); pods.observe_component(...) with Optional numbers.
+"""
 
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.checks import spec_problems, store_problems

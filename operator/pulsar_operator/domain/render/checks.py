@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.base import Jvm, PodTemplate
+from pulsar_operator.api.v1alpha1.base import Jvm, PodTemplate, Preset
 from pulsar_operator.api.v1alpha1.cluster import (
     BookKeeper,
     Broker,
     ClusterMode,
-    Preset,
     PulsarClusterSpec,
     Standalone,
 )

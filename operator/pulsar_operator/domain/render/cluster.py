@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Images, Preset, Standalone
+from pulsar_operator.api.v1alpha1.base import Preset
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Images, Standalone
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.autorecovery import render_autorecovery

@@ -39,8 +39,6 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         "webServicePort": str(PORTS["http"]),
         "brokerShutdownTimeoutMs": str(SHUTDOWN_SECONDS * 1000),
         "functionsWorkerEnabled": "false",
-        # The stock file names a folder of another machine.
-        "statusFilePath": "",
     }
     base = Workload(
         owner=inputs.owner,
@@ -52,7 +50,8 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         pull_secrets=spec.image.pull_secrets,
         config=layered(
             preset_values(preset).config.get(Component.STANDALONE),
-            {"brokerDeleteInactiveTopicsEnabled": "false"},
+            # The stock status file is a path of another machine.
+            {"brokerDeleteInactiveTopicsEnabled": "false", "statusFilePath": ""},
             standalone.config,
             owned,
         ),

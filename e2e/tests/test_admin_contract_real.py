@@ -1,0 +1,28 @@
+"""The admin contract against a real Pulsar."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from tests.support.admin_contract import AdminContract, Site, opened
+from tests.support.recorder import CountingMetrics
+
+pytestmark = pytest.mark.kind
+
+
+@pytest.fixture
+async def site(admin_url: str) -> AsyncIterator[Site]:
+    """The Pulsar of the test cluster."""
+    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
+    try:
+        async for found in opened(admin, admin_url):
+            yield found
+    finally:
+        await admin.close()
+
+
+class TestAdminContractReal(AdminContract):
+    """See tests/support/admin_contract.py."""

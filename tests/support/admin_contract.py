@@ -1,0 +1,199 @@
+"""What the controllers rely on in Pulsar's admin REST; run against the fakes and against a real Pulsar.
+
+A subclass provides the fixture ``site``. Every test uses a tenant of its own and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pulsar_operator.ports import AdminEndpoint, ConflictError, NotFoundError, PulsarAdminPort, RefusedError
+
+HOSTILE = ["a%2Fb", "50%", "q?x=1", "h#f", "plus+and&", "nl\nx", "ü-λ", "semi;colon", "..a", "space in"]
+"""Local topic names that would change a path if they were not encoded."""
+
+
+@dataclass
+class Site:
+    """A Pulsar under test, with a tenant of its own."""
+
+    port: PulsarAdminPort
+    endpoint: AdminEndpoint
+    cluster: str
+    """Pulsar name of the cluster."""
+    tenant: str = field(default_factory=lambda: f"contract-{uuid.uuid4().hex[:10]}")
+
+    async def call(self, method: str, *path: str, body: Any = None, **query: str) -> Any:
+        """One call."""
+        return await self.port.call(self.endpoint, method, path, query=query, body=body)
+
+    async def start(self) -> None:
+        """Make the tenant."""
+        body = {"adminRoles": ["r"], "allowedClusters": [self.cluster]}
+        await self.call("PUT", "tenants", self.tenant, body=body)
+
+    async def clean(self) -> None:
+        """Remove the tenant and all that is in it."""
+        try:
+            namespaces = await self.call("GET", "namespaces", self.tenant)
+        except NotFoundError:
+            return
+        for full in namespaces:
+            name = full.split("/", 1)[1]
+            for domain in ("persistent", "non-persistent"):
+                for topic in await self.call("GET", domain, self.tenant, name, "partitioned"):
+                    await self._drop(domain, name, topic.split("/", 4)[4], "partitions")
+                for topic in await self.call("GET", domain, self.tenant, name):
+                    await self._drop(domain, name, topic.split("/", 4)[4])
+            await self.call("DELETE", "namespaces", self.tenant, name)
+        await self.call("DELETE", "tenants", self.tenant)
+
+    async def _drop(self, domain: str, namespace: str, topic: str, *rest: str) -> None:
+        try:
+            await self.call("DELETE", domain, self.tenant, namespace, topic, *rest, force="true")
+        except NotFoundError:
+            return
+
+
+async def local_cluster(port: PulsarAdminPort, url: str) -> str:
+    """Name of the cluster that answers: the one a namespace made without a list of clusters is in."""
+    endpoint, probe = AdminEndpoint("probe", url), f"probe-{uuid.uuid4().hex[:10]}"
+    clusters = [c for c in await port.call(endpoint, "GET", ("clusters",)) if c != "global"]
+    await port.call(endpoint, "PUT", ("tenants", probe), body={"adminRoles": [], "allowedClusters": clusters})
+    try:
+        await port.call(endpoint, "PUT", ("namespaces", probe, "n"))
+        live = await port.call(endpoint, "GET", ("namespaces", probe, "n"))
+        await port.call(endpoint, "DELETE", ("namespaces", probe, "n"))
+    finally:
+        await port.call(endpoint, "DELETE", ("tenants", probe))
+    return str(live["replication_clusters"][0])
+
+
+async def opened(port: PulsarAdminPort, url: str) -> AsyncIterator[Site]:
+    """A site on the first cluster the server knows; for fixtures."""
+    local = await local_cluster(port, url)
+    site = Site(port, AdminEndpoint(local, url), local)
+    await site.start()
+    try:
+        yield site
+    finally:
+        await site.clean()
+
+
+class AdminContract:
+    """The contract."""
+
+    async def test_tenants(self, site: Site) -> None:
+        """409 for one that exists, 404 for one that does not, 412 for a bad name or cluster."""
+        body = {"adminRoles": ["r"], "allowedClusters": [site.cluster]}
+        assert await site.call("GET", "tenants", site.tenant) == body
+        with pytest.raises(ConflictError):
+            await site.call("PUT", "tenants", site.tenant, body=body)
+        with pytest.raises(NotFoundError):
+            await site.call("GET", "tenants", f"{site.tenant}-none")
+        with pytest.raises(NotFoundError):
+            await site.call("POST", "tenants", f"{site.tenant}-none", body=body)
+        with pytest.raises(RefusedError, match="Clusters do not exist") as refused:
+            await site.call("POST", "tenants", site.tenant, body={"allowedClusters": ["no-such-cluster"]})
+        assert refused.value.status == 412
+        with pytest.raises(RefusedError):
+            await site.call("PUT", "tenants", "bad name", body=body)
+        with pytest.raises(NotFoundError):
+            await site.call("DELETE", "tenants", f"{site.tenant}-none")
+
+    async def test_namespaces(self, site: Site) -> None:
+        """Created whole, read whole, 409 and 404 as expected, not deleted while it has topics."""
+        path = ("namespaces", site.tenant, "n")
+        boundaries = ["0x00000000", "0x55555555", "0xaaaaaaaa", "0xffffffff"]
+        body = {"bundles": {"boundaries": boundaries, "numBundles": 3}, "replication_clusters": [site.cluster]}
+        with pytest.raises(NotFoundError):
+            await site.call("GET", *path)
+        assert await site.call("PUT", *path, body=body) is None
+        live = await site.call("GET", *path)
+        assert live["bundles"] == body["bundles"]
+        assert live["replication_clusters"] == [site.cluster]
+        assert await site.call("GET", "namespaces", site.tenant) == [f"{site.tenant}/n"]
+        with pytest.raises(ConflictError):
+            await site.call("PUT", *path, body=body)
+        with pytest.raises(NotFoundError):
+            await site.call("PUT", "namespaces", f"{site.tenant}-none", "n", body=body)
+        with pytest.raises(RefusedError):
+            await site.call("POST", *path, "replication", body=[site.cluster, "no-such-cluster"])
+        with pytest.raises(ConflictError):
+            await site.call("DELETE", "tenants", site.tenant)
+        await site.call("PUT", "persistent", site.tenant, "n", "x")
+        with pytest.raises(ConflictError):
+            await site.call("DELETE", *path)
+        await site.call("DELETE", "persistent", site.tenant, "n", "x")
+        await site.call("DELETE", *path)
+        with pytest.raises(NotFoundError):
+            await site.call("DELETE", *path)
+
+    async def test_retention_must_exceed_the_backlog_quota(self, site: Site) -> None:
+        """Whichever is written second is checked against the other."""
+        path = ("namespaces", site.tenant, "n")
+        await site.call("PUT", *path)
+        quota = {"limitSize": 5 * 1048576, "limitTime": -1, "policy": "producer_exception"}
+        kind = {"backlogQuotaType": "destination_storage"}
+        await site.call("POST", *path, "backlogQuota", body=quota, **kind)
+        with pytest.raises(RefusedError, match="Retention Quota must exceed"):
+            await site.call(
+                "POST", *path, "retention", body={"retentionTimeInMinutes": 60, "retentionSizeInMB": 5}
+            )
+        await site.call("POST", *path, "retention", body={"retentionTimeInMinutes": 60, "retentionSizeInMB": 6})
+        with pytest.raises(RefusedError, match="Backlog Quota exceeds"):
+            await site.call("POST", *path, "backlogQuota", body={**quota, "limitSize": 6 * 1048576}, **kind)
+
+    async def test_topics(self, site: Site) -> None:
+        """Both kinds, told apart by the number of partitions; growth only; 404 and 409 as expected."""
+        await site.call("PUT", "namespaces", site.tenant, "n")
+        base = ("persistent", site.tenant, "n")
+        with pytest.raises(NotFoundError):
+            await site.call("GET", *base, "x", "partitions")
+        assert await site.call("GET", *base) == [], "asking for a topic does not make it"
+        await site.call("PUT", *base, "x")
+        assert (await site.call("GET", *base, "x", "partitions"))["partitions"] == 0
+        await site.call("PUT", *base, "p", "partitions", body=2)
+        await site.call("POST", *base, "p", "partitions", body=3)
+        assert (await site.call("GET", *base, "p", "partitions"))["partitions"] == 3
+        with pytest.raises(RefusedError):
+            await site.call("POST", *base, "p", "partitions", body=1)
+        for existing in (("x",), ("p",), ("x", "partitions"), ("p", "partitions")):
+            with pytest.raises(ConflictError):
+                await site.call("PUT", *base, *existing, body=2 if len(existing) == 2 else None)
+        with pytest.raises(ConflictError):
+            await site.call("DELETE", *base, "p")
+        with pytest.raises(RefusedError):
+            await site.call("PUT", *base, "t-partition-1")
+        await site.call("DELETE", *base, "p", "partitions")
+        await site.call("DELETE", *base, "x")
+        assert await site.call("GET", *base) == []
+        for gone in (("x",), ("p", "partitions")):
+            with pytest.raises(NotFoundError):
+                await site.call("DELETE", *base, *gone)
+
+    @pytest.mark.parametrize("name", HOSTILE)
+    async def test_hostile_names_stay_one_segment(self, site: Site, name: str) -> None:
+        """The topic of exactly that name is made, and nothing else."""
+        await site.call("PUT", "namespaces", site.tenant, "n")
+        await site.call("PUT", "persistent", site.tenant, "n", name)
+        assert await site.call("GET", "persistent", site.tenant, "n") == [f"persistent://{site.tenant}/n/{name}"]
+        await site.call("DELETE", "persistent", site.tenant, "n", name)
+        assert await site.call("GET", "persistent", site.tenant, "n") == []
+
+    @pytest.mark.parametrize("name", ["", ".", ".."])
+    async def test_names_that_are_path_syntax_are_refused_unsent(self, site: Site, name: str) -> None:
+        """Proxies would rewrite them, encoded or not."""
+        with pytest.raises(RefusedError):
+            await site.call("DELETE", "namespaces", site.tenant, name)
+
+    async def test_a_slash_does_not_leave_the_tenant(self, site: Site) -> None:
+        """An encoded slash is part of the name, which Pulsar then refuses."""
+        with pytest.raises((RefusedError, NotFoundError)):
+            await site.call("PUT", "namespaces", site.tenant, f"../{site.tenant}x")
+        assert await site.call("GET", "namespaces", site.tenant) == []

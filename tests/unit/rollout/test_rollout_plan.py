@@ -1,0 +1,194 @@
+"""The roll plan by tables: which pod is next, and what is waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.statefulsets import pod, stateful_set, template
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.domain.rollout import ComponentPods, RollPlan, plan_roll
+
+Json = dict[str, Any]
+
+
+def plan(sts: Json, pods: list[Json], leader: str | None = None) -> RollPlan:
+    return plan_roll([ComponentPods(Component.BROKER, sts, pods, leader)])
+
+
+def deleted(result: RollPlan) -> str | None:
+    return result.delete.name if result.delete else None
+
+
+OLD, NEW = {"revision": "r1"}, {"revision": "r2"}
+CASES: list[tuple[str, list[dict[str, Any] | None], str | None, str | None]] = [
+    ("nothing to do", [NEW, NEW, NEW], None, None),
+    ("highest ordinal first", [OLD, OLD, OLD], "my-broker-2", None),
+    ("then the next", [OLD, OLD, NEW], "my-broker-1", None),
+    ("the new one is awaited", [OLD, OLD, NEW | {"ready": False}], None, "my-broker-2 to become ready"),
+    ("terminating is awaited", [OLD, OLD, OLD | {"terminating": True}], None, "my-broker-2 to end"),
+    ("missing is awaited", [OLD, OLD, None], None, "my-broker-2 to be created"),
+    ("an unready outdated one goes first", [OLD | {"ready": False}, OLD, OLD], "my-broker-0", None),
+    ("even when it never worked", [OLD | {"ready": False, "was_ready": False}, OLD, OLD], "my-broker-0", None),
+    (
+        "a broken revision is repaired although the first repaired pod is not ready",
+        [
+            OLD | {"ready": False, "was_ready": False},
+            OLD | {"ready": False, "was_ready": False},
+            NEW | {"ready": False},
+        ],
+        "my-broker-1",
+        None,
+    ),
+    (
+        "pods that were ready and flap together are left alone",
+        [OLD | {"ready": False}, OLD | {"ready": False}, OLD],
+        None,
+        "my-broker-0 to become ready",
+    ),
+    (
+        "an outdated unready one waits while an updated one starts",
+        [OLD | {"ready": False}, OLD, NEW | {"ready": False}],
+        None,
+        "my-broker-2 to become ready",
+    ),
+    ("bring-up is awaited, not rolled", [NEW | {"ready": False}, NEW, NEW], None, "my-broker-0 to become ready"),
+]
+
+
+@pytest.mark.parametrize(("states", "victim", "waits"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
+def test_next_step(states: list[dict[str, Any] | None], victim: str | None, waits: str | None) -> None:
+    pods = [pod(f"my-broker-{i}", **state) for i, state in enumerate(states) if state is not None]
+    result = plan(stateful_set(revision="r2", pod_template=template("pulsar:2")), pods)
+    assert deleted(result) == victim
+    if waits is None:
+        assert result.waiting_for is None
+    else:
+        assert waits in (result.waiting_for or "")
+
+
+def test_the_leader_goes_last() -> None:
+    sts = stateful_set(revision="r2")
+    pods = [pod(f"my-broker-{i}") for i in range(3)]
+    assert deleted(plan(sts, pods, leader="my-broker-2")) == "my-broker-1"
+    pods[0] = pod("my-broker-0", revision="r2")
+    pods[1] = pod("my-broker-1", revision="r2")
+    assert deleted(plan(sts, pods, leader="my-broker-2")) == "my-broker-2"
+
+
+@pytest.mark.parametrize("observed", [None, 1])
+def test_a_spec_the_controller_has_not_seen_is_waited_for(observed: int | None) -> None:
+    sts = stateful_set(generation=2, observed=observed, revision="r1")
+    result = plan(sts, [pod(f"my-broker-{i}", revision="r0") for i in range(3)])
+    assert result.delete is None
+    assert "to observe" in (result.waiting_for or "")
+    assert result.revision is None
+
+
+def test_pods_beyond_the_replicas_are_waited_for() -> None:
+    sts = stateful_set(replicas=2, revision="r2")
+    result = plan(sts, [pod(f"my-broker-{i}") for i in range(3)])
+    assert result.delete is None
+    assert "beyond 2 replicas" in (result.waiting_for or "")
+
+
+def test_foreign_pods_are_not_touched() -> None:
+    foreign = pod("my-broker-7", revision="r0")
+    foreign["metadata"]["ownerReferences"][0]["uid"] = "other"
+    orphan = pod("my-broker-8", revision="r0")
+    orphan["metadata"]["ownerReferences"] = []
+    sts = stateful_set(replicas=1, revision="r1")
+    assert plan(sts, [pod("my-broker-0"), foreign, orphan]).complete
+
+
+def test_the_plan_counts_and_carries_the_precondition() -> None:
+    result = plan(stateful_set(revision="r2"), [pod(f"my-broker-{i}", revision=f"r{1 + i // 2}") for i in range(3)])
+    assert (result.pods_done, result.pods_total, result.revision) == (1, 3, "r2")
+    assert result.delete is not None
+    assert result.delete.uid == "uid-my-broker-1-r1"
+    assert result.rolling
+
+
+def test_zero_replicas_are_complete() -> None:
+    assert plan(stateful_set(replicas=0), []).complete
+
+
+def both(first: list[Json], second: list[Json], *, revisions: tuple[str, str] = ("r2", "r2")) -> RollPlan:
+    return plan_roll(
+        [
+            ComponentPods(Component.BOOKIE, stateful_set("my-bookie", replicas=2, revision=revisions[0]), first),
+            ComponentPods(Component.BROKER, stateful_set("my-broker", replicas=2, revision=revisions[1]), second),
+        ]
+    )
+
+
+def pair(name: str, revision: str, **second: Any) -> list[Json]:
+    return [pod(f"{name}-0", revision=revision), pod(f"{name}-1", **{"revision": revision, **second})]
+
+
+def test_components_roll_one_after_the_other() -> None:
+    assert deleted(both(pair("my-bookie", "r1"), pair("my-broker", "r1"))) == "my-bookie-1"
+    assert deleted(both(pair("my-bookie", "r2"), pair("my-broker", "r1"))) == "my-broker-1"
+
+
+def test_a_component_waits_for_those_before_it() -> None:
+    result = both(pair("my-bookie", "r2", ready=False), pair("my-broker", "r1"))
+    assert result.component is Component.BOOKIE
+    assert result.delete is None
+    assert not result.rolling
+
+
+def test_no_component_rolls_while_a_pod_of_a_later_one_is_being_replaced() -> None:
+    result = both(pair("my-bookie", "r1"), pair("my-broker", "r1", terminating=True))
+    assert result.delete is None
+    assert result.waiting_for == "pod my-broker-1 to end"
+
+
+def test_a_broken_later_component_is_repaired_while_an_earlier_one_is_unready() -> None:
+    result = both(pair("my-bookie", "r2", ready=False), pair("my-broker", "r1", ready=False, was_ready=False))
+    assert deleted(result) == "my-broker-1"
+
+
+REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"image": "pulsar:2"}, "image changed from pulsar:1 to pulsar:2"),
+    ({}, {"config_hash": "bbbb"}, "configuration changed (hash aaaa to bbbb)"),
+    ({}, {"image": "pulsar:2", "config_hash": "bbbb"}, "image changed from pulsar:1 to pulsar:2"),
+    (
+        {"resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}}},
+        {"resources": {"limits": {"memory": "2Gi"}}},
+        "limits.memory changed from 1Gi to 2Gi",
+    ),
+    ({"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "2"}}}, "requests.cpu changed"),
+    ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "2"}]}, "environment variable A changed"),
+    ({}, {"env": [{"name": "A", "value": "hush"}]}, "environment variable A added"),
+    ({"command": ["a"]}, {"command": ["b"]}, "container command changed"),
+    ({}, {}, "the pod template changed"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), REASONS)
+def test_the_reason_names_the_first_difference(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
+    sts = stateful_set(replicas=1, revision="r2", pod_template=template(**new))
+    result = plan(sts, [pod("my-broker-0", pod_template=template(**old))])
+    assert result.delete is not None
+    assert words in result.delete.reason
+    assert "hush" not in result.delete.reason
+
+
+def test_an_asked_for_restart_carries_its_words() -> None:
+    new = template()
+    new["metadata"]["annotations"]["pulsaroperator.io/restart-reason"] = "certificate renewed"
+    result = plan(stateful_set(replicas=1, revision="r2", pod_template=new), [pod("my-broker-0")])
+    assert result.delete is not None
+    assert result.delete.reason == "restart asked for: certificate renewed"
+
+
+def test_what_admission_adds_is_no_reason() -> None:
+    old = pod("my-broker-0", pod_template=template(env=[{"name": "A", "value": "1"}]))
+    old["spec"] |= {"nodeName": "n", "tolerations": [{"key": "k"}], "schedulerName": "s", "priority": 0}
+    old["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-my-broker-0"}}]
+    new = template(env=[{"name": "A", "value": "1"}], readinessProbe={"tcpSocket": {"port": 1}})
+    result = plan(stateful_set(replicas=1, revision="r2", pod_template=new), [old])
+    assert result.delete is not None
+    assert result.delete.reason == "container readinessProbe changed"

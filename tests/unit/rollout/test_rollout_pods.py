@@ -1,0 +1,128 @@
+"""Facts and problems read from raw pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.statefulsets import pod, stateful_set
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.pods import observe_component, pod_facts, pod_problem
+
+Json = dict[str, Any]
+STARTING = {"ready": False, "was_ready": False}
+
+PROBLEMS: list[tuple[dict[str, Any], Reason, tuple[str, ...]]] = [
+    (
+        {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "pulsar:1"'}},
+        Reason.IMAGE_PULL_FAILED,
+        ("my-broker-0", "pulsar:1", "ImagePullBackOff", "Back-off"),
+    ),
+    ({"waiting": {"reason": "InvalidImageName"}}, Reason.IMAGE_PULL_FAILED, ("pulsar:1", "InvalidImageName")),
+    (
+        {
+            "waiting": {"reason": "CrashLoopBackOff"},
+            "ended": {"exitCode": 1, "reason": "Error", "message": "boot\njava.lang.X: no store\n\tat a.b(C.java)\n"},
+            "restarts": 4,
+        },
+        Reason.CRASH_LOOPING,
+        ("exit code 1", "4 restarts", "java.lang.X: no store"),
+    ),
+    (
+        {"ended": {"exitCode": 137, "reason": "OOMKilled"}, "restarts": 3},
+        Reason.CRASH_LOOPING,
+        ("OOMKilled", "memory limit"),
+    ),
+    (
+        {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "my-super" not found'}},
+        Reason.NOT_READY,
+        ("my-super",),
+    ),
+    ({"unschedulable": "0/3 nodes are available: 3 Insufficient memory."}, Reason.UNSCHEDULABLE, ("Insufficient",)),
+    (
+        {"unschedulable": "pod has unbound immediate PersistentVolumeClaims"},
+        Reason.VOLUME_PENDING,
+        ("PersistentVolumeClaims",),
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "reason", "words"), PROBLEMS)
+def test_problems_are_told_in_words(state: dict[str, Any], reason: Reason, words: tuple[str, ...]) -> None:
+    problem = pod_problem(pod("my-broker-0", **STARTING, **state))
+    assert problem is not None
+    assert problem.reason is reason
+    for word in words:
+        assert word in problem.message
+    assert "\n" not in problem.message
+
+
+@pytest.mark.parametrize(
+    "state", [{}, {"waiting": {"reason": "ContainerCreating"}}, {"waiting": {"reason": "PodInitializing"}}]
+)
+def test_starting_is_no_problem(state: dict[str, Any]) -> None:
+    assert pod_problem(pod("my-broker-0", **STARTING, **state)) is None
+
+
+def test_long_messages_are_cut() -> None:
+    problem = pod_problem(pod("p-0", **STARTING, unschedulable="x" * 5000))
+    assert problem is not None
+    assert len(problem.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({}, True),
+        ({"ready": False, "was_ready": True}, True),
+        ({"ready": False, "was_ready": False}, False),
+        ({"ready": False, "was_ready": True, "waiting": {"reason": "CrashLoopBackOff"}}, False),
+        ({"ready": False, "was_ready": True, "unschedulable": "no"}, False),
+    ],
+)
+def test_whether_a_pod_served_in_this_container(state: dict[str, Any], expected: bool) -> None:
+    assert pod_facts(pod("my-broker-0", **state)).serving_before is expected
+
+
+def test_counts() -> None:
+    pods = [
+        pod("my-broker-0", revision="r2"),
+        pod("my-broker-1", revision="r1"),
+        pod("my-broker-2", revision="r2", ready=False),
+        pod("my-broker-3", revision="r2"),
+        pod("my-bookie-0", revision="r2"),
+    ]
+    facts = observe_component(stateful_set(replicas=3, revision="r2"), pods)
+    assert (facts.desired, facts.ready, facts.updated, facts.revision) == (3, 2, 2, "r2")
+    assert facts.all_ready is False
+    assert facts.up_to_date is False
+    assert facts.summary("brokers") == (Reason.NOT_READY, "brokers: 2 of 3 ready")
+
+
+def test_a_terminating_pod_is_neither_ready_nor_updated() -> None:
+    facts = observe_component(stateful_set(replicas=1), [pod("my-broker-0", terminating=True)])
+    assert (facts.ready, facts.updated) == (0, 0)
+
+
+def test_the_first_problem_speaks_for_all() -> None:
+    bad = {"waiting": {"reason": "ErrImagePull"}, **STARTING}
+    facts = observe_component(stateful_set(), [pod(f"my-broker-{i}", **bad) for i in range(3)])
+    reason, text = facts.summary("brokers")
+    assert reason is Reason.IMAGE_PULL_FAILED
+    assert text.startswith("brokers: 0 of 3 ready; pod my-broker-0 cannot pull")
+    assert text.endswith("(and 2 more)")
+
+
+def test_what_is_not_known_is_not_zero() -> None:
+    unread = observe_component(stateful_set(), None)
+    assert (unread.desired, unread.ready, unread.updated) == (3, None, None)
+    assert unread.all_ready is None
+    assert unread.summary("brokers")[0] is Reason.UNKNOWN
+    unseen = observe_component(stateful_set(generation=2), [pod(f"my-broker-{i}") for i in range(3)])
+    assert unseen.ready == 3
+    assert unseen.updated is None
+    assert unseen.up_to_date is None
+    absent = observe_component(None, [])
+    assert not absent.exists
+    assert absent.summary("brokers")[0] is Reason.PENDING
