@@ -65,9 +65,7 @@ class FakePulsar:
             )
         )
 
-    def handle(
-        self, cluster: str, method: str, path: Sequence[str], query: Mapping[str, str], body: Any
-    ) -> Answer:
+    def handle(self, cluster: str, method: str, path: Sequence[str], query: Mapping[str, str], body: Any) -> Answer:
         """Answer one request at one cluster; ``path`` is what follows /admin/v2, decoded."""
         try:
             if method != "GET" and path and path[-1] in self.refuse:

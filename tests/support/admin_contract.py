@@ -142,9 +142,7 @@ class AdminContract:
         kind = {"backlogQuotaType": "destination_storage"}
         await site.call("POST", *path, "backlogQuota", body=quota, **kind)
         with pytest.raises(RefusedError, match="Retention Quota must exceed"):
-            await site.call(
-                "POST", *path, "retention", body={"retentionTimeInMinutes": 60, "retentionSizeInMB": 5}
-            )
+            await site.call("POST", *path, "retention", body={"retentionTimeInMinutes": 60, "retentionSizeInMB": 5})
         await site.call("POST", *path, "retention", body={"retentionTimeInMinutes": 60, "retentionSizeInMB": 6})
         with pytest.raises(RefusedError, match="Backlog Quota exceeds"):
             await site.call("POST", *path, "backlogQuota", body={**quota, "limitSize": 6 * 1048576}, **kind)

@@ -245,7 +245,7 @@ def redirect_target(current: URL, location: str) -> URL:
     """Where a redirect leads; kept byte for byte. Raises UnavailableError when it leaves http and https."""
     try:
         target = URL(location, encoded=True)
-        if not target.absolute:
+        if not target.scheme:
             target = current.join(target)
     except ValueError as error:
         raise UnavailableError("a redirect to something that is no URL") from error

@@ -92,9 +92,7 @@ async def test_with_an_empty_status_nothing_is_reset() -> None:
 async def test_there_and_back_again_is_where_it_was() -> None:
     w = await small_world(messageTTLSeconds=60)
     before = w.pulsar.snapshot()
-    w.namespace(
-        bundles={"count": 4}, policies={"messageTTLSeconds": 5, "retention": RETENTION, "backlogQuotas": QUOTA}
-    )
+    w.namespace(bundles={"count": 4}, policies={"messageTTLSeconds": 5, "retention": RETENTION, "backlogQuotas": QUOTA})
     w.tenant(adminRoles=["admin", "second"])
     await w.run()
     assert w.pulsar.snapshot() != before
@@ -188,9 +186,7 @@ async def test_retention_and_quota_change_together_in_either_direction(
         w.namespace(
             policies={
                 "retention": {"timeMinutes": 60, "sizeMegabytes": size},
-                "backlogQuotas": {
-                    "destinationStorage": {"limitBytes": quota * 1048576, "policy": "ProducerException"}
-                },
+                "backlogQuotas": {"destinationStorage": {"limitBytes": quota * 1048576, "policy": "ProducerException"}},
             }
         )
         await w.run()

@@ -122,6 +122,13 @@ def test_recommendations_yield_to_the_user(config: dict[str, str] | None, expect
     assert overrides(render_cluster(inputs(spec)).of(Component.BROKER))["brokerDeleteInactiveTopicsEnabled"] == expected
 
 
+def test_the_operators_keys_win_even_where_nobody_checked() -> None:
+    spec = distributed(broker={"config": {"clusterName": "theirs", "metadataStoreUrl": "zk:theirs"}})
+    values = overrides(render_cluster(inputs(spec)).of(Component.BROKER))
+    assert values["clusterName"] == "my"
+    assert "theirs" not in values["metadataStoreUrl"]
+
+
 def test_the_extensible_manager_brings_its_shedder() -> None:
     spec = distributed(loadBalancing={"manager": "Extensible"})
     values = overrides(render_cluster(inputs(spec)).of(Component.BROKER))

@@ -6,9 +6,10 @@ import copy
 import re
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.rendering import CLUSTER_NAMES, DISTRIBUTED_SPECS, SPECS, inputs, owner
+from tests.support.rendering import CLUSTER_NAMES, DISTRIBUTED_SPECS, SPECS, distributed, inputs, owner, standalone
 
 from pulsar_operator.api.constants import (
     ANNOTATION_CONFIG_HASH,
@@ -24,6 +25,7 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render import render_cluster, render_configuration_store, selector_text
 from pulsar_operator.domain.render.common import WRITABLE
+from pulsar_operator.domain.render.names import child_name
 
 Manifest = dict[str, Any]
 WORKLOAD_LABELS = {LABEL_COMPONENT, LABEL_OWNER_KIND, LABEL_OWNER_NAME, LABEL_MANAGED_BY, LABEL_NAME}
@@ -161,6 +163,21 @@ def test_instances_of_any_name_get_usable_children(name: str) -> None:
         owner(name, Kind.INSTANCE), ManagedZooKeeper(), image="i", super_digest_secret="s"
     )
     check_manifests(rendered.manifests)
+
+
+@pytest.mark.parametrize("name", ["a" * 40, f"a{'-' * 38}a", "a" + "9" * 39])
+def test_names_of_the_greatest_length_leave_room(name: str) -> None:
+    rendered = render_cluster(inputs(distributed(), name=name))
+    check_manifests(rendered.all())
+    check_manifests(render_cluster(inputs(standalone(), name=name)).all())
+
+
+@pytest.mark.parametrize("name", ["x" * 33, "x" * 253, "1.example.com", "a.b", "a-b"])
+def test_unusable_instance_names_are_shortened_but_stay_distinct(name: str) -> None:
+    one, other = (child_name(n, "configuration-store") for n in (name, f"{name}x"))
+    assert one != other
+    assert len(one) <= 52
+    assert DNS_1035.fullmatch(one)
 
 
 def test_an_instance_and_a_cluster_of_one_name_share_no_child() -> None:

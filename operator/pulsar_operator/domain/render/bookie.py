@@ -87,7 +87,9 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         ports=PORTS,
         probes=Probes(
             readiness=http_get("/api/v1/bookie/is_ready", "http"),
-            liveness=http_get("/heartbeat", "http"),
+            # A bookie killed hard and restarted within its ZooKeeper session fails to register and stays up as a zombie
+            # with /heartbeat 200 (observed on 4.0.8); only is_ready tells, and it is 200 on a read-only bookie.
+            liveness=http_get("/api/v1/bookie/is_ready", "http"),
             startup=http_get("/heartbeat", "http"),
             # HTTP comes up after the journal has been replayed, which takes as long as the journal is big.
             startup_seconds=1800,

@@ -36,6 +36,8 @@ def render_proxy(
     """
     spec, preset = inputs.spec, inputs.spec.preset
     owned = {
+        # Not in the stock file, but the proxy's metrics refuse to start without it (OpenTelemetryService of 4.0).
+        "clusterName": inputs.cluster_name,
         "metadataStoreUrl": store.url,
         "configurationMetadataStoreUrl": configuration.url,
         "servicePort": str(PORTS["pulsar"]),

@@ -1,0 +1,173 @@
+"""Deleting tenants, namespaces and topics: only with the policy, never with content, always to an end."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.ports import CUSTOM
+from tests.fakes.pulsar import FakeTopic
+from tests.support.logical import NS, PAUSED, World
+
+
+async def world(*clusters: str, policy: str = "Delete") -> World:
+    w = World(*clusters)
+    w.tenant(deletionPolicy=policy)
+    w.namespace(deletionPolicy=policy)
+    w.topic("x", deletionPolicy=policy)
+    w.topic("p", partitions=2, deletionPolicy=policy)
+    await w.run()
+    for kind, name in ((Kind.TENANT, "t"), (Kind.NAMESPACE, "n"), (Kind.TOPIC, "x"), (Kind.TOPIC, "p")):
+        assert w.condition(kind, name)[0] == "True", w.condition(kind, name)
+    return w
+
+
+def gone(w: World) -> bool:
+    return not w.pulsar.tenants and not w.pulsar.namespaces and not any(w.pulsar.topics.values())
+
+
+@pytest.mark.parametrize("clusters", [("a",), ("a", "b")])
+async def test_everything_at_once_ends_with_nothing_left(clusters: tuple[str, ...]) -> None:
+    w = await world(*clusters)
+    for kind, name in ((Kind.TENANT, "t"), (Kind.NAMESPACE, "n"), (Kind.TOPIC, "x"), (Kind.TOPIC, "p")):
+        assert FINALIZER in (w.get(kind, name) or {})["metadata"]["finalizers"]
+        w.delete(kind, name)
+    await w.run(10)
+    assert w.kube.all(CUSTOM[Kind.TENANT]) == []
+    assert gone(w)
+
+
+async def test_retain_leaves_everything() -> None:
+    w = await world(policy="Retain")
+    before = w.pulsar.snapshot()
+    for kind, name in ((Kind.TENANT, "t"), (Kind.NAMESPACE, "n"), (Kind.TOPIC, "x"), (Kind.TOPIC, "p")):
+        w.delete(kind, name)
+    await w.run()
+    assert w.kube.all(CUSTOM[Kind.TOPIC]) == []
+    assert w.pulsar.snapshot() == before
+
+
+async def test_a_policy_changed_back_to_retain_is_followed() -> None:
+    w = await world()
+    w.topic("x", deletionPolicy="Retain")
+    w.delete(Kind.TOPIC, "x")
+    await w.run()
+    assert w.get(Kind.TOPIC, "x") is None
+    assert "persistent://t/n/x" in w.pulsar.topics["a"]
+
+
+async def test_content_blocks_and_is_named() -> None:
+    w = await world()
+    w.pulsar.topics["a"]["persistent://t/n/theirs"] = FakeTopic()
+    w.delete(Kind.TENANT, "t")
+    w.delete(Kind.NAMESPACE, "n")
+    await w.run()
+    status, reason, message = w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")
+    assert (status, reason) == ("True", "NotEmpty")
+    assert "persistent://t/n" in message
+    assert w.condition(Kind.NAMESPACE, "n")[:2] == ("False", "NotEmpty")
+    assert "t/n" in w.condition(Kind.TENANT, "t", "DeletionBlocked")[2]
+    outcome = await w.reconcile(Kind.NAMESPACE, "n")
+    assert outcome.requeue_after is not None
+    assert not outcome.backoff
+    assert await w.second_pass_writes() == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("content", "word"), [(FakeTopic(producers=1), "producers"), (FakeTopic(backlog={"s": 3}), "3 unread")]
+)
+@pytest.mark.parametrize("topic", ["x", "p"])
+async def test_a_topic_in_use_or_with_unread_messages_is_kept(topic: str, content: FakeTopic, word: str) -> None:
+    w = await world()
+    full = f"persistent://t/n/{topic}" + ("-partition-1" if topic == "p" else "")
+    w.pulsar.topics["a"][full] = content
+    w.delete(Kind.TOPIC, topic)
+    await w.run()
+    assert full in w.pulsar.topics["a"]
+    assert word in w.condition(Kind.TOPIC, topic, "DeletionBlocked")[2]
+    w.topic(topic, deletionPolicy="ForceDelete", **({"partitions": 2} if topic == "p" else {}))
+    await w.run()
+    assert w.get(Kind.TOPIC, topic) is None
+    assert full not in w.pulsar.topics["a"]
+
+
+async def test_force_does_only_what_pulsar_allows() -> None:
+    w = await world(policy="ForceDelete")
+    w.delete(Kind.NAMESPACE, "n")
+    await w.reconcile(Kind.NAMESPACE, "n")
+    assert "forceDeleteNamespaceAllowed" in w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")[2]
+    w.delete(Kind.TENANT, "t")
+    await w.reconcile(Kind.TENANT, "t")
+    assert "forceDeleteTenantAllowed" in w.condition(Kind.TENANT, "t", "DeletionBlocked")[2]
+    w.pulsar.force_delete_namespace = True
+    await w.reconcile(Kind.NAMESPACE, "n")
+    assert w.get(Kind.NAMESPACE, "n") is None
+
+
+async def test_a_replicated_namespace_is_only_reduced_when_empty_everywhere() -> None:
+    w = World("a", "b")
+    w.tenant()
+    w.namespace(deletionPolicy="Delete")
+    await w.run()
+    w.pulsar.topics.setdefault("b", {})["persistent://t/n/only-in-b"] = FakeTopic()
+    w.delete(Kind.NAMESPACE, "n")
+    await w.run()
+    assert w.pulsar.namespaces["t/n"]["replication_clusters"] == ["a", "b"]
+    assert "cluster b" in w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")[2]
+    w.admin.down = {"b"}
+    w.pulsar.topics["b"].clear()
+    outcome = await w.reconcile(Kind.NAMESPACE, "n")
+    assert outcome.backoff, "an unseen cluster is not an empty one"
+    assert "t/n" in w.pulsar.namespaces
+    w.admin.down = set()
+    await w.run()
+    assert w.get(Kind.NAMESPACE, "n") is None
+    assert w.pulsar.namespaces == {}
+
+
+@pytest.mark.parametrize("missing", [Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT])
+async def test_without_a_parent_the_finalizer_is_released(missing: Kind) -> None:
+    w = World()
+    w.tenant()
+    w.namespace(deletionPolicy="Delete")
+    await w.run()
+    w.delete(Kind.NAMESPACE, "n")
+    w.delete(missing, {Kind.INSTANCE: "prod", Kind.CLUSTER: "a", Kind.TENANT: "t"}[missing])
+    await w.reconcile(Kind.NAMESPACE, "n")
+    assert w.get(Kind.NAMESPACE, "n") is None
+    assert "ParentGone" in w.reasons(Kind.NAMESPACE)
+
+
+async def test_unreachable_is_not_gone() -> None:
+    w = await world()
+    w.admin.down = {"a"}
+    w.delete(Kind.TOPIC, "x")
+    outcome = await w.reconcile(Kind.TOPIC, "x")
+    assert outcome.backoff
+    assert w.condition(Kind.TOPIC, "x")[1] == "AdminUnreachable"
+    w.cluster_status("a", ready=False)
+    outcome = await w.reconcile(Kind.TOPIC, "x")
+    assert not outcome.backoff
+    assert w.condition(Kind.TOPIC, "x")[1] == "ParentNotReady"
+
+
+async def test_a_cluster_that_goes_away_unreachable_lets_go() -> None:
+    w = await world()
+    w.admin.down = {"a"}
+    w.kube.edit(CUSTOM[Kind.CLUSTER], NS, "a", lambda o: o["metadata"].update(finalizers=[FINALIZER]))
+    w.delete(Kind.CLUSTER, "a")
+    w.delete(Kind.TOPIC, "x")
+    await w.reconcile(Kind.TOPIC, "x")
+    assert w.get(Kind.TOPIC, "x") is None
+
+
+async def test_paused_objects_are_not_deleted_in_pulsar() -> None:
+    w = await world()
+    w.topic("x", deletionPolicy="Delete", annotations=PAUSED)
+    w.delete(Kind.TOPIC, "x")
+    await w.run()
+    assert "persistent://t/n/x" in w.pulsar.topics["a"]
+    w.topic("x", deletionPolicy="Delete", annotations={})
+    await w.run()
+    assert w.get(Kind.TOPIC, "x") is None
+    assert "persistent://t/n/x" not in w.pulsar.topics["a"]

@@ -1,0 +1,129 @@
+"""The operator is killed before and after every single write, and a new one ends where an undisturbed one would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import CUSTOM
+from tests.support.logical import LOGICAL, Killed, World
+
+RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
+
+
+def create(w: World) -> None:
+    w.tenant(adminRoles=["r"], deletionPolicy="Delete")
+    w.namespace(
+        bundles={"count": 3}, policies={"retention": RETENTION, "messageTTLSeconds": 5}, deletionPolicy="Delete"
+    )
+    w.topic("x", deletionPolicy="Delete")
+    w.topic("p", partitions=2, deletionPolicy="Delete")
+
+
+def change(w: World) -> None:
+    w.tenant(adminRoles=["s"], deletionPolicy="Delete")
+    w.namespace(bundles={"count": 3}, policies={"messageTTLSeconds": 6}, driftPolicy="Report", deletionPolicy="Delete")
+    w.topic("p", partitions=4, deletionPolicy="Delete")
+
+
+def lose(w: World) -> None:
+    """Everything in Pulsar is lost under objects that only report drift."""
+    w.pulsar.tenants.clear()
+    w.pulsar.namespaces.clear()
+    w.pulsar.partitioned.clear()
+    w.pulsar.topics.clear()
+
+
+def remove(w: World) -> None:
+    for kind in LOGICAL:
+        for obj in w.kube.all(CUSTOM[kind]):
+            w.delete(kind, obj["metadata"]["name"])
+
+
+SCENARIOS: dict[str, list[Callable[[World], None]]] = {
+    "create": [create],
+    "change": [create, change],
+    "lose": [create, change, lose],
+    "remove": [create, remove],
+}
+
+
+def end_state(w: World) -> str:
+    objects: dict[str, Any] = {}
+    for kind in LOGICAL:
+        for obj in w.kube.all(CUSTOM[kind]):
+            status = json.loads(json.dumps(obj.get("status") or {}))
+            for condition in status.get("conditions") or []:
+                del condition["lastTransitionTime"]
+            objects[f"{kind}/{obj['metadata']['name']}"] = [status, obj["metadata"].get("finalizers")]
+    return json.dumps([objects, w.pulsar.snapshot()], sort_keys=True, default=str)
+
+
+class Killer:
+    """Ends the process at the n-th write, before it or after it."""
+
+    def __init__(self, w: World, at: int, *, after: bool) -> None:
+        self.count, self.at, self.w = 0, at, w
+        w.kube.before.append(lambda call: self.look(call.is_write, after is False))
+        w.kube.after.append(lambda call: self.look(call.is_write, after is True))
+        w.admin.before.append(lambda call: self.look(call.is_write, after is False))
+        w.admin.after.append(lambda call: self.look(call.is_write, after is True))
+
+    def look(self, is_write: bool, mine: bool) -> None:
+        if is_write and mine:
+            self.count += 1
+            if self.count == self.at:
+                raise Killed
+
+
+async def play(scenario: list[Callable[[World], None]], kill_at: int, *, after: bool) -> tuple[str, bool]:
+    """The end state, and whether a kill happened."""
+    w = World("a", "b")
+    for step in scenario[:-1]:
+        step(w)
+        await w.run(12)
+    scenario[-1](w)
+    killer = Killer(w, kill_at, after=after)
+    killed = False
+    try:
+        await w.run(12)
+    except Killed:
+        killed = True
+        w.restart()
+        await w.run(12)
+    assert killer.count or not killed
+    return end_state(w), killed
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+async def test_killed_at_every_write(name: str, after: bool) -> None:
+    undisturbed, _ = await play(SCENARIOS[name], 0, after=after)
+    at = 1
+    while True:
+        found, killed = await play(SCENARIOS[name], at, after=after)
+        if not killed:
+            break
+        assert found == undisturbed, f"killed {'after' if after else 'before'} write {at}"
+        at += 1
+    assert at > 4
+
+
+async def test_the_managed_fields_are_stored_before_the_first_write() -> None:
+    w = World()
+    w.tenant()
+    await w.run()
+    w.namespace(policies={"messageTTLSeconds": 5})
+
+    def look(call: Any) -> None:
+        if call.is_write and call.path[0] == "namespaces":
+            assert w.status(Kind.NAMESPACE, "n")["managedFields"] == ["policies.messageTTLSeconds"]
+            raise Killed
+
+    w.admin.before.append(look)
+    with pytest.raises(Killed):
+        await w.run()
