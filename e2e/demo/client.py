@@ -25,7 +25,9 @@ def exchange(service_url: str, topic: str, *, messages: int, subscription: str, 
 
     Raises pulsar.Timeout when a message does not arrive within 20 s, AssertionError when another one arrives.
     """
-    client = pulsar.Client(service_url, operation_timeout_seconds=20, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client = pulsar.Client(
+        service_url, operation_timeout_seconds=20, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    )
     try:
         consumer = client.subscribe(topic, subscription, consumer_type=pulsar.ConsumerType.Shared)
         producer = client.create_producer(topic, block_if_queue_full=True)

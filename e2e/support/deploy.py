@@ -52,13 +52,17 @@ def ensure_namespace(kubectl: Kubectl, name: str) -> None:
     kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}))
 
 
-def install_operator(helm: Helm, *, watch: list[str], namespace: str = OPERATOR_NAMESPACE, extra: tuple[str, ...] = ()) -> str:
+def install_operator(
+    helm: Helm, *, watch: list[str], namespace: str = OPERATOR_NAMESPACE, extra: tuple[str, ...] = ()
+) -> str:
     """helm upgrade --install of the chart in this checkout; a rebuilt image of the same tag rolls the pod."""
     for name in watch:
         ensure_namespace(helm.kubectl, name)
     argv = ["upgrade", "--install", RELEASE, str(ROOT / "helm/pulsar-operator")]
     argv += ["--namespace", namespace, "--create-namespace", "--wait", "--timeout", "4m"]
-    argv += ["--set", "watchNamespaces={" + ",".join(watch) + "}", "--set", "image.tag=dev"]
+    argv += ["--set", "image.tag=dev"]
+    if watch:
+        argv += ["--set", "watchNamespaces={" + ",".join(watch) + "}"]
     for component in ("broker", "bookie", "proxy"):
         argv += ["--set-string", f"pulsarImages.{component}=pulsar-{component}:{{version}}-dev"]
     argv += ["--set-string", f"podAnnotations.pulsaroperator\\.io/image-id={_image_id() or 'unknown'}"]
@@ -68,7 +72,10 @@ def install_operator(helm: Helm, *, watch: list[str], namespace: str = OPERATOR_
 
 def _image_id() -> str:
     done = subprocess.run(
-        ["docker", "image", "inspect", "-f", "{{.Id}}", "pulsar-operator:dev"], capture_output=True, text=True, check=False
+        ["docker", "image", "inspect", "-f", "{{.Id}}", "pulsar-operator:dev"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stdout.strip().removeprefix("sha256:")[:12] if done.returncode == 0 else ""
 

@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 from e2e.support.kubectl import Kubectl
 
 OPERATOR_USER = "system:serviceaccount:pulsar-operator:"
+WRITTEN_PATHS = ("/admin/clusters", "/admin/policies", "/admin/partitioned-topics", "/ledgers/INSTANCEID", "/bookies")
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
@@ -49,7 +50,13 @@ def znode_versions(kubectl: Kubectl, namespace: str, pod: str) -> dict[str, tupl
         zookeeper.start(timeout=20)
         try:
             out: dict[str, tuple[int, int]] = {}
-            todo = ["/admin/clusters", "/admin/policies", "/admin/partitioned-topics", "/ledgers/INSTANCEID", "/bookies"]
+            todo = [
+                "/admin/clusters",
+                "/admin/policies",
+                "/admin/partitioned-topics",
+                "/ledgers/INSTANCEID",
+                "/bookies",
+            ]
             while todo:
                 path = todo.pop()
                 stat = zookeeper.exists(path)

@@ -6,18 +6,19 @@ Parametrised over the table itself: a row with fewer than two different test val
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.support.admin_contract import local_cluster
+from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope
 from pulsar_operator.ports import AdminEndpoint, NotFoundError
-from tests.support.admin_contract import local_cluster
-from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
 
@@ -91,10 +92,8 @@ async def place(admin_url: str) -> AsyncIterator[Place]:
             await call("DELETE", "persistent", tenant, "n", full.split("/", 4)[4], force="true")
         await call("DELETE", "namespaces", tenant, "n")
         await call("DELETE", "tenants", tenant)
-        try:
+        with contextlib.suppress(NotFoundError):
             await call("DELETE", "clusters", OTHER)
-        except NotFoundError:
-            pass
         await admin.close()
 
 

@@ -50,7 +50,9 @@ def test_second_apply_makes_no_write(deployed: Deployed) -> None:
     assert "configured" not in output and "created" not in output, output
     # An annotation on every object is a watch event, so each is reconciled once more, which the operator must see.
     passes = reconciles(deployed)
-    deployed.kubectl.run("annotate", "pulsar", "--all", "-n", deployed.namespace, f"e2e/touch={since}", "--overwrite")
+    deployed.kubectl.run(
+        "annotate", "pulsar", "--all", "-n", deployed.namespace, "pulsaroperator.io/pause=false", "--overwrite"
+    )
     eventually(lambda: reconciles(deployed) >= passes + 6, within=60, what="six more passes")
     assert operator_writes(deployed.node, since) == []
     assert admin_writes(deployed.kubectl, deployed.namespace, "east-broker-0", log_start) == []
@@ -75,12 +77,14 @@ def test_deleted_broker_pod_comes_back_and_serves(deployed: Deployed) -> None:
 
 
 def test_child_changed_by_hand_is_repaired(deployed: Deployed) -> None:
-    patch = json.dumps({"spec": {"ports": [{"name": "http", "port": 8080, "targetPort": 9999}]}})
+    changed = json.dumps({"spec": {"ports": [{"name": "http", "port": 8080, "targetPort": 9999}]}})
     service = deployed.kubectl.get("service", deployed.namespace, "east-broker")
     assert service is not None
     wanted = [(p["name"], p["targetPort"]) for p in service["spec"]["ports"]]
-    deployed.kubectl.run("patch", "service", "east-broker", "-n", deployed.namespace, "--type=merge", "-p", patch)
-    deployed.kubectl.run("annotate", "pc", "east", "-n", deployed.namespace, "e2e/poke=1", "--overwrite")
+    deployed.kubectl.run("patch", "service", "east-broker", "-n", deployed.namespace, "--type=merge", "-p", changed)
+    deployed.kubectl.run(
+        "annotate", "pc", "east", "-n", deployed.namespace, "pulsaroperator.io/dry-run=false", "--overwrite"
+    )
 
     def repaired() -> bool:
         now = deployed.kubectl.get("service", deployed.namespace, "east-broker")
@@ -90,7 +94,9 @@ def test_child_changed_by_hand_is_repaired(deployed: Deployed) -> None:
 
 
 def test_partitions_grow(deployed: Deployed) -> None:
-    deployed.kubectl.run("patch", "pt", "clicks", "-n", deployed.namespace, "--type=merge", "-p", '{"spec":{"partitions":6}}')
+    deployed.kubectl.run(
+        "patch", "pt", "clicks", "-n", deployed.namespace, "--type=merge", "-p", '{"spec":{"partitions":6}}'
+    )
     deployed.wait_ready(within=60)
     topic = deployed.kubectl.get("pt", deployed.namespace, "clicks")
     assert topic is not None and topic["status"]["partitions"] == 6
@@ -101,13 +107,31 @@ def test_partitions_grow(deployed: Deployed) -> None:
 def test_operator_restart_loses_nothing(deployed: Deployed) -> None:
     deployed.kubectl.run("delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator")
     deployed.kubectl.run(
-        "patch", "pns", "orders", "-n", deployed.namespace, "--type=merge", "-p", '{"spec":{"policies":{"messageTTLSeconds":7200}}}'
+        "patch",
+        "pns",
+        "orders",
+        "-n",
+        deployed.namespace,
+        "--type=merge",
+        "-p",
+        '{"spec":{"policies":{"messageTTLSeconds":7200}}}',
     )
     deployed.wait_ready(within=120)
     namespace = deployed.kubectl.get("pns", deployed.namespace, "orders")
     assert condition(namespace, "Drifted")["status"] == "False"
     deployed.kubectl.apply(QUICKSTART.read_text().replace("partitions: 4", "partitions: 6"))
     deployed.wait_ready(within=60)
+
+
+def annotate(deployed: Deployed, kind: str, name: str, mark: str) -> None:
+    """Put an annotation of the operator's group on an object: it is reconciled, its generation stays."""
+    deployed.kubectl.run("annotate", kind, name, mark, "-n", deployed.namespace, "--overwrite")
+
+
+def patch(deployed: Deployed, kind: str, name: str, spec: dict[str, object]) -> None:
+    """Change part of an object's specification."""
+    text = json.dumps({"spec": spec})
+    deployed.kubectl.run("patch", kind, name, "-n", deployed.namespace, "--type=merge", "-p", text)
 
 
 def reconciles(deployed: Deployed) -> int:

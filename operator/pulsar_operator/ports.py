@@ -121,6 +121,12 @@ class KubePort(Protocol):
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """Delete the object with this UID; returns when it is gone already. Raises ConflictError on another UID."""
 
+    async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
+        """Take one finalizer off, whoever its field manager is, guarded by the object's resourceVersion.
+
+        Returns when the object is gone already. Raises ConflictError when it changed since it was read.
+        """
+
     async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
         """Record an event of type Normal or Warning on the object; repeats are aggregated. Never raises."""
 

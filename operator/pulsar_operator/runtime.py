@@ -105,12 +105,22 @@ class Operator:
         return operator
 
     def _watch_problem(self) -> str | None:
-        limit = self._settings.watch_silence_seconds
-        silent = self.monitor.silent(limit)
-        if not silent:
+        dead = self.monitor.dead(self._settings.watch_silence_seconds / 3)
+        if not dead:
             return None
-        streams = ", ".join(f"{path} ({seconds:.0f} s)" for path, seconds in sorted(silent.items()))
-        return f"no event or bookmark for more than {limit:g} s on: {streams}"
+        streams = ", ".join(f"{path} (silent for {seconds:.0f} s)" for path, seconds in sorted(dead.items()))
+        return f"a change was not delivered on: {streams}"
+
+    async def _verify_watches(self) -> None:
+        """Now and then look whether silent watches missed something; /healthz tells."""
+        selectors = {resource.plural: handlers.CHILD_SELECTOR for resource in handlers.CHILDREN}
+
+        async def fingerprint(path: str) -> str:
+            return await self._kube.fingerprint(path, selector=selectors.get(path.rsplit("/", 1)[1]))
+
+        while True:
+            await asyncio.sleep(self._settings.watch_silence_seconds / 3)
+            await self.monitor.verify(self._settings.watch_silence_seconds, fingerprint)
 
     async def run(self, stop: asyncio.Event) -> int:
         """Work until ``stop`` is set (exit code 0), or the Lease or a watch is lost (1)."""
@@ -221,13 +231,15 @@ class Operator:
             ),
             name="kopf",
         )
+        # Created before kopf starts, see _work.
+        verifying = asyncio.create_task(self._verify_watches(), name="watch verification")
         try:
             await asyncio.wait([watching, asyncio.ensure_future(started.wait())], return_when=asyncio.FIRST_COMPLETED)
             # kopf takes the signals over when it starts; they are for the whole process.
             on_signals(stop)
             await watching
         finally:
-            await _cancel(watching)
+            await _cancel(verifying, watching)
 
     async def _close(self) -> None:
         await self.health.close()

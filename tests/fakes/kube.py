@@ -160,6 +160,22 @@ class FakeKube:
             self._check_uid(live, uid, name)
             self._record(call, changed=self._delete(key, live))
 
+    async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
+        """See ports.KubePort."""
+        kind, meta = resource_of(obj), obj["metadata"]
+        async with _Faults(self, Call("drop_finalizer", kind.kind, meta["namespace"], meta["name"])) as call:
+            key = _id(kind, meta["namespace"], meta["name"])
+            live = self._objects.get(key)
+            if live is None:
+                return
+            self._check_uid(live, meta["uid"], meta["name"])
+            if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
+                raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
+            new = copy.deepcopy(live)
+            new["metadata"]["finalizers"] = [f for f in live["metadata"].get("finalizers") or () if f != finalizer]
+            stored = self._store(key, live, new)
+            self._record(call, changed=stored is not live)
+
     async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
         """See ports.KubePort."""
         self.events.append(RecordedEvent(kind, reason, message, involved["kind"], involved["metadata"]["name"]))

@@ -19,7 +19,7 @@ NO_CONTENT: Answer = (204, None)
 LIMIT_UNSET = 0
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """An answer other than success."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -69,7 +69,7 @@ class FakePulsar:
         """Answer one request at one cluster; ``path`` is what follows /admin/v2, decoded."""
         try:
             if method != "GET" and path and path[-1] in self.refuse:
-                raise Refusal(412, self.refuse[path[-1]])
+                raise RefusalError(412, self.refuse[path[-1]])
             match list(path):
                 case ["clusters"] if method == "GET":
                     return 200, sorted(self.clusters)
@@ -84,17 +84,17 @@ class FakePulsar:
                     return self._policy(cluster, method, self._need(tenant, name), rest, query, body)
                 case ["persistent" | "non-persistent" as domain, tenant, name, *rest]:
                     if f"{tenant}/{name}" not in self.namespaces:
-                        raise Refusal(404, "Namespace not found")
+                        raise RefusalError(404, "Namespace not found")
                     return self._topics(cluster, method, f"{domain}://{tenant}/{name}/", rest, query, body)
             return 404, None
-        except Refusal as refusal:
+        except RefusalError as refusal:
             return refusal.answer
 
     # ------------------------------------------------------------------------------------------------- tenants
 
     def _need_tenant(self, name: str, reason: str) -> dict[str, list[str]]:
         if name not in self.tenants:
-            raise Refusal(404, reason)
+            raise RefusalError(404, reason)
         return self.tenants[name]
 
     def _tenant(self, method: str, name: str, query: Mapping[str, str], body: Any) -> Answer:
@@ -104,27 +104,27 @@ class FakePulsar:
             self._need_tenant(name, "Tenant doesn't exist")
             force = query.get("force") == "true"
             if force and not self.force_delete_tenant:
-                raise Refusal(405, "Broker doesn't allow forced deletion of tenants")
+                raise RefusalError(405, "Broker doesn't allow forced deletion of tenants")
             inside = [n for n in self.namespaces if n.startswith(f"{name}/")]
             if inside and not force:
-                raise Refusal(409, "The tenant still has active namespaces")
+                raise RefusalError(409, "The tenant still has active namespaces")
             for namespace in inside:
                 self._drop_namespace(namespace)
             del self.tenants[name]
             return NO_CONTENT
         if NAME.fullmatch(name) is None:
-            raise Refusal(412, "Tenant name is not valid")
+            raise RefusalError(412, "Tenant name is not valid")
         if method == "PUT" and name in self.tenants:
-            raise Refusal(409, "Tenant already exist")
+            raise RefusalError(409, "Tenant already exist")
         if method == "POST":
             self._need_tenant(name, f"Tenant {name} not found")
         roles, clusters = list(body.get("adminRoles") or ()), list(body.get("allowedClusters") or ())
         if any(role != role.strip() for role in roles):
-            raise Refusal(412, "AdminRoles contains whitespace in the beginning or end.")
+            raise RefusalError(412, "AdminRoles contains whitespace in the beginning or end.")
         if not clusters:
-            raise Refusal(412, "Clusters cannot be empty or blank")
+            raise RefusalError(412, "Clusters cannot be empty or blank")
         if set(clusters) - set(self.clusters):
-            raise Refusal(412, "Clusters do not exist")
+            raise RefusalError(412, "Clusters do not exist")
         self.tenants[name] = {"adminRoles": roles, "allowedClusters": clusters}
         return NO_CONTENT
 
@@ -133,7 +133,7 @@ class FakePulsar:
     def _need(self, tenant: str, name: str) -> str:
         full = f"{tenant}/{name}"
         if full not in self.namespaces:
-            raise Refusal(404, "Namespace does not exist")
+            raise RefusalError(404, "Namespace does not exist")
         return full
 
     def _namespace(
@@ -144,14 +144,14 @@ class FakePulsar:
             return 200, copy.deepcopy(self.namespaces[self._need(tenant, name)])
         if method == "DELETE":
             if full not in self.namespaces:
-                raise Refusal(404, f"Namespace {full} does not exist.")
+                raise RefusalError(404, f"Namespace {full} does not exist.")
             self._delete_namespace(full, force=query.get("force") == "true")
             return NO_CONTENT
         self._need_tenant(tenant, "Tenant does not exist")
         if NAME.fullmatch(name) is None:
-            raise Refusal(412, "Namespace name is not valid")
+            raise RefusalError(412, "Namespace name is not valid")
         if full in self.namespaces:
-            raise Refusal(409, "Namespace already exists")
+            raise RefusalError(409, "Namespace already exists")
         self.namespaces[full] = self._new_policies(cluster, tenant, body or {})
         return NO_CONTENT
 
@@ -161,7 +161,7 @@ class FakePulsar:
         bundles = body.get("bundles") or {}
         boundaries = sorted(set(bundles.get("boundaries") or ()))
         if boundaries and (boundaries[0], boundaries[-1]) != ("0x00000000", "0xffffffff"):
-            raise Refusal(
+            raise RefusalError(
                 400,
                 f"Input bundles do not cover the whole hash range. first:{boundaries[0]}, last:{boundaries[-1]}",
             )
@@ -181,9 +181,9 @@ class FakePulsar:
         allowed = self.tenants[tenant]["allowedClusters"]
         for cluster in clusters:
             if cluster not in self.clusters:
-                raise Refusal(403, f"Invalid cluster id: {cluster}")
+                raise RefusalError(403, f"Invalid cluster id: {cluster}")
             if cluster not in allowed:
-                raise Refusal(
+                raise RefusalError(
                     403, f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{tenant}]"
                 )
 
@@ -195,15 +195,15 @@ class FakePulsar:
     def _delete_namespace(self, full: str, *, force: bool) -> None:
         policies = self.namespaces[full]
         if max(len(policies["replication_clusters"]), len(policies["allowed_clusters"])) > 1:
-            raise Refusal(
+            raise RefusalError(
                 412,
                 f"Cannot delete the global namespace {full}. There are still more than one replication clusters "
                 "configured.",
             )
         if force and not self.force_delete_namespace:
-            raise Refusal(405, "Broker doesn't allow forced deletion of namespaces")
+            raise RefusalError(405, "Broker doesn't allow forced deletion of namespaces")
         if self._names(full) and not force:
-            raise Refusal(409, "Cannot delete non empty namespace")
+            raise RefusalError(409, "Cannot delete non empty namespace")
         self._drop_namespace(full)
 
     def _drop_namespace(self, full: str) -> None:
@@ -223,7 +223,7 @@ class FakePulsar:
             for name in [n for n in names if f"://{full}/" in n]:
                 del names[name]
 
-    def _policy(  # noqa: PLR0917
+    def _policy(
         self, cluster: str, method: str, full: str, rest: list[str], query: Mapping[str, str], body: Any
     ) -> Answer:
         policies = self.namespaces[full]
@@ -234,13 +234,13 @@ class FakePulsar:
                 prefix = f"://{full}/"
                 return 200, sorted(n for n in self.topics.get(cluster, {}) if prefix in n)
             case "POST", ["replication"]:
-                self._check_allowed(full.split("/")[0], body)
+                self._check_allowed(full.split("/", maxsplit=1)[0], body)
                 policies["replication_clusters"] = sorted(body)
                 self._leave(full, {*body, *policies["allowed_clusters"]})
                 return 200, None
             case "POST", ["allowedClusters"]:
                 if set(policies["replication_clusters"]) - set(body):
-                    raise Refusal(400, f"Replication clusters are not all in the allowed clusters of {full}")
+                    raise RefusalError(400, f"Replication clusters are not all in the allowed clusters of {full}")
                 policies["allowed_clusters"] = sorted(body)
                 self._leave(full, {*body})
                 return 200, None
@@ -252,7 +252,7 @@ class FakePulsar:
                 return NO_CONTENT
             case "POST", ["messageTTL"]:
                 if body < 0:
-                    raise Refusal(412, "Invalid value for message TTL, message TTL must >= 0")
+                    raise RefusalError(412, "Invalid value for message TTL, message TTL must >= 0")
                 policies["message_ttl_in_seconds"] = body
                 return NO_CONTENT
             case "DELETE", ["messageTTL"]:
@@ -281,7 +281,7 @@ class FakePulsar:
             "policy": body["policy"],
         }
         if not self._fits({kind: quota}, policies.get("retention_policies")):
-            raise Refusal(
+            raise RefusalError(
                 412,
                 "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and "
                 "retry",
@@ -293,14 +293,14 @@ class FakePulsar:
             policies.pop("retention_policies", None)
             return
         if (body["retentionTimeInMinutes"] == 0) != (body["retentionSizeInMB"] == 0):
-            raise Refusal(400, "Invalid retention policy: Setting a single time or size limit to 0 is invalid")
+            raise RefusalError(400, "Invalid retention policy: Setting a single time or size limit to 0 is invalid")
         if not self._fits(policies["backlog_quota_map"], body):
-            raise Refusal(412, "Retention Quota must exceed configured backlog quota for namespace.")
+            raise RefusalError(412, "Retention Quota must exceed configured backlog quota for namespace.")
         policies["retention_policies"] = dict(body)
 
     # -------------------------------------------------------------------------------------------------- topics
 
-    def _topics(  # noqa: PLR0917
+    def _topics(
         self, cluster: str, method: str, prefix: str, rest: list[str], query: Mapping[str, str], body: Any
     ) -> Answer:
         here = self.topics.setdefault(cluster, {})
@@ -331,7 +331,7 @@ class FakePulsar:
             case "DELETE", [name]:
                 full = prefix + name
                 if full in self.partitioned:
-                    raise Refusal(
+                    raise RefusalError(
                         409,
                         f"{full} is a partitioned topic, instead of calling delete topic, please call "
                         "delete-partitioned-topic.",
@@ -342,8 +342,8 @@ class FakePulsar:
                 full = prefix + name
                 if full not in self.partitioned:
                     if full in here:
-                        raise Refusal(409, f"{full} is a non-partitioned topic. Instead of calling ...")
-                    raise Refusal(404, f"Topic {full} not found.")
+                        raise RefusalError(409, f"{full} is a non-partitioned topic. Instead of calling ...")
+                    raise RefusalError(404, f"Topic {full} not found.")
                 for i in range(self.partitioned[full]):
                     if f"{full}-partition-{i}" in here:
                         self._delete_topic(here, f"{full}-partition-{i}", force=force)
@@ -353,32 +353,32 @@ class FakePulsar:
 
     def _need_topic(self, here: Mapping[str, FakeTopic], full: str) -> FakeTopic:
         if full not in here:
-            raise Refusal(404, f"Topic {full} not found")
+            raise RefusalError(404, f"Topic {full} not found")
         return here[full]
 
     def _create(self, here: dict[str, FakeTopic], prefix: str, name: str) -> None:
         if prefix + name in here or prefix + name in self.partitioned:
-            raise Refusal(409, "This topic already exists")
+            raise RefusalError(409, "This topic already exists")
         match = re.fullmatch(r"(.*)-partition-\d+", name)
         if match is not None and prefix + match[1] not in self.partitioned:
-            raise Refusal(412, f'Can\'t create topic {name} with "-partition-" followed by numeric value')
+            raise RefusalError(412, f'Can\'t create topic {name} with "-partition-" followed by numeric value')
         here[prefix + name] = FakeTopic()
 
     def _create_partitioned(self, here: dict[str, FakeTopic], prefix: str, name: str, count: int) -> None:
         if prefix + name in here or prefix + name in self.partitioned:
-            raise Refusal(409, "This topic already exists")
+            raise RefusalError(409, "This topic already exists")
         if "-partition-" in name:
-            raise Refusal(412, "Partitioned Topic Name should not contain '-partition-'")
+            raise RefusalError(412, "Partitioned Topic Name should not contain '-partition-'")
         self.partitioned[prefix + name] = count
         if prefix.startswith("persistent"):
             here.update({f"{prefix}{name}-partition-{i}": FakeTopic() for i in range(count)})
 
     def _grow(self, full: str, count: int) -> None:
         if full not in self.partitioned:
-            raise Refusal(409, f"Topic {full} is not the partitioned topic.")
+            raise RefusalError(409, f"Topic {full} is not the partitioned topic.")
         current = self.partitioned[full]
         if count < current:
-            raise Refusal(422, f"Desired partitions {count} can't be less than the current partitions {current}.")
+            raise RefusalError(422, f"Desired partitions {count} can't be less than the current partitions {current}.")
         self.partitioned[full] = count
         for names in self.topics.values():
             if f"{full}-partition-0" in names:
@@ -387,5 +387,5 @@ class FakePulsar:
     def _delete_topic(self, here: dict[str, FakeTopic], full: str, *, force: bool) -> None:
         topic = self._need_topic(here, full)
         if topic.producers and not force:
-            raise Refusal(412, f"Topic has {topic.producers} connected producers/consumers")
+            raise RefusalError(412, f"Topic has {topic.producers} connected producers/consumers")
         del here[full]

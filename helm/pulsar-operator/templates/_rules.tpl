@@ -90,3 +90,36 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsartopics
   verbs: [get, list, patch]
 {{- end -}}
+
+{{/*
+Rights on our own kinds. Also granted for the whole Kubernetes cluster (rbac.customResourcesClusterWide): deleting a
+namespace deletes the RoleBinding in it before the objects that carry our finalizer, which then could not end.
+*/}}
+{{- define "pulsar-operator.customResourceRules" -}}
+# The custom resources: watched, read, and patched (server-side apply) only to put the finalizer on and take it off.
+# No create and no delete: these objects belong to their users.
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances
+    - pulsarclusters
+    - pulsartenants
+    - pulsarnamespaces
+    - pulsartopics
+  verbs: [get, list, watch, patch]
+# Their status: conditions and what was observed, by server-side apply.
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances/status
+    - pulsarclusters/status
+    - pulsartenants/status
+    - pulsarnamespaces/status
+    - pulsartopics/status
+  verbs: [patch]
+# Needed to name these two as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
+# is on (OpenShift has it on).
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances/finalizers
+    - pulsarclusters/finalizers
+  verbs: [update]
+{{- end -}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from pulsar_operator.adapters.kube_events import EventRecorder
@@ -9,6 +10,7 @@ from pulsar_operator.adapters.kube_http import (
     APPLY_TYPE,
     LIST_DEADLINE_SECONDS,
     MERGE_TYPE,
+    METADATA_LIST,
     GoneError,
     KubeClient,
     NotServedError,
@@ -196,3 +198,21 @@ class KubeAdapter:
         except NotFoundError:
             return
         self._metrics.kube_write("patch", kind.kind)
+
+    async def fingerprint(self, path: str, *, selector: str | None = None) -> str:
+        """A digest of names and versions of all objects under a collection's URL path; contents are not transferred."""
+        digest = hashlib.sha256()
+        query = {"limit": str(self._page_size)}
+        if selector:
+            query["labelSelector"] = selector
+        while True:
+            page = await self._client.request(
+                "GET", path, query=query, accept=METADATA_LIST, deadline=LIST_DEADLINE_SECONDS
+            )
+            for item in page.get("items") or ():
+                meta = item["metadata"]
+                digest.update(f"{meta['uid']} {meta['resourceVersion']}\n".encode())
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return digest.hexdigest()
+            query["continue"] = token

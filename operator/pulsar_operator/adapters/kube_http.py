@@ -36,6 +36,7 @@ LIST_DEADLINE_SECONDS = 45.0
 """Of one page."""
 JSON_TYPE = "application/json"
 APPLY_TYPE = "application/apply-patch+yaml"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 MERGE_TYPE = "application/merge-patch+json"
 
 _CONFLICT = frozenset({409, 410})
@@ -124,11 +125,12 @@ class KubeClient:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = JSON_TYPE,
+        accept: str = JSON_TYPE,
         deadline: float | None = None,
     ) -> Json:
         """One request, no retry; the decoded answer. Raises the errors of ports.py."""
         url = self.configuration.host + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Content-Type": content_type, "Accept": JSON_TYPE, "User-Agent": USER_AGENT}
+        headers = {"Content-Type": content_type, "Accept": accept, "User-Agent": USER_AGENT}
         limit = deadline or self._deadline
         try:
             authorization = await bearer(self.configuration)

@@ -1,14 +1,20 @@
 """Whether the watch streams still deliver: notes every chunk of bytes that arrives on one.
 
-The API server sends a bookmark about once a minute on every watch that asks for them, also when nothing happens
-(https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks), so a stream without a byte for several
-minutes is dead, whatever TCP says. The framework that reads the streams hides bookmarks from handlers; therefore its
-HTTP session is given a response class that sees the bytes pass. Called by main.py.
+The API server usually sends a bookmark about once a minute on every watch that asks for them, but does not promise it
+(https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks). So silence alone is only a suspicion, and
+a stream is dead when it is silent and a list shows a change that it did not deliver.
+
+The framework that reads the streams hides bookmarks from handlers; therefore its HTTP session is given a response class
+that sees the bytes pass. Called by runtime.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -17,38 +23,82 @@ from kubernetes.aio.client.rest import RESTClientObject
 from yarl import URL
 
 from pulsar_operator.adapters.kube_http import USER_AGENT, bearer, resource_path
-from pulsar_operator.ports import ResourceType
+from pulsar_operator.ports import PortError, ResourceType
+
+log = logging.getLogger(__name__)
+
+
+Fingerprint = Callable[[str], Awaitable[str]]
+"""Gives a text that differs when any object under a stream's URL path differs. Raises PortError."""
+
+
+@dataclass
+class _Stream:
+    """What is known of one stream."""
+
+    kind: str
+    last: float
+    """When it was last heard of."""
+    snapshot: str | None = None
+    """Fingerprint of its objects taken while it was silent."""
+    missed: float | None = None
+    """When a change was found that it did not deliver."""
 
 
 class WatchMonitor:
-    """When each watch stream was last heard of. Streams are named by their URL path."""
+    """When each watch stream was last heard of, and what it missed. Streams are named by their URL path."""
 
     def __init__(self, now: Callable[[], float], on_seen: Callable[[str], None] = lambda kind: None) -> None:
         """``now`` is a monotonic clock in seconds; ``on_seen`` is told the kind whose stream delivered."""
         self._now = now
         self._on_seen = on_seen
-        self._last: dict[str, float] = {}
-        self._kinds: dict[str, str] = {}
+        self._streams: dict[str, _Stream] = {}
 
     def expect(self, kinds: Iterable[ResourceType], namespaces: Iterable[str]) -> None:
         """Start to expect a stream per kind and namespace (none = cluster-wide) from now on."""
         scopes: list[str | None] = [*namespaces] or [None]
         for kind in kinds:
             for scope in scopes:
-                path = resource_path(kind, scope)
-                self._last[path] = self._now()
-                self._kinds[path] = kind.kind
+                self._streams[resource_path(kind, scope)] = _Stream(kind.kind, self._now())
 
     def seen(self, path: str) -> None:
         """Bytes arrived on a stream; others than the expected are ignored."""
-        if path in self._last:
-            self._last[path] = self._now()
-            self._on_seen(self._kinds[path])
+        stream = self._streams.get(path)
+        if stream is not None:
+            stream.last, stream.snapshot, stream.missed = self._now(), None, None
+            self._on_seen(stream.kind)
 
     def silent(self, seconds: float) -> dict[str, float]:
-        """Expected streams that delivered nothing for longer than ``seconds``, with the seconds."""
+        """Streams that delivered nothing for longer than ``seconds``, with the seconds."""
         now = self._now()
-        return {path: now - last for path, last in self._last.items() if now - last > seconds}
+        return {path: now - one.last for path, one in self._streams.items() if now - one.last > seconds}
+
+    async def verify(self, seconds: float, fingerprint: Fingerprint) -> None:
+        """Look whether the streams silent for longer than ``seconds`` missed a change; call it now and then."""
+        for path in self.silent(seconds):
+            stream = self._streams[path]
+            last = stream.last
+            try:
+                current = await fingerprint(path)
+            except PortError as error:
+                log.warning("cannot verify the silent watch %s: %s", path, error)
+                continue
+            if stream.last != last:
+                continue  # it delivered meanwhile
+            if stream.snapshot is None:
+                stream.snapshot = current
+            elif stream.snapshot != current and stream.missed is None:
+                stream.missed = self._now()
+                log.warning("the watch %s is silent although there was a change", path)
+
+    def dead(self, seconds: float) -> dict[str, float]:
+        """Streams that missed a change found longer than ``seconds`` ago, with the seconds of their silence."""
+        now = self._now()
+        return {
+            path: now - one.last
+            for path, one in self._streams.items()
+            if one.missed is not None and now - one.missed > seconds
+        }
 
 
 class _ObservedContent:
@@ -86,6 +136,25 @@ def observed_response(monitor: WatchMonitor) -> type[aiohttp.ClientResponse]:
     return ObservedResponse
 
 
+FORBIDDEN_WAIT_SECONDS = 10.0
+"""How long to wait before asking again for what was forbidden."""
+
+
+async def patient(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Ask again while the API server says 403, until the request's own deadline ends it.
+
+    Deleting a watched namespace deletes the operator's RoleBinding in it first. The framework takes one refused list
+    for the end of the world; here one namespace must not end the watches of all others.
+    """
+    while True:
+        response = await handler(request)
+        if response.status != HTTPStatus.FORBIDDEN:
+            return response
+        response.release()
+        log.warning("watching is forbidden, asking again in %g s: %s", FORBIDDEN_WAIT_SECONDS, request.url.path)
+        await asyncio.sleep(FORBIDDEN_WAIT_SECONDS)
+
+
 async def watch_session(configuration: Configuration, monitor: WatchMonitor) -> aiohttp.ClientSession:
     """An HTTP session with the operator's credentials as they are now, whose watch streams are observed."""
     headers = {"User-Agent": USER_AGENT}
@@ -96,5 +165,6 @@ async def watch_session(configuration: Configuration, monitor: WatchMonitor) -> 
         connector=aiohttp.TCPConnector(limit=0, ssl=RESTClientObject(configuration).ssl_context),
         headers=headers,
         response_class=observed_response(monitor),
+        middlewares=(patient,),
         trust_env=False,
     )

@@ -176,7 +176,18 @@ async def ensure_finalizer(deps: Deps, obj: Json) -> bool:
     """Put our finalizer on the object before the first external side effect; returns whether a write was made."""
     if FINALIZER in (obj["metadata"].get("finalizers") or []):
         return False
-    await deps.kube.apply(_finalizer_manifest(obj, [FINALIZER]), manager=FINALIZER_MANAGER)
+    meta = obj["metadata"]
+    manifest = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+            "finalizers": [FINALIZER],
+        },
+    }
+    await deps.kube.apply(manifest, manager=FINALIZER_MANAGER)
     return True
 
 
@@ -184,19 +195,5 @@ async def release_finalizer(deps: Deps, obj: Json) -> bool:
     """Take our finalizer off; returns whether a write was made. The object may be gone afterwards."""
     if FINALIZER not in (obj["metadata"].get("finalizers") or []):
         return False
-    await deps.kube.apply(_finalizer_manifest(obj, []), manager=FINALIZER_MANAGER)
+    await deps.kube.drop_finalizer(obj, FINALIZER)
     return True
-
-
-def _finalizer_manifest(obj: Json, finalizers: list[str]) -> Json:
-    meta = obj["metadata"]
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "metadata": {
-            "name": meta["name"],
-            "namespace": meta["namespace"],
-            "uid": meta["uid"],
-            "finalizers": finalizers,
-        },
-    }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pulsar_operator.api.constants import Component
+from http import HTTPStatus
+
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.actor import Actor
@@ -11,7 +13,7 @@ from pulsar_operator.controllers.bootstrap import record_name
 from pulsar_operator.controllers.children import Children
 from pulsar_operator.controllers.zookeeper import delete_volumes, super_digest_name
 from pulsar_operator.domain.render import Owner
-from pulsar_operator.ports import CONFIG_MAPS, SECRETS, Deps, Json
+from pulsar_operator.ports import CONFIG_MAPS, SECRETS, Deps, Json, RefusedError
 
 STEPS: tuple[tuple[Component, ...], ...] = (
     (Component.PROXY,),
@@ -30,13 +32,27 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
     if not actor.act:
         actor.pending.append("Delete the pods of all components, proxies first, and release the finalizer")
         return "the object to be resumed"
+    try:
+        waiting = await _stop_and_clean(deps, owner, obj, spec, actor)
+    except RefusedError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        # Deleting the Kubernetes namespace takes the operator's rights in it away first; everything there is being
+        # deleted anyway, and holding the object would only hold the namespace.
+        await actor.warn(Reason.FINALIZER_RELEASED, f"The pods were not stopped in order: {error}")
+        waiting = None
+    if waiting is None:
+        await release_finalizer(deps, obj)
+    return waiting
+
+
+async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
     children = await Children.observe(deps, obj)
     for step in STEPS:
         if not await children.delete_workloads(actor, step, "the PulsarCluster is being deleted"):
             return f"the {' and '.join(component.value for component in step)} pods to stop"
     if spec.reclaim_policy is ReclaimPolicy.DELETE:
         await _delete_data(deps, owner, actor)
-    await release_finalizer(deps, obj)
     return None
 
 

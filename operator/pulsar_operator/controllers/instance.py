@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from pydantic import ValidationError
 
@@ -230,18 +231,28 @@ class InstanceController:
             )
             await self._configuration_store(state)
             return False
-        if state.spec.configuration_store.managed is not None and state.actor.act:
-            children = await Children.observe(self._deps, state.obj)
-            if not await children.delete_workloads(
-                state.actor, [Component.CONFIGURATION_STORE], "the PulsarInstance is being deleted"
-            ):
-                return False
-            if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
-                await delete_volumes(state.actor, state.owner)
         if not state.actor.act:
             state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
             return False
+        if state.spec.configuration_store.managed is not None:
+            try:
+                if not await self._stop_store(state):
+                    return False
+            except RefusedError as error:
+                if error.status != HTTPStatus.FORBIDDEN:
+                    raise
+                # As for a cluster: the namespace is being deleted, and with it our rights in it.
+                await state.actor.warn(Reason.FINALIZER_RELEASED, f"The store was not stopped in order: {error}")
         await release_finalizer(self._deps, state.obj)
+        return True
+
+    async def _stop_store(self, state: _Pass) -> bool:
+        children = await Children.observe(self._deps, state.obj)
+        why = "the PulsarInstance is being deleted"
+        if not await children.delete_workloads(state.actor, [Component.CONFIGURATION_STORE], why):
+            return False
+        if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
+            await delete_volumes(state.actor, state.owner)
         return True
 
     def _summarize(self, state: _Pass) -> None:

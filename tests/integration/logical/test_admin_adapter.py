@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from urllib.parse import unquote
 
 import pytest
 from aiohttp import web
-
-from pulsar_operator.adapters.admin import AiohttpAdmin
-from pulsar_operator.ports import AdminEndpoint, ConflictError, NotFoundError, RefusedError, UnavailableError
 from tests.fakes.admin import encoded, serve
 from tests.fakes.pulsar import FakePulsar
 from tests.support.recorder import CountingMetrics
+
+from pulsar_operator.adapters.admin import AiohttpAdmin, build_url
+from pulsar_operator.ports import AdminEndpoint, ConflictError, NotFoundError, RefusedError, UnavailableError
 
 Script = Callable[[web.Request], web.StreamResponse | None]
 
@@ -179,7 +180,7 @@ async def test_calls_per_cluster_are_limited() -> None:
 async def test_errors_carry_pulsars_words(admin: AiohttpAdmin, status: int, error: type[Exception]) -> None:
     script = answers(lambda: web.json_response({"reason": "because\nof this"}, status=status))
     async with serve(FakePulsar(), script=script) as (url, _):
-        with pytest.raises(error, match="because$") as caught:
+        with pytest.raises(error, match=r"because$") as caught:
             await admin.call(AdminEndpoint("a", url), "DELETE", ("tenants", "t\nforged line"))
     assert "\n" not in str(caught.value)
 
@@ -226,3 +227,40 @@ async def test_every_attempt_is_counted() -> None:
         await admin.call(AdminEndpoint("a", url), "GET", ("clusters",))
     await admin.close()
     assert metrics.calls == [("admin_call", "a", "GET", "503"), ("admin_call", "a", "GET", "200")]
+
+
+@pytest.mark.parametrize("name", ["a/b", "../x", "%2F", "a\nb", "ü?#;&+ "])
+def test_a_segment_stays_a_segment(name: str) -> None:
+    url = build_url("http://h:1/", ("tenants", name))
+    assert str(url).startswith("http://h:1/admin/v2/tenants/")
+    last = str(url).removeprefix("http://h:1/admin/v2/tenants/")
+    assert not set(last) & set("/?#;&+ \n")
+    assert unquote(last) == name
+
+
+@pytest.mark.parametrize(("method", "requests"), [("POST", 1), ("PUT", 2)])
+async def test_a_broken_connection_repeats_only_what_may_be_repeated(method: str, requests: int) -> None:
+    admin = AiohttpAdmin(CountingMetrics(), deadline=5)
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        seen.append(request.method)
+        if len(seen) == 1:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(status=204)
+
+    runner = web.ServerRunner(web.Server(handler))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    endpoint = AdminEndpoint("a", f"http://127.0.0.1:{runner.addresses[0][1]}")
+    try:
+        if method == "POST":
+            with pytest.raises(UnavailableError, match="may have taken effect"):
+                await admin.call(endpoint, method, ("tenants", "t"), body={})
+        else:
+            await admin.call(endpoint, method, ("tenants", "t"), body={})
+    finally:
+        await admin.close()
+        await runner.cleanup()
+    assert len(seen) == requests

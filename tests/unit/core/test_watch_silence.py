@@ -13,7 +13,12 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 from tests.support.objects import tenant
+from tests.support.recorder import CountingMetrics
 
+from pulsar_operator.adapters.clock import SystemClock
+from pulsar_operator.adapters.kube import KubeAdapter
+from pulsar_operator.adapters.kube_events import EventRecorder
+from pulsar_operator.adapters.kube_http import KubeClient
 from pulsar_operator.adapters.watch import WatchMonitor, watch_session
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.handlers import watch as handlers
@@ -29,6 +34,7 @@ class WatchServer:
     def __init__(self) -> None:
         self.muted = False
         self.opened = 0
+        self.tenants: list[dict[str, Any]] = []
         self.label_selectors: dict[str, str] = {}
         self.feeds: list[asyncio.Queue[dict[str, Any]]] = []
 
@@ -56,7 +62,8 @@ class WatchServer:
             "apiextensions.k8s.io"
         ]:
             return web.json_response({"resources": [self._resource(plural) for plural in self._plurals(parts)]})
-        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+        items = self.tenants if parts[-1] == "pulsartenants" else []
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
 
     @staticmethod
     def _plurals(parts: list[str]) -> list[str]:
@@ -138,6 +145,9 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
     async def session() -> tuple[str, aiohttp.ClientSession]:
         return url, await watch_session(configuration, monitor)
 
+    client = KubeClient(configuration)
+    events = EventRecorder(client, CountingMetrics(), SystemClock(), reporter="test")
+    kube = KubeAdapter(client, CountingMetrics(), events)
     monitor.expect(handlers.watched(), [])
     task = asyncio.create_task(
         handlers.watch(sink, session, namespaces=[], stop=stop, started=started, inactivity_seconds=INACTIVITY)
@@ -164,8 +174,20 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
         await eventually(lambda: len(monitor.silent(SILENCE)) == len(handlers.watched()), "all streams are silent")
         assert server.opened > opened, "the streams were not opened anew"
 
+        # Nothing happened meanwhile, so nothing was missed.
+        await monitor.verify(SILENCE, kube.fingerprint)
+        await monitor.verify(SILENCE, kube.fingerprint)
+        assert monitor.dead(-1) == {}
+        # A change that no stream delivers.
+        server.tenants.append(obj)
+        await monitor.verify(SILENCE, kube.fingerprint)
+        assert list(monitor.dead(-1)) == ["/apis/pulsaroperator.io/v1alpha1/pulsartenants"]
+        assert monitor.dead(60) == {}
+
         server.muted = False
         await eventually(lambda: monitor.silent(SILENCE) == {}, "all streams are back")
+        assert monitor.dead(-1) == {}
     finally:
         stop.set()
         await asyncio.wait_for(task, 20)
+        await client.close()

@@ -358,6 +358,7 @@ def test_status_writes_of_many_children_are_one_pass_of_the_parent() -> None:
             recorder.passes.clear()
             for n in range(500):
                 ready(kube, Kind.TOPIC, f"x{n}", "True")
+                await asyncio.sleep(0.001)
             await engine.idle(within=5)
             assert [k for k in recorder.passes if k.kind is Kind.TOPIC] == []
             return recorder.count(key("n", Kind.NAMESPACE))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-
-from pulsar_operator.api.constants import FINALIZER, Kind
-from pulsar_operator.ports import CUSTOM
 from tests.fakes.pulsar import FakeTopic
 from tests.support.logical import NS, PAUSED, World
+
+from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.controllers.base import ensure_finalizer
+from pulsar_operator.ports import CUSTOM
 
 
 async def world(*clusters: str, policy: str = "Delete") -> World:
@@ -171,3 +172,16 @@ async def test_paused_objects_are_not_deleted_in_pulsar() -> None:
     await w.run()
     assert w.get(Kind.TOPIC, "x") is None
     assert "persistent://t/n/x" not in w.pulsar.topics["a"]
+
+
+async def test_an_object_that_never_managed_anything_deletes_nothing() -> None:
+    w = World()
+    w.tenant("first", name="same")
+    await w.run()
+    w.tenant("second", name="same", deletionPolicy="Delete")
+    await ensure_finalizer(w.controllers[Kind.TENANT].deps, w.get(Kind.TENANT, "second") or {})
+    await w.run()
+    w.delete(Kind.TENANT, "second")
+    await w.run()
+    assert w.get(Kind.TENANT, "second") is None
+    assert not [write for write in w.admin.writes if write[0] == "DELETE"]

@@ -131,6 +131,7 @@ _PROXY = {
     **_SERVER_AUTH,
     **_SERVER_PORTS,
     **_OLD_METADATA,
+    **_keys(_CLUSTER, "clusterName"),
     **_keys(_ADDRESS, "advertisedAddress"),
     **_keys(_PROBES, "statusFilePath"),
     **_keys(_MESSAGE, "maxMessageSize"),

@@ -1,0 +1,167 @@
+"""Writes the parts of docs/ that repeat the code: ``python scripts/gen_docs.py [--check]`` with the project's Python.
+
+A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- /generated -->``; what is between them is replaced
+by SECTIONS[NAME]. With --check nothing is written and the exit code is 1 when a page is not current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from pulsar_operator.adapters.metrics import PrometheusMetrics
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.base import Preset
+from pulsar_operator.api.v1alpha1.cluster import Ensemble
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, PolicyRow
+from pulsar_operator.domain.render.presets import container_resources, preset_values
+from pulsar_operator.domain.render.quorum import resolve_quorum
+from pulsar_operator.domain.render.reserved import CONFIG_FIELDS, RESERVED, RESERVED_PREFIXES
+
+NOT_SUMMED = (Component.CONFIGURATION_STORE, Component.STANDALONE)
+"""Components most clusters do not have."""
+ROOT = Path(__file__).resolve().parents[1]
+MARKED = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; vertical bars in cells are escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def presets() -> str:
+    """Memory and CPU of each component in each preset, with what one pod of each needs in all."""
+    parts = []
+    for preset in Preset:
+        values = preset_values(preset)
+        rows, requested, allowed = [], 0, 0
+        for component, size in values.sizing.items():
+            resources = container_resources(component, preset, None, None)
+            request, limit = resources["requests"]["memory"], resources["limits"]["memory"]
+            direct = f"{size.direct}m" if size.direct else "as heap"
+            rows.append([component.value, f"{size.heap}m", direct, request, limit, size.cpu])
+            if component not in NOT_SUMMED:
+                requested += int(request.removesuffix("Mi"))
+                allowed += int(limit.removesuffix("Mi"))
+        rows.append([f"*one of each but {NOT_SUMMED[0]} and {NOT_SUMMED[1]}*", "", "", f"{requested}Mi", f"{allowed}Mi", ""])
+        head = ["component", "heap", "direct memory", "memory request", "memory limit", "CPU request"]
+        parts.append(f"Preset `{preset.value}`, JVM options `{' '.join(values.collector)}`:\n\n{table(head, rows)}")
+    return "\n".join(parts)
+
+
+def quorums() -> str:
+    """Default quorums by number of bookies."""
+    rows = []
+    for bookies, label in ((1, "1"), (2, "2"), (3, "3"), (4, "4 or more")):
+        found = resolve_quorum(Ensemble(), bookies)
+        rows.append([label, str(found.ensemble_size), str(found.write_quorum), str(found.ack_quorum)])
+    return table(["bookies", "ensembleSize", "writeQuorum", "ackQuorum"], rows)
+
+
+def reserved_keys() -> str:
+    """Reserved configuration keys, grouped by reason and by the fields they are refused in."""
+    fields: dict[tuple[str, str], list[str]] = {}
+    for component, field in CONFIG_FIELDS.items():
+        if component in (Component.AUTORECOVERY, Component.CONFIGURATION_STORE):
+            continue  # the same keys as the bookies, the same as ZooKeeper
+        keys = dict(RESERVED.get(component, {}))
+        keys |= {f"{prefix}*": why for prefix, why in RESERVED_PREFIXES.get(component, {}).items()}
+        for key, why in keys.items():
+            fields.setdefault((why, key), []).append(field.removeprefix("spec.").removesuffix(".config"))
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (why, key), where in fields.items():
+        groups.setdefault((why, tuple(where)), []).append(key)
+    rows = [
+        [", ".join(f"`{field}`" for field in where), why, ", ".join(f"`{key}`" for key in sorted(keys))]
+        for (why, where), keys in sorted(groups.items(), key=lambda item: (item[0][1], item[0][0]))
+    ]
+    return table(["in `config` of", "why, and what to use", "keys"], rows)
+
+
+def policies() -> str:
+    """The policy table of namespaces, with the admin REST calls made."""
+    return table(
+        ["field in spec", "set with", "reset with", "needs Pulsar"],
+        [[f"`{row.field}`", f"`{_set(row)}`", _reset(row), row.since_version] for row in NAMESPACE_POLICIES],
+    )
+
+
+def _set(row: PolicyRow) -> str:
+    query = "".join(f"?{name}={value}" for name, value in row.query.items())
+    return f"{row.set_method} {'/'.join(('~', *row.endpoint))}{query}"
+
+
+def _reset(row: PolicyRow) -> str:
+    call = row.remove_call(("~",))
+    if call is None:
+        return "not reset: the value stays"
+    query = "".join(f"?{name}={value}" for name, value in call.query.items())
+    return f"`{call.method} {'/'.join(call.path)}{query}`"
+
+
+def metrics() -> str:
+    """The operator's own metrics; each is used once, so that its labels are known."""
+    found = PrometheusMetrics(lambda: 0.0)
+    found.reconciled("PulsarTopic", "error", 0.0)
+    found.queue_depth(0)
+    found.admin_call("c", "GET", "200", 0.0)
+    found.kube_write("apply", "Service")
+    found.event_seen("PulsarTopic")
+    rows = []
+    for family in found.registry.collect():
+        if family.name.startswith("pulsar_operator_"):
+            labels = {name for sample in family.samples for name in sample.labels} - {"le"}
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            named = ", ".join(f"`{label}`" for label in sorted(labels))
+            rows.append([f"`{name}`", family.type, named, family.documentation])
+    return table(["name", "type", "labels", "meaning"], rows)
+
+
+def rights() -> str:
+    """The table of rights in a watched namespace, from the chart's own page."""
+    text = (ROOT / "helm/pulsar-operator/README.md").read_text(encoding="utf-8")
+    section = text.split("\n## Rights\n", 1)[1]
+    lines = section.split("| API group", 1)[1].split("\n\n", 1)[0]
+    return f"| API group{lines}\n"
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "presets": presets,
+    "quorums": quorums,
+    "reserved-keys": reserved_keys,
+    "policies": policies,
+    "metrics": metrics,
+    "rights": rights,
+}
+
+
+def current(text: str) -> str:
+    """A page with its generated parts as they must be. Raises KeyError for a part nobody generates."""
+    return MARKED.sub(lambda match: f"{match[1]}{SECTIONS[match['name']]()}{match[3]}", text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line; 1 when --check finds a page that is not current."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail when a page is not current")
+    options = parser.parse_args(argv)
+    stale = []
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        wanted = current(text)
+        if wanted != text:
+            stale.append(page.name)
+            if not options.check:
+                page.write_text(wanted, encoding="utf-8")
+    if options.check and stale:
+        print(f"not current: docs/{', docs/'.join(stale)}; run: python scripts/gen_docs.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Kubernetes as everybody but the operator uses it: users, controllers of workloads, the kubelet, the collector.
+
+The same few verbs over the API server in memory and over a real one; nothing here is counted as the operator's.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Protocol
+
+from pulsar_operator.adapters.kube_http import APPLY_TYPE, MERGE_TYPE, KubeClient, resource_of, resource_path
+from pulsar_operator.ports import Json, NotFoundError, ResourceType
+from tests.fakes.kube import FakeKube
+
+
+class Backstage(Protocol):
+    """What other people do."""
+
+    async def all(self, kind: ResourceType) -> list[Json]:
+        """Every object of a kind in the world's Kubernetes namespaces, by namespace and name."""
+
+    async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
+        """An object, or None."""
+
+    async def put(self, manifest: Json) -> Json:
+        """A user applies an object."""
+
+    async def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
+        """Somebody changes an object in place; not its status."""
+
+    async def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> None:
+        """A controller replaces the fields of the status it names."""
+
+    async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
+        """Somebody deletes an object; finalizers hold it. Nothing happens where there is none."""
+
+
+class FakeBackstage:
+    """Over FakeKube."""
+
+    def __init__(self, kube: FakeKube) -> None:
+        self._kube = kube
+
+    async def all(self, kind: ResourceType) -> list[Json]:
+        """See Backstage."""
+        return self._kube.all(kind)
+
+    async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
+        """See Backstage."""
+        return self._kube.live(kind, namespace, name)
+
+    async def put(self, manifest: Json) -> Json:
+        """See Backstage."""
+        return self._kube.put(copy.deepcopy(manifest))
+
+    async def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
+        """See Backstage."""
+        return self._kube.edit(kind, namespace, name, change)
+
+    async def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> None:
+        """See Backstage."""
+        found = self._kube.live(kind, namespace, name)
+        if found is not None:
+            self._kube.set_status(kind, namespace, name, {**(found.get("status") or {}), **status})
+
+    async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
+        """See Backstage."""
+        if self._kube.live(kind, namespace, name) is not None:
+            self._kube.remove(kind, namespace, name)
+
+
+class HttpBackstage:
+    """Over a real API server; ``namespaces`` are those of the world."""
+
+    def __init__(self, client: KubeClient, namespaces: tuple[str, ...]) -> None:
+        self._client = client
+        self._namespaces = namespaces
+
+    async def all(self, kind: ResourceType) -> list[Json]:
+        """See Backstage."""
+        found: list[Json] = []
+        for namespace in self._namespaces:
+            page = await self._client.request("GET", resource_path(kind, namespace))
+            found += [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in page.get("items") or ()]
+        return found
+
+    async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
+        """See Backstage."""
+        try:
+            return await self._client.request("GET", resource_path(kind, namespace, name))
+        except NotFoundError:
+            return None
+
+    async def put(self, manifest: Json) -> Json:
+        """See Backstage: server-side apply, as kubectl does."""
+        meta = manifest["metadata"]
+        return await self._client.request(
+            "PATCH",
+            resource_path(resource_of(manifest), meta["namespace"], meta["name"]),
+            query={"fieldManager": "user", "force": "true", "fieldValidation": "Strict"},
+            body=manifest,
+            content_type=APPLY_TYPE,
+        )
+
+    async def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
+        """See Backstage."""
+        path = resource_path(kind, namespace, name)
+        obj = await self._client.request("GET", path)
+        change(obj)
+        return await self._client.request("PUT", path, body=obj)
+
+    async def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> None:
+        """See Backstage."""
+        path = resource_path(kind, namespace, name, "status")
+        try:
+            await self._client.request("PATCH", path, body={"status": status}, content_type=MERGE_TYPE)
+        except NotFoundError:
+            return
+
+    async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
+        """See Backstage."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        try:
+            await self._client.request("DELETE", resource_path(kind, namespace, name), body=options)
+        except NotFoundError:
+            return

@@ -1,0 +1,151 @@
+"""The documentation against the code: words, links, examples, generated tables."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import yaml
+
+from pulsar_operator.api.constants import API_VERSION, PLURALS, SHORT_NAMES, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.crdgen import crd
+from pulsar_operator.domain.render import resolve_quorum, spec_problems
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+CODE = ROOT / "operator/pulsar_operator"
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+NOT_SET = "not set in this version"
+
+Json = dict[str, Any]
+
+
+def fenced(page: Path, language: str) -> Iterator[str]:
+    """Code blocks of a language."""
+    return (body for found, body in FENCE.findall(page.read_text(encoding="utf-8")) if found == language)
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments of a page's headings, as GitHub makes them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def rows(page: str) -> dict[str, str]:
+    """Table rows of a page by the word in their first cell."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return {found[1]: found[0] for found in re.finditer(r"^\| `(\w+)` \|.*$", text, re.MULTILINE)}
+
+
+def objects() -> list[Any]:
+    """Every custom resource in a YAML block of a page."""
+    found = []
+    for page in PAGES:
+        for number, block in enumerate(fenced(page, "yaml")):
+            for document in yaml.safe_load_all(block):
+                if isinstance(document, dict) and document.get("apiVersion") == API_VERSION:
+                    name = f"{page.name}-{number}-{document['kind']}-{document['metadata']['name']}"
+                    found.append(pytest.param(document, id=name))
+    return found
+
+
+def unknown_fields(value: Any, schema: Json, path: str) -> Iterator[str]:
+    """Fields a strict API server would refuse."""
+    if isinstance(value, dict) and "properties" in schema:
+        for name, child in value.items():
+            if name not in schema["properties"]:
+                yield f"{path}.{name}"
+            else:
+                yield from unknown_fields(child, schema["properties"][name], f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from unknown_fields(child, schema.get("items", {}), f"{path}[{index}]")
+
+
+def spec_schema(kind: Kind) -> Json:
+    """Schema of a kind's spec."""
+    (version,) = crd(kind)["spec"]["versions"]
+    return version["schema"]["openAPIV3Schema"]["properties"]["spec"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_is_explained(reason: Reason) -> None:
+    """And the page says which ones the code does not use."""
+    row = rows("conditions.md").get(reason.value)
+    assert row is not None, f"docs/conditions.md has no row for {reason.value}"
+    used = any(
+        f"Reason.{reason.name}" in file.read_text(encoding="utf-8")
+        for file in CODE.rglob("*.py")
+        if file.name != "constants.py"
+    )
+    assert used != (NOT_SET in row), f"{reason.value}: used in code is {used}, docs/conditions.md says {row}"
+
+
+@pytest.mark.parametrize("kind", ConditionType)
+def test_every_condition_type_is_explained(kind: ConditionType) -> None:
+    assert kind.value in rows("conditions.md")
+
+
+def test_no_word_is_explained_that_does_not_exist() -> None:
+    assert set(rows("conditions.md")) == {*Reason, *ConditionType}
+
+
+def test_generated_tables_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, "scripts/gen_docs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for link in LINK.findall(text):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        target, _, fragment = unquote(link).partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{page.name} links to {link}"
+        if fragment:
+            assert fragment in anchors(file), f"{page.name} links to {link}: {file.name} has no such heading"
+
+
+@pytest.mark.parametrize("document", objects())
+def test_examples_are_valid(document: Json) -> None:
+    """By the models, without a field the definition does not have, and renderable."""
+    kind = Kind(document["kind"])
+    assert list(unknown_fields(document["spec"], spec_schema(kind), "spec")) == []
+    spec: Any = MODELS[kind].spec.model_validate(document["spec"])
+    if kind is Kind.CLUSTER:
+        assert spec_problems(spec) == []
+        if spec.bookkeeper is not None:
+            resolve_quorum(spec.bookkeeper.ensemble, spec.bookkeeper.replicas)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_patches_in_commands_are_valid(page: Path) -> None:
+    """kubectl patch KIND ... -p JSON: JSON, with fields the definition has."""
+    names = {word: kind for kind in Kind for word in (SHORT_NAMES[kind], PLURALS[kind], kind.value.lower())}
+    for block in fenced(page, "sh"):
+        for found in re.finditer(r"kubectl .*?patch (?P<kind>[a-z]+)[ /].*-p '(?P<patch>[^']*)'", block):
+            patch = json.loads(found["patch"])
+            schema = spec_schema(names[found["kind"]])
+            assert list(unknown_fields(patch.get("spec", {}), schema, "spec")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_name_kinds_that_exist(page: Path) -> None:
+    known = {word for kind in Kind for word in (SHORT_NAMES[kind], PLURALS[kind], kind.value.lower())} | {"pulsar"}
+    text = page.read_text(encoding="utf-8")
+    for word in re.findall(r"kubectl (?:-n \S+ )?(?:get|annotate|scale|wait|explain) (p[a-z]+)", text):
+        assert word in known | {"pods", "pod", "pvc", "pdb"}, f"{page.name}: kubectl ... {word}"
