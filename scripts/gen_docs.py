@@ -47,7 +47,9 @@ def presets() -> str:
             if component not in NOT_SUMMED:
                 requested += int(request.removesuffix("Mi"))
                 allowed += int(limit.removesuffix("Mi"))
-        rows.append([f"*one of each but {NOT_SUMMED[0]} and {NOT_SUMMED[1]}*", "", "", f"{requested}Mi", f"{allowed}Mi", ""])
+        rows.append(
+            [f"*one of each but {NOT_SUMMED[0]} and {NOT_SUMMED[1]}*", "", "", f"{requested}Mi", f"{allowed}Mi", ""]
+        )
         head = ["component", "heap", "direct memory", "memory request", "memory limit", "CPU request"]
         parts.append(f"Preset `{preset.value}`, JVM options `{' '.join(values.collector)}`:\n\n{table(head, rows)}")
     return "\n".join(parts)

@@ -83,7 +83,7 @@ def test_child_changed_by_hand_is_repaired(deployed: Deployed) -> None:
     wanted = [(p["name"], p["targetPort"]) for p in service["spec"]["ports"]]
     deployed.kubectl.run("patch", "service", "east-broker", "-n", deployed.namespace, "--type=merge", "-p", changed)
     deployed.kubectl.run(
-        "annotate", "pc", "east", "-n", deployed.namespace, "pulsaroperator.io/dry-run=false", "--overwrite"
+        "annotate", "pcl", "east", "-n", deployed.namespace, "pulsaroperator.io/dry-run=false", "--overwrite"
     )
 
     def repaired() -> bool:

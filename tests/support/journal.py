@@ -15,6 +15,7 @@ from pulsar_operator.ports import (
     Json,
     KubePort,
     Node,
+    PortError,
     PulsarAdminPort,
     ResourceType,
     ZooKeeperPort,
@@ -70,8 +71,12 @@ class Journal:
         self._kill: tuple[int, str] | None = None
 
     def arm(self, number: int, when: str) -> None:
-        """End the operator ``when`` ("before" or "after") the write of this number, from 0, of those still to come."""
-        self._kill = (len(self.attempts) + number, when)
+        """End the operator ``when`` ("before" or "after") the write of this number: a position in ``attempts``."""
+        self._kill = (number, when)
+
+    def disarm(self) -> None:
+        """Let everything pass."""
+        self._kill = None
 
     @property
     def armed(self) -> bool:
@@ -99,7 +104,12 @@ class Journal:
             self.attempts.append(call)
         for hook in list(self.before):
             hook(call)
-        result = await action()
+        try:
+            result = await action()
+        except PortError:
+            if call.is_write:
+                self._killed(number, "after")
+            raise
         if call.is_write:
             self.effects.append(call)
             self._killed(number, "after")
@@ -146,6 +156,11 @@ class TappedKube:
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
         await self._around("delete", kind.kind, name, lambda: self._inner.delete(kind, namespace, name, uid=uid))
+
+    async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
+        """See ports.KubePort."""
+        name = obj["metadata"]["name"]
+        await self._around("release", obj["kind"], name, lambda: self._inner.drop_finalizer(obj, finalizer))
 
     async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
         """See ports.KubePort."""

@@ -6,6 +6,7 @@ counts the writes; then each of them is disturbed in a world of its own.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -50,35 +51,50 @@ class Run:
     """Volumes, Secrets and records that were there before the run and are other objects after it."""
 
 
-async def perform(make: MakeWorld, scenario: Scenario, kill: tuple[int, str] | None = None) -> Run:
-    """One world from the beginning to the end, killed once or not at all."""
-    async with make() as world:
-        await scenario.prepare(world)
-        before = await _identities(world)
-        attempts, effects = len(world.journal.attempts), len(world.journal.effects)
-        await scenario.trigger(world)
-        if kill is not None:
-            world.journal.arm(*kill)
-            try:
-                await world.run()
-            except Killed:
-                if kill[1] == "after":
-                    # Kubernetes does not wait for the operator to come back.
-                    await world.idle_steps(3)
-                world.restart()
-            assert not world.journal.armed, f"write {kill[0]} never came"
-        await world.run()
-        after = await _identities(world)
-        mark = len(world.journal.attempts)
-        await world.run()
-        late = world.journal.attempts[mark:]
-        assert not late, f"writes of a converged world: {[str(call) for call in late]}"
-        return Run(
-            writes=world.journal.attempts[attempts:],
-            effects=world.journal.since(effects),
-            state=await end_state(world),
-            replaced=[name for name, identity in after.items() if before.get(name, identity) != identity],
-        )
+@dataclass
+class Start:
+    """A world right after the trigger, and what was there before it."""
+
+    world: World
+    attempts: int
+    effects: int
+    identities: dict[str, str]
+
+
+async def begin(world: World, scenario: Scenario) -> Start:
+    """Prepare and pull the trigger; no pass is made after it."""
+    await scenario.prepare(world)
+    journal = world.journal
+    start = Start(world, len(journal.attempts), len(journal.effects), await _identities(world))
+    await scenario.trigger(world)
+    return start
+
+
+async def finish(start: Start, kill: tuple[int, str] | None, each: Callable[[], Awaitable[None]] | None = None) -> Run:
+    """From the trigger to the end, killed once (number of the write after the trigger, when) or not at all."""
+    world, journal = start.world, start.world.journal
+    if kill is not None:
+        journal.arm(start.attempts + kill[0], kill[1])
+        try:
+            await world.run()
+        except Killed:
+            if kill[1] == "after":
+                # Kubernetes does not wait for the operator to come back.
+                await world.idle_steps(3)
+            world.restart()
+        assert not journal.armed, f"write {kill[0]} never came"
+    await world.run(each=each)
+    after = await _identities(world)
+    mark = len(journal.attempts)
+    await world.run()
+    late = [str(call) for call in journal.attempts[mark:]]
+    assert not late, f"writes of a converged world: {late}"
+    return Run(
+        writes=journal.attempts[start.attempts :],
+        effects=journal.effects[start.effects :],
+        state=await end_state(world),
+        replaced=[name for name, identity in after.items() if start.identities.get(name, identity) != identity],
+    )
 
 
 async def _identities(world: World) -> dict[str, str]:
@@ -182,23 +198,51 @@ async def matrix(
     make: MakeWorld, scenario: Scenario, *, choose: Callable[[list[tuple[int, str]]], Iterable[tuple[int, str]]] = list
 ) -> tuple[Run, list[str]]:
     """The undisturbed run, and what went wrong in the disturbed ones (of all kills, or those ``choose`` picks)."""
-    calm = await perform(make, scenario)
-    assert not doubled(calm), doubled(calm)
     wrong: list[str] = []
-    for number, when in choose([(n, when) for n in range(len(calm.writes)) for when in WHEN]):
-        label = f"{scenario.name}: killed {when} write {number} ({calm.writes[number]})"
-        try:
-            run = await perform(make, scenario, (number, when))
-        except AssertionError as error:
-            wrong.append(f"{label}: {error}")
-            continue
+    async with make() as world:
+        calm = await finish(await begin(world, scenario), None)
+    for kill in choose(kills(calm)):
+        async with make() as world:
+            wrong += await _disturbed(await begin(world, scenario), kill, calm, scenario)
+    return calm, wrong
+
+
+async def matrix_in_memory(scenario: Scenario) -> tuple[Run, list[str]]:
+    """The whole matrix on fakes. A world in memory can be copied, so each disturbed run starts at the last round of the
+    undisturbed one before its write."""
+    start = await begin(World.fakes(), scenario)
+    copies: list[Start] = []
+
+    async def remember() -> None:
+        copies.append(copy.deepcopy(start))
+
+    calm = await finish(start, None, remember)
+    wrong: list[str] = []
+    for kill in kills(calm):
+        base = [c for c in copies if len(c.world.journal.attempts) - c.attempts <= kill[0]][-1]
+        wrong += await _disturbed(copy.deepcopy(base), kill, calm, scenario)
+    return calm, wrong
+
+
+def kills(calm: Run) -> list[tuple[int, str]]:
+    """Before and after each write."""
+    return [(number, when) for number in range(len(calm.writes)) for when in WHEN]
+
+
+async def _disturbed(start: Start, kill: tuple[int, str], calm: Run, scenario: Scenario) -> list[str]:
+    """What is otherwise than in the undisturbed run."""
+    try:
+        run = await finish(start, kill)
+    except AssertionError as error:
+        found = [str(error)]
+    else:
         found = differences(calm.state, run.state)
         found += [f"happened twice: {text}" for text in doubled(run)]
         if pods_deleted(run) != pods_deleted(calm):
             found.append(f"pods deleted: {dict(pods_deleted(run))} instead of {dict(pods_deleted(calm))}")
         found += [f"replaced: {name}" for name in run.replaced]
-        wrong += [f"{label}: {text}" for text in found]
-    return calm, wrong
+    number, when = kill
+    return [f"{scenario.name}: killed {when} write {number} ({calm.writes[number]}): {text}" for text in found]
 
 
 def listing(run: Run) -> str:

@@ -114,8 +114,6 @@ class World:
             self._entropy,
             CountingMetrics(),
         )
-        self.rounds: list[Callable[[], Any]] = []
-        """Called after every round of ``run``."""
         self.outcomes: dict[Key, Outcome | PortError] = {}
         """How the last pass of each object ended."""
         self.unreachable: set[str] = set()
@@ -274,10 +272,6 @@ class World:
             await self.reconcile(key)
         changes = await self.workloads.step()
         await self.dataplane.step(self.workloads.ready)
-        for callback in self.rounds:
-            result = callback()
-            if result is not None:
-                await result
         return changes > 0 or len(self.journal.attempts) > before
 
     async def idle_steps(self, steps: int) -> None:
@@ -286,10 +280,12 @@ class World:
             await self.workloads.step()
             await self.dataplane.step(self.workloads.ready)
 
-    async def run(self, *, rounds: int = 120) -> None:
-        """Rounds until nothing changes any more. Fails when that never happens."""
+    async def run(self, *, rounds: int = 120, each: Callable[[], Any] | None = None) -> None:
+        """Rounds until nothing changes any more; ``each`` (async) is called before every one. Fails at no end."""
         quiet = 0
         for _ in range(rounds):
+            if each is not None:
+                await each()
             quiet = 0 if await self.round() else quiet + 1
             if quiet == QUIET_ROUNDS:
                 return

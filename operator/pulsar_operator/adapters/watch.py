@@ -1,8 +1,8 @@
 """Whether the watch streams still deliver: notes every chunk of bytes that arrives on one.
 
 The API server usually sends a bookmark about once a minute on every watch that asks for them, but does not promise it
-(https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks). So silence alone is only a suspicion, and
-a stream is dead when it is silent and a list shows a change that it did not deliver.
+(https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks). So silence alone is only a suspicion; a
+stream is dead when it is silent and a list shows a change that it did not deliver.
 
 The framework that reads the streams hides bookmarks from handlers; therefore its HTTP session is given a response class
 that sees the bytes pass. Called by runtime.py.

@@ -58,9 +58,10 @@ PLURALS: dict[Kind, str] = {
     Kind.NAMESPACE: "pulsarnamespaces",
     Kind.TOPIC: "pulsartopics",
 }
+# pc would be PriorityClass to kubectl.
 SHORT_NAMES: dict[Kind, str] = {
     Kind.INSTANCE: "pi",
-    Kind.CLUSTER: "pc",
+    Kind.CLUSTER: "pcl",
     Kind.TENANT: "ptn",
     Kind.NAMESPACE: "pns",
     Kind.TOPIC: "pt",

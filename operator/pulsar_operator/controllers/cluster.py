@@ -110,7 +110,7 @@ class ClusterController:
             else:
                 await self._run(state)
         except NameTakenError as error:
-            state.view.refused.append(str(error))
+            state.view.name_taken = str(error)
         except PortError as error:
             state.view.error = str(error)
             state.backoff = True
@@ -250,6 +250,9 @@ class ClusterController:
         state.actor.pending.extend(result.pending)
         for action in result.actions:
             await state.actor.tell(Reason.METADATA_INITIALIZED, action)
+        if result.actions:
+            for note in result.notes:
+                await state.actor.tell(Reason.METADATA_INITIALIZED, note)
 
     async def _bookie_volumes_exist(self, state: ClusterPass) -> bool:
         """Whether the first bookie's journal claim exists: then there is, or was, data under this metadata."""

@@ -32,6 +32,10 @@ CLUSTER_CONDITIONS = (
 )
 
 
+_REFUSALS = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT, Reason.METADATA_UNREACHABLE})
+"""Reasons that concern either store: a cluster whose registration is lost keeps serving, but is not well."""
+
+
 @dataclass
 class ClusterView:
     """Facts of one pass; filled step by step, so that a pass that stops early still tells what it saw."""
@@ -46,6 +50,7 @@ class ClusterView:
     waiting_for: str | None = None
     rollout: RolloutStatus | None = None
     refused: list[str] = field(default_factory=list)
+    name_taken: str | None = None
     error: str | None = None
 
     @property
@@ -72,6 +77,8 @@ def set_conditions(
     _up_to_date(conditions, view)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
+        text = f"Waiting for {view.waiting_for}" if view.waiting_for else "The cluster is being deleted"
+        conditions.set(ConditionType.PROGRESSING, True, Reason.DELETING, text)
         return
     conditions.summarize(
         ConditionType.ACCEPTED,
@@ -92,7 +99,9 @@ def set_conditions(
 
 
 def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
-    if view.refused:
+    if view.name_taken is not None:
+        conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_TAKEN, view.name_taken)
+    elif view.refused:
         conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(view.refused[:5]))
     elif view.error is not None:
         conditions.set(ConditionType.ACCEPTED, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
@@ -111,7 +120,7 @@ def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
             conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"Waiting for {text}")
         else:
             conditions.set(kind, FALSE, reason, text)
-    elif metadata.local_ready:
+    elif metadata.local_ready and metadata.reason not in _REFUSALS:
         conditions.set(kind, True, Reason.METADATA_INITIALIZED, metadata.message)
     else:
         status = UNKNOWN if metadata.reason is Reason.METADATA_UNREACHABLE else FALSE

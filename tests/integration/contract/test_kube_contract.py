@@ -187,6 +187,22 @@ async def test_finalizer_holds_a_deleted_object(bench: Bench) -> None:
     assert await bench.kube.get(TENANTS, bench.namespace, "t") is None
 
 
+async def test_drop_finalizer_whoever_owns_it(bench: Bench) -> None:
+    old = await bench.kube.apply(tenant(bench.namespace, finalizers=["example.com/theirs", FINALIZER]), manager="user")
+    stored = await bench.kube.apply(tenant(bench.namespace, labels={"l": "1"}))
+    with pytest.raises(ConflictError):
+        await bench.kube.drop_finalizer(old, FINALIZER)
+    await bench.kube.drop_finalizer(stored, FINALIZER)
+    left = await bench.kube.get(TENANTS, bench.namespace, "t")
+    assert left is not None and left["metadata"]["finalizers"] == ["example.com/theirs"]
+    bench.remove(TENANTS, "t")
+    held = await bench.kube.get(TENANTS, bench.namespace, "t")
+    assert held is not None
+    await bench.kube.drop_finalizer(held, "example.com/theirs")
+    assert await bench.kube.get(TENANTS, bench.namespace, "t") is None
+    await bench.kube.drop_finalizer(held, "example.com/theirs")
+
+
 async def test_delete_only_the_very_object(bench: Bench) -> None:
     stored = await bench.kube.apply(config_map(bench.namespace, "a", {"k": "v"}))
     with pytest.raises(ConflictError):

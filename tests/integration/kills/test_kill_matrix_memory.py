@@ -1,0 +1,49 @@
+"""Every kill: the operator ends before and after each write of bring-up, update and deletion, in memory.
+
+Prints the numbered writes and N (``pytest -rP`` or ``-s`` shows them).
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.endstate import differences
+from tests.support.killing import BRING_UP, SCENARIOS, Scenario, begin, finish, listing, matrix_in_memory
+from tests.support.metadata import Killed
+from tests.support.world import World
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+async def test_a_kill_at_any_write_changes_nothing_in_the_end(scenario: Scenario) -> None:
+    calm, wrong = await matrix_in_memory(scenario)
+    print(f"{scenario.name}\n{listing(calm)}")
+    assert not wrong, "\n".join(wrong[:20])
+
+
+async def test_the_undisturbed_quickstart_ends_ready_and_registered_once() -> None:
+    start = await begin(World.fakes(), BRING_UP)
+    run = await finish(start, None)
+    assert await start.world.all_ready() == {}
+    assert run.state["pulsar"]["topics"] == {
+        "east": [*(f"persistent://shop/orders/clicks-partition-{n}" for n in range(4)), "persistent://shop/orders/payments"]
+    }
+    (tree,) = run.state["zookeeper"].values()
+    assert tree["/ledgers/INSTANCEID"] == "ID-0"
+    assert run.state["kubernetes"]["PulsarCluster east"]["status"]["instanceId"] == "ID-0"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+async def test_killed_twice(scenario: Scenario) -> None:
+    """The operator that comes back is killed too, at the same distance: what a pass repeats must be repeatable."""
+    calm = await finish(await begin(World.fakes(), scenario), None)
+    for number in range(0, len(calm.writes), 3):
+        start = await begin(World.fakes(), scenario)
+        journal = start.world.journal
+        for distance in (number, 1):
+            journal.arm(len(journal.attempts) + distance, "after")
+            try:
+                await start.world.run()
+            except Killed:
+                start.world.restart()
+        journal.disarm()
+        run = await finish(start, None)
+        assert differences(calm.state, run.state) == [], f"killed twice from write {number} on"
