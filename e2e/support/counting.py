@@ -26,10 +26,10 @@ def publish(service_url: str, topic: str, count: int, *, prefix: str) -> list[st
 
 
 def subscribe(service_url: str, topic: str, subscription: str) -> None:
-    """Create a durable subscription at the earliest position and leave."""
+    """Create a durable subscription at the end of the topic and leave: it then holds exactly what is published next."""
     with_client = client(service_url)
     try:
-        with_client.subscribe(topic, subscription, initial_position=pulsar.InitialPosition.Earliest).close()
+        with_client.subscribe(topic, subscription, initial_position=pulsar.InitialPosition.Latest).close()
     finally:
         with_client.close()
 

@@ -43,9 +43,9 @@ class Kubectl:
         return json.loads(self.run(*args, "-o", "json"))
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """The object, or None where there is none."""
+        """The object, or None where there is none; namespace "" for kinds that have none."""
         try:
-            found: dict[str, Any] = self.json("get", kind, name, "-n", namespace)
+            found: dict[str, Any] = self.json("get", kind, name, *(["-n", namespace] if namespace else []))
             return found
         except KubectlError as error:
             if "NotFound" in str(error) or "not found" in str(error):

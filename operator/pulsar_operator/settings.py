@@ -64,9 +64,9 @@ class Settings(BaseModel):
     log_format: Annotated[Literal["json", "text"], BeforeValidator(_lower)] = "json"
     """json: one object per line; text: for people."""
     image_broker: str = OperatorImages.broker
-    """Image of brokers, ZooKeeper and standalone pods; {version} is replaced by spec.version."""
+    """Image of brokers and standalone pods; {version} is replaced by spec.version."""
     image_bookie: str = OperatorImages.bookie
-    """Image of bookies and auto-recovery."""
+    """Image of bookies, auto-recovery and ZooKeeper."""
     image_proxy: str = OperatorImages.proxy
     """Image of proxies."""
     health_port: Port = 8080

@@ -9,7 +9,7 @@ from typing import Any
 from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH
 from pulsar_operator.controllers.children import OWNED
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, SECRETS, Json
-from tests.support.world import World
+from tests.support.world import NS, World
 
 VOLATILE_META = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName", "deletionTimestamp", "generation"}
@@ -27,7 +27,7 @@ async def end_state(world: World) -> Json:
                 continue
             objects[f"{kind.kind} {obj['metadata']['name']}"] = _object(obj)
     state = {"kubernetes": objects, "zookeeper": await world.trees(), "pulsar": _pulsar(world)}
-    text = json.dumps(state, sort_keys=True, default=str).replace(world.namespace, "NAMESPACE")
+    text = json.dumps(state, sort_keys=True, default=str).replace(world.namespace, NS)
     for number, instance_id in enumerate(dict.fromkeys(await instance_ids(world))):
         text = text.replace(instance_id, f"ID-{number}")
     return dict(json.loads(text))

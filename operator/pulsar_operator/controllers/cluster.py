@@ -42,6 +42,7 @@ from pulsar_operator.domain.render import (
     StoreAddress,
     render_cluster,
     resolve_quorum,
+    selector_text,
     spec_problems,
 )
 from pulsar_operator.domain.render.names import labels
@@ -57,6 +58,14 @@ ORDER = (
     Component.BROKER,
     Component.PROXY,
 )
+NOUNS = {
+    Component.ZOOKEEPER: "ZooKeeper",
+    Component.STANDALONE: "standalone pods",
+    Component.BOOKIE: "bookies",
+    Component.AUTORECOVERY: "auto-recovery pods",
+    Component.BROKER: "brokers",
+    Component.PROXY: "proxies",
+}
 NEVER_PRUNED = frozenset({Component.ZOOKEEPER, Component.BOOKIE, Component.STANDALONE})
 """Components that hold data: only a deleted PulsarCluster takes their pods away."""
 
@@ -151,6 +160,7 @@ class ClusterController:
             await self._ordered(state, children)
         await children.prune(actor, rendered.all(), keep=NEVER_PRUNED)
         await self._roll(state, children)
+        view.waiting_for = view.waiting_for or _unready(view)
         view.refused.extend(actor.refused)
 
     async def _configuration_store(self, state: ClusterPass) -> StoreFact:
@@ -255,9 +265,9 @@ class ClusterController:
                 await state.actor.tell(Reason.METADATA_INITIALIZED, note)
 
     async def _bookie_volumes_exist(self, state: ClusterPass) -> bool:
-        """Whether the first bookie's journal claim exists: then there is, or was, data under this metadata."""
-        name = f"journal-0-{state.meta.name}-{Component.BOOKIE.value}-0"
-        return await self._deps.kube.get(PVCS, state.meta.namespace, name) is not None
+        """Whether any claim of a bookie exists: then there is, or was, data under this metadata."""
+        selector = selector_text(state.owner, Component.BOOKIE)
+        return bool(await self._deps.kube.list(PVCS, state.meta.namespace, selector=selector))
 
     async def _ordered(self, state: ClusterPass, children: Children) -> None:
         """Create components as their gates open; keep those that exist as rendered."""
@@ -328,3 +338,13 @@ def _enough_bookies(spec: PulsarClusterSpec, bookie: ComponentFacts | None) -> b
 
 def _text(what: str, facts: ComponentFacts | None) -> str:
     return facts.summary(what)[1] if facts is not None else f"{what}: not created yet"
+
+
+def _unready(view: ClusterView) -> str | None:
+    """The first component in bring-up order that exists and is not ready."""
+    for component in ORDER:
+        facts = view.components.get(component)
+        if facts is not None and facts.all_ready is False:
+            noun = NOUNS[component]
+            return f"{noun} to be ready: {_text(noun, facts)}"
+    return None

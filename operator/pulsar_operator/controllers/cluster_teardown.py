@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import release_finalizer
 from pulsar_operator.controllers.bootstrap import record_name
 from pulsar_operator.controllers.children import Children
-from pulsar_operator.controllers.zookeeper import delete_volumes, super_digest_name
+from pulsar_operator.controllers.zookeeper import delete_super_digest, delete_volumes
 from pulsar_operator.domain.render import Owner
-from pulsar_operator.ports import CONFIG_MAPS, SECRETS, Deps, Json, RefusedError
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Deps, Json, RefusedError
 
 STEPS: tuple[tuple[Component, ...], ...] = (
     (Component.PROXY,),
@@ -32,6 +32,9 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
     if not actor.act:
         actor.pending.append("Delete the pods of all components, proxies first, and release the finalizer")
         return "the object to be resumed"
+    users = await _users_of_its_store(deps, obj)
+    if users:
+        return f"clusters that use its metadata store as configuration store to be deleted first: {', '.join(users)}"
     try:
         waiting = await _stop_and_clean(deps, owner, obj, spec, actor)
     except RefusedError as error:
@@ -44,6 +47,23 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
     if waiting is None:
         await release_finalizer(deps, obj)
     return waiting
+
+
+async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
+    """Other clusters of the instance, where this one's metadata store is the instance's configuration store."""
+    meta, ref = obj["metadata"], obj["spec"]["instanceRef"]
+    namespace = ref.get("namespace") or meta["namespace"]
+    instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], namespace, ref["name"])
+    store = ((instance or {}).get("spec") or {}).get("configurationStore") or {}
+    if namespace != meta["namespace"] or (store.get("cluster") or {}).get("name") != meta["name"]:
+        return []
+    names = []
+    for other in await deps.kube.list(CUSTOM[Kind.CLUSTER], None):
+        theirs = other["spec"]["instanceRef"]
+        same = (theirs.get("namespace") or other["metadata"]["namespace"], theirs["name"]) == (namespace, ref["name"])
+        if same and other["metadata"]["uid"] != meta["uid"]:
+            names.append(f"{other['metadata']['namespace']}/{other['metadata']['name']}")
+    return sorted(names)
 
 
 async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
@@ -59,8 +79,7 @@ async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClust
 async def _delete_data(deps: Deps, owner: Owner, actor: Actor) -> None:
     """Volumes, and with them the record that they hold data and the ensemble's superuser."""
     await delete_volumes(actor, owner)
-    secret = super_digest_name(owner.name, Component.ZOOKEEPER)
-    for kind, name in ((CONFIG_MAPS, record_name(owner.name)), (SECRETS, secret)):
-        found = await deps.kube.get(kind, owner.namespace, name)
-        if found is not None:
-            await actor.delete(kind, found, "reclaimPolicy is Delete")
+    record = await deps.kube.get(CONFIG_MAPS, owner.namespace, record_name(owner.name))
+    if record is not None:
+        await actor.delete(CONFIG_MAPS, record, "reclaimPolicy is Delete")
+    await delete_super_digest(actor, owner, Component.ZOOKEEPER)

@@ -26,7 +26,12 @@ from pulsar_operator.controllers.base import (
     write_status,
 )
 from pulsar_operator.controllers.children import Children, NameTakenError
-from pulsar_operator.controllers.zookeeper import delete_volumes, ensure_super_digest, super_digest_name
+from pulsar_operator.controllers.zookeeper import (
+    delete_super_digest,
+    delete_volumes,
+    ensure_super_digest,
+    super_digest_name,
+)
 from pulsar_operator.domain.bringup import majority
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.pods import observe_component
@@ -253,6 +258,7 @@ class InstanceController:
             return False
         if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
             await delete_volumes(state.actor, state.owner)
+            await delete_super_digest(state.actor, state.owner, Component.CONFIGURATION_STORE)
         return True
 
     def _summarize(self, state: _Pass) -> None:
@@ -274,6 +280,8 @@ class InstanceController:
             ConditionType.CLUSTERS_READY,
             ready_message=f"{ready} of {total} clusters are ready",
         )
+        if state.meta.deleting:
+            conditions.set(ConditionType.READY, False, Reason.DELETING, "The instance is being deleted")
 
     def _status(self, state: _Pass) -> PulsarInstanceStatus:
         clusters = [

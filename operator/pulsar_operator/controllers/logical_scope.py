@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.controllers.base import condition_of, consents, is_true, resolve
 from pulsar_operator.domain.policies import Call
@@ -21,6 +21,9 @@ PARENT_FIELDS: Mapping[Kind, tuple[str, Kind]] = {
     Kind.NAMESPACE: ("tenantRef", Kind.TENANT),
     Kind.TOPIC: ("namespaceRef", Kind.NAMESPACE),
 }
+
+SERVING_PARTS = (Component.BROKER.value, Component.STANDALONE.value)
+"""Fields of a PulsarCluster's status whose pods answer admin REST."""
 
 _UNFIT_PARENT = frozenset(
     {
@@ -249,7 +252,9 @@ def _cluster(obj: Json) -> Cluster:
     status = obj.get("status") or {}
     url = (status.get("endpoints") or {}).get("brokerWebServiceUrl")
     name = str((obj.get("spec") or {}).get("clusterName") or obj["metadata"]["name"])
-    ready = is_true(obj, ConditionType.BROKERS_READY.value)
+    # One broker is enough to ask: a roll of many must not make every tenant, namespace and topic Unknown.
+    serving = any(((status.get(part) or {}).get("ready") or 0) > 0 for part in SERVING_PARTS)
+    ready = serving or is_true(obj, ConditionType.BROKERS_READY.value)
     return Cluster(
         name=name,
         endpoint=AdminEndpoint(name, str(url)) if url and ready else None,

@@ -51,6 +51,13 @@ async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) 
         return  # created by a pass that was interrupted after the write
 
 
+async def delete_super_digest(actor: Actor, owner: Owner, component: Component) -> None:
+    """Delete the superuser's Secret with the volumes it belongs to; only called with reclaimPolicy Delete."""
+    secret = await actor.deps.kube.get(SECRETS, owner.namespace, super_digest_name(owner.name, component))
+    if secret is not None:
+        await actor.delete(SECRETS, secret, "reclaimPolicy is Delete")
+
+
 async def delete_volumes(actor: Actor, owner: Owner) -> None:
     """Delete the claims of an owner's pods; only called with reclaimPolicy Delete."""
     for claim in await actor.deps.kube.list(PVCS, owner.namespace, selector=selector_text(owner)):

@@ -35,7 +35,7 @@ async def test_the_undisturbed_quickstart_ends_ready_and_registered_once() -> No
 async def test_killed_twice(scenario: Scenario) -> None:
     """The operator that comes back is killed too, at the same distance: what a pass repeats must be repeatable."""
     calm = await finish(await begin(World.fakes(), scenario), None)
-    for number in range(0, len(calm.writes), 3):
+    for number in range(0, len(calm.writes), 5):
         start = await begin(World.fakes(), scenario)
         journal = start.world.journal
         for distance in (number, 1):

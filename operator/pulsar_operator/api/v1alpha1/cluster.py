@@ -210,7 +210,8 @@ class Broker(ApiModel):
     config: ConfigMapValues | None = None
     """Settings laid over broker.conf; reserved keys are refused with the field to use instead."""
     max_message_size_bytes: Annotated[int, Field(ge=1024, le=1073741824)] | None = None
-    """Largest message; brokers, bookies and proxies are set in step. Absent = Pulsar's 5 MiB."""
+    """Largest message; brokers and bookies are set in step, proxies and clients learn it from brokers. Absent =
+    Pulsar's 5 MiB."""
     resources: Resources | None = None
     """Compute resources; absent = from the preset."""
     jvm: Jvm | None = None

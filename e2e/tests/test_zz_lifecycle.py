@@ -1,0 +1,96 @@
+"""Deleting and coming back, last in the session: what is lost is lost for the tests before too.
+
+The order inside the file matters: the cluster object, then the namespace, then the release before the objects.
+"""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from e2e.conftest import Deployed
+from e2e.support.counting import consume, publish, subscribe
+from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, install_operator, quickstart_documents
+from e2e.support.eventually import eventually
+from e2e.support.objects import is_ready
+from e2e.support.writes import znode_versions
+
+PAYMENTS = "persistent://shop/orders/payments"
+CLUSTER = next(doc for doc in quickstart_documents() if doc["kind"] == "PulsarCluster")
+
+
+def uids(deployed: Deployed, kind: str) -> dict[str, str]:
+    """UID by name of the objects of a kind in the quickstart's namespace."""
+    found = deployed.kubectl.items(kind, deployed.namespace)
+    return {obj["metadata"]["name"]: obj["metadata"]["uid"] for obj in found}
+
+
+def instance_id(deployed: Deployed) -> str:
+    """INSTANCEID as the record in Kubernetes has it."""
+    record = deployed.kubectl.get("configmap", deployed.namespace, "east-instance-id")
+    assert record is not None
+    return str(record["data"]["instanceId"])
+
+
+def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deployed) -> None:
+    subscribe(deployed.service_url, PAYMENTS, "survivor")
+    sent = publish(deployed.service_url, PAYMENTS, 50, prefix="kept")
+    pods, claims, identity = uids(deployed, "pods"), uids(deployed, "pvc"), instance_id(deployed)
+    cookie = znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0", paths=("/ledgers/cookies",))
+    assert len(cookie) == 2  # the folder and the only bookie's cookie
+
+    deployed.kubectl.run("delete", "pulsarcluster", "east", "-n", deployed.namespace, "--timeout=180s", timeout=200)
+    eventually(lambda: not uids(deployed, "statefulsets"), within=60, what="no StatefulSet left")
+    assert uids(deployed, "pvc") == claims
+    assert instance_id(deployed) == identity
+
+    deployed.kubectl.apply(json.dumps(CLUSTER))
+    deployed.wait_ready(within=300)
+    again = uids(deployed, "pods")
+    assert set(again) == set(pods) and not set(again.values()) & set(pods.values())
+    assert uids(deployed, "pvc") == claims
+    assert instance_id(deployed) == identity
+    after = znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0", paths=("/ledgers/cookies",))
+    assert after == cookie
+    assert consume(deployed.service_url, PAYMENTS, "survivor", 50) == sent
+
+
+def test_deleted_namespace_ends(deployed: Deployed) -> None:
+    """Also with a topic that has to be deleted in Pulsar: its cluster is going as well."""
+    topic = {
+        "apiVersion": "pulsaroperator.io/v1alpha1",
+        "kind": "PulsarTopic",
+        "metadata": {"name": "doomed", "namespace": deployed.namespace},
+        "spec": {"namespaceRef": {"name": "orders"}, "deletionPolicy": "Delete"},
+    }
+    deployed.kubectl.apply(yaml.safe_dump(topic))
+    eventually(
+        lambda: is_ready(deployed.kubectl.get("pulsartopic", deployed.namespace, "doomed")),
+        within=60,
+        what="topic Ready",
+    )
+    deployed.kubectl.run("delete", "namespace", deployed.namespace, "--timeout=180s", timeout=200)
+    assert deployed.kubectl.get("namespace", "", deployed.namespace) is None
+
+
+def test_operator_still_serves_after_its_namespace_went(deployed: Deployed) -> None:
+    """The namespace comes back with its rights by a helm upgrade, and the operator takes up its work without a kick."""
+    install_operator(deployed.helm, watch=[NAMESPACE])
+    deployed.kubectl.apply(QUICKSTART.read_text())
+    deployed.wait_ready(within=300)
+    pods = deployed.kubectl.items("pods", OPERATOR_NAMESPACE)
+    assert all(status["restartCount"] == 0 for pod in pods for status in pod["status"].get("containerStatuses") or [])
+
+
+def test_release_uninstalled_before_the_objects(deployed: Deployed) -> None:
+    deployed.helm.run("uninstall", "pulsar-operator", "-n", OPERATOR_NAMESPACE, "--wait", "--timeout", "3m")
+    objects = deployed.kubectl.items("pulsar", deployed.namespace)
+    assert len(objects) == 6  # kept, with the definitions
+    assert not [obj["metadata"]["name"] for obj in objects if obj["metadata"].get("finalizers")]
+    running = deployed.kubectl.items("statefulsets", deployed.namespace)
+    assert len(running) == 5  # the data plane is not touched
+    deployed.kubectl.run("delete", "pulsar", "--all", "-n", deployed.namespace, "--timeout=60s", timeout=80)
+    eventually(lambda: not deployed.kubectl.items("pods", deployed.namespace), within=120, what="pods collected")
+    assert len(deployed.kubectl.items("pvc", deployed.namespace)) == 3
+    deployed.kubectl.run("delete", "namespace", deployed.namespace, "--timeout=120s", timeout=140)

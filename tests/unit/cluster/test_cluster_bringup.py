@@ -1,0 +1,209 @@
+"""The quickstart on fakes: order, waitingFor at each stage, nothing written once converged, hand changes repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER
+from tests.support.workloads import Trouble
+from tests.support.world import World, quickstart
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, Json, ResourceType
+
+
+async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() -> None:
+    world = World.fakes()
+    await world.apply(*quickstart())
+    waited: list[str] = []
+
+    async def look() -> None:
+        found = (await world.status(Kind.CLUSTER, "east")).get("waitingFor")
+        if found and found not in waited:
+            waited.append(found)
+
+    await world.run(each=look)
+    assert await world.all_ready() == {}
+    assert waited == [
+        "ZooKeeper to be ready: ZooKeeper: 0 of 1 ready",
+        "bookies to be ready: bookies: 0 of 1 ready",
+        "brokers to be ready: brokers: 0 of 1 ready",
+        "proxies to be ready: proxies: 0 of 1 ready",
+    ]
+    assert "waitingFor" not in await world.status(Kind.CLUSTER, "east")
+    assert world.journal.of(KUBERNETES, "apply", kind="StatefulSet") == [
+        "east-zookeeper",
+        "east-bookie",
+        "east-autorecovery",
+        "east-broker",
+        "east-proxy",
+    ]
+
+
+async def test_nothing_is_created_before_what_it_needs_is_ready() -> None:
+    """The order of writes over all three ports."""
+    world = await World.fakes().bring_up()
+    order = [(c.port, c.verb, c.name) for c in world.journal.effects]
+
+    def at(port: str, name: str) -> int:
+        return next(n for n, (p, verb, found) in enumerate(order) if p == port and found == name and verb != "status")
+
+    assert at(KUBERNETES, "east-zookeeper") < at(ZOOKEEPER, "/ledgers/INSTANCEID") < at(KUBERNETES, "east-bookie")
+    assert at(ZOOKEEPER, "/ledgers/available/readonly") < at(ZOOKEEPER, "/ledgers/INSTANCEID")
+    assert at(KUBERNETES, "east-instance-id") < at(ZOOKEEPER, "/ledgers/INSTANCEID")
+    assert at(ZOOKEEPER, "/admin/clusters/east") < at(KUBERNETES, "east-broker") < at(KUBERNETES, "east-proxy")
+    assert at(KUBERNETES, "east-broker") < at(ADMIN, "tenants/shop") < at(ADMIN, "namespaces/shop/orders")
+    finalizer = next(n for n, (_, verb, _name) in enumerate(order) if verb == "finalizer")
+    assert finalizer < at(KUBERNETES, "east-pulsar")
+
+
+@pytest.mark.parametrize(
+    ("stuck", "gate"),
+    [
+        ("east-zookeeper-*", ("MetadataReady", "WaitingForZooKeeper", "Waiting for ZooKeeper: 0 of 1 ready")),
+        ("east-bookie-*", ("BrokersReady", "WaitingForBookies", "Waiting for bookies to be ready: bookies: 0 of 1 ready")),
+        ("east-broker-*", ("ProxiesReady", "WaitingForBrokers", "Waiting for brokers to be ready: brokers: 0 of 1 ready")),
+    ],
+)
+async def test_a_component_that_never_gets_ready_holds_what_comes_after_it(
+    stuck: str, gate: tuple[str, str, str]
+) -> None:
+    world = World.fakes()
+    world.workloads.troubles.append(Trouble(pod=stuck))
+    await world.bring_up()
+    type_, reason, message = gate
+    assert await world.condition(Kind.CLUSTER, "east", type_) == ("False", reason, message)
+    assert (await world.condition(Kind.CLUSTER, "east"))[0] == "False"
+    assert (await world.condition(Kind.CLUSTER, "east", "Progressing"))[0] == "True"
+    held = {"east-zookeeper-*": "east-bookie", "east-bookie-*": "east-broker", "east-broker-*": "east-proxy"}[stuck]
+    assert held not in await world.names(STATEFUL_SETS)
+    world.workloads.troubles.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_a_converged_quickstart_is_only_read() -> None:
+    world = await World.fakes().bring_up()
+    before, calls = len(world.journal.attempts), len(world.journal.calls)
+    await world.run()
+    assert world.journal.attempts[before:] == []
+    assert {call.port for call in world.journal.calls[calls:]} == {KUBERNETES, ZOOKEEPER, ADMIN}
+
+
+async def test_applying_the_same_again_and_a_new_operator_write_nothing() -> None:
+    world = await World.fakes().bring_up()
+    before = len(world.journal.attempts)
+    world.restart()
+    await world.apply(*quickstart())
+    await world.run()
+    assert [str(call) for call in world.journal.attempts[before:]] == []
+
+
+def _set_replicas(obj: Json) -> None:
+    obj["spec"]["replicas"] = 0
+
+
+def _set_data(obj: Json) -> None:
+    obj["data"]["overrides.conf"] = "by hand"
+
+
+def _set_selector(obj: Json) -> None:
+    obj["spec"]["selector"]["app.kubernetes.io/component"] = "other"
+
+
+def _drop_labels(obj: Json) -> None:
+    obj["metadata"]["labels"]["app.kubernetes.io/part-of"] = "other"
+
+
+def _set_budget(obj: Json) -> None:
+    obj["spec"]["maxUnavailable"] = 9
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        (STATEFUL_SETS, "east-proxy", _set_replicas),
+        (CONFIG_MAPS, "east-broker-config", _set_data),
+        (SERVICES, "east-proxy", _set_selector),
+        (SERVICE_ACCOUNTS, "east-pulsar", _drop_labels),
+        (PDBS, "east-bookie", _set_budget),
+    ],
+    ids=lambda value: getattr(value, "kind", None) or (value if isinstance(value, str) else value.__name__),
+)
+async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
+    kind: ResourceType, name: str, change: Callable[[Json], None]
+) -> None:
+    world = await World.fakes().bring_up()
+    wanted = await world.get(kind, name)
+    await world.backstage.edit(kind, world.namespace, name, change)
+    mark = len(world.journal.effects)
+    await world.run()
+    found = await world.get(kind, name)
+    assert found.get("spec") == wanted.get("spec")
+    assert found.get("data") == wanted.get("data")
+    assert found["metadata"]["labels"] == wanted["metadata"]["labels"]
+    assert [c.name for c in world.journal.since(mark) if c.verb == "apply"] == [name]
+    assert any(f"Updated {kind.kind} {name}:" in e.message for e in world.journal.events)
+
+
+@pytest.mark.parametrize("kind", [STATEFUL_SETS, SERVICES, CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS], ids=lambda k: k.kind)
+async def test_a_child_deleted_by_hand_comes_back(kind: ResourceType) -> None:
+    world = await World.fakes().bring_up()
+    wanted = await world.names(kind)
+    for name in wanted:
+        if not name.endswith("-instance-id"):
+            await world.backstage.remove(kind, world.namespace, name)
+    await world.run()
+    assert await world.names(kind) == wanted
+    assert await world.all_ready() == {}
+
+
+async def test_standalone_is_one_pod_and_ready() -> None:
+    world = World.fakes()
+    manifests = quickstart()[:2]
+    manifests[1]["spec"] = {"instanceRef": {"name": "demo"}, "mode": "Standalone", "standalone": {}}
+    await world.apply(*manifests)
+    await world.run()
+    assert await world.names(STATEFUL_SETS) == ["east-standalone"]
+    assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
+
+
+async def test_events_alone_are_enough() -> None:
+    """Only objects that an event or their own request concerns are looked at; nothing is left undone."""
+    world = World.fakes()
+    await world.apply(*quickstart())
+    await world.run_by_events()
+    assert await world.all_ready() == {}
+    before = len(world.journal.attempts)
+    await world.run()
+    assert [str(call) for call in world.journal.attempts[before:]] == []
+
+
+async def test_the_loop_sees_trouble_in_words() -> None:
+    """Each trouble of a pod is the reason of a condition, with the words of Kubernetes."""
+    cases: list[tuple[Trouble, str, str]] = [
+        (
+            Trouble(pod="east-broker-*", waiting="ImagePullBackOff", message="manifest unknown"),
+            "ImagePullFailed",
+            'cannot pull image "pulsar-broker:4.0.8" (ImagePullBackOff): manifest unknown',
+        ),
+        (Trouble(pod="east-broker-*", waiting="CrashLoopBackOff", message="no space"), "CrashLooping", "no space"),
+        (
+            Trouble(pod="east-broker-*", unschedulable=True, message="0/1 nodes: Insufficient cpu"),
+            "Unschedulable",
+            "Insufficient cpu",
+        ),
+    ]
+    for trouble, reason, words in cases:
+        world = World.fakes()
+        world.workloads.troubles.append(trouble)
+        await world.bring_up()
+        status, found, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
+        assert (status, found) == ("False", reason)
+        assert words in message
+        assert await world.condition(Kind.CLUSTER, "east") == (status, found, message)
+        world.workloads.troubles.clear()
+        await world.run()
+        assert await world.all_ready() == {}
+
