@@ -74,13 +74,33 @@ def test_deleted_namespace_ends(deployed: Deployed) -> None:
     assert deployed.kubectl.get("namespace", "", deployed.namespace) is None
 
 
-def test_operator_still_serves_after_its_namespace_went(deployed: Deployed) -> None:
-    """The namespace comes back with its rights by a helm upgrade, and the operator takes up its work without a kick."""
+def operator_pods(deployed: Deployed) -> list[tuple[str, int]]:
+    """UID and container restarts of the operator's pods."""
+    pods = deployed.kubectl.items("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=pulsar-operator")
+    return [
+        (pod["metadata"]["uid"], sum(c["restartCount"] for c in pod["status"].get("containerStatuses") or []))
+        for pod in pods
+    ]
+
+
+def test_operator_outlives_the_namespace_and_a_kill_in_the_middle_of_bring_up(deployed: Deployed) -> None:
+    """The namespace comes back with its rights by a helm upgrade; the operator takes up its work without a restart.
+
+    Killed hard while bookies start, its successor finishes what it began, with the same INSTANCEID.
+    """
+    before = operator_pods(deployed)
     install_operator(deployed.helm, watch=[NAMESPACE])
     deployed.kubectl.apply(QUICKSTART.read_text())
+    eventually(lambda: "east-bookie" in uids(deployed, "statefulsets"), within=120, what="the bookies' StatefulSet")
+    identity = instance_id(deployed)
+    assert operator_pods(deployed) == before and all(restarts == 0 for _, restarts in before)
+    deployed.kubectl.run(
+        "delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator",
+        "--grace-period=0", "--force",
+    )  # fmt: skip
     deployed.wait_ready(within=300)
-    pods = deployed.kubectl.items("pods", OPERATOR_NAMESPACE)
-    assert all(status["restartCount"] == 0 for pod in pods for status in pod["status"].get("containerStatuses") or [])
+    assert operator_pods(deployed) != before
+    assert instance_id(deployed) == identity
 
 
 def test_release_uninstalled_before_the_objects(deployed: Deployed) -> None:

@@ -1,0 +1,109 @@
+"""Changes of a running cluster: rolled one pod at a time for a reason, and what idle topics survive."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from e2e.conftest import Deployed
+from e2e.support.eventually import eventually
+from e2e.support.objects import condition
+
+
+def admin(deployed: Deployed, method: str, path: str, body: object = None) -> Any:
+    """Admin REST through the proxy, as a foreign tool would call it."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"{deployed.admin_url}/admin/v2/{path}", data, {"Content-Type": "application/json"}, method=method
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        text = answer.read()
+        return json.loads(text) if text else None
+
+
+def set_broker_config(deployed: Deployed, config: dict[str, str] | None) -> None:
+    """Change spec.broker.config and wait until every pod is of the new revision and Ready."""
+    patch = json.dumps({"spec": {"broker": {"config": config}}})
+    deployed.kubectl.run("patch", "pulsarcluster", "east", "-n", deployed.namespace, "--type=merge", "-p", patch)
+
+    def rolled() -> bool:
+        cluster = deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")
+        assert cluster is not None
+        current = cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"]
+        return current and all(condition(cluster, kind).get("status") == "True" for kind in ("Ready", "UpToDate"))
+
+    eventually(rolled, within=180, what="the brokers rolled")
+
+
+def uids(deployed: Deployed) -> dict[str, str]:
+    """UID by pod name."""
+    return {p["metadata"]["name"]: p["metadata"]["uid"] for p in deployed.kubectl.items("pods", deployed.namespace)}
+
+
+def topics(deployed: Deployed) -> set[str]:
+    """Persistent topics of the quickstart's namespace, without partitions and system topics."""
+    found = {name.rsplit("/", 1)[-1] for name in admin(deployed, "GET", "persistent/shop/orders")}
+    return {name for name in found if "-partition-" not in name and not name.startswith("__")}
+
+
+def test_declared_topics_outlive_inactive_topic_deletion(deployed: Deployed) -> None:
+    """With Pulsar's collector at its fastest an idle declared topic stays: the operator renders it switched off.
+
+    Switched on by the user it does collect (so the first half proves something), and the declared topic is made again.
+    """
+    fast = {
+        "brokerDeleteInactiveTopicsFrequencySeconds": "2",
+        "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "2",
+    }
+    before = uids(deployed)
+    declared = {
+        "apiVersion": "pulsaroperator.io/v1alpha1",
+        "kind": "PulsarTopic",
+        "metadata": {"name": "idle", "namespace": deployed.namespace},
+        "spec": {"namespaceRef": {"name": "orders"}},
+    }
+    deployed.kubectl.apply(json.dumps(declared))
+    try:
+        set_broker_config(deployed, fast)
+        deployed.wait_ready(within=60)
+        rolled = {name for name, uid in uids(deployed).items() if before.get(name) != uid}
+        assert rolled == {"east-broker-0"}, "only the component whose configuration changed"
+        admin(deployed, "PUT", "persistent/shop/orders/marker")
+        collections(deployed, 5)
+        assert {"idle", "marker"} <= topics(deployed)
+
+        set_broker_config(deployed, {**fast, "brokerDeleteInactiveTopicsEnabled": "true"})
+        admin(deployed, "GET", "persistent/shop/orders/marker/stats")  # only a loaded topic is looked at
+        eventually(lambda: "marker" not in topics(deployed), within=60, what="the undeclared idle topic collected")
+        set_broker_config(deployed, None)
+        deployed.kubectl.run(
+            "annotate", "pulsartopic", "idle", "-n", deployed.namespace, "pulsaroperator.io/pause=false", "--overwrite"
+        )
+        eventually(lambda: "idle" in topics(deployed), within=60, what="the declared topic made again")
+    finally:
+        set_broker_config(deployed, None)
+        deployed.kubectl.run("delete", "pulsartopic", "idle", "-n", deployed.namespace)
+        try:
+            admin(deployed, "DELETE", "persistent/shop/orders/idle?force=true")
+        except urllib.error.HTTPError as error:
+            assert error.code == 404
+
+
+def collections(deployed: Deployed, rounds: int) -> None:
+    """Let at least ``rounds`` intervals of the collector pass, told by the broker's own clock: its log keeps growing.
+
+    Each admin call is logged with a time stamp; 2 s is the collector's interval.
+    """
+    start = now(deployed)
+    eventually(lambda: now(deployed) - start > 2 * rounds, within=60, what=f"{rounds} intervals of the collector")
+
+
+def now(deployed: Deployed) -> float:
+    """The broker pod's clock, in seconds."""
+    text = deployed.kubectl.run(
+        "exec", "-n", deployed.namespace, "east-broker-0", "--", "python3", "-c", "import time; print(time.time())"
+    )
+    return float(text)

@@ -1,0 +1,312 @@
+"""Configuration stores: managed, external, a cluster's own; a second cluster; lost and unreachable stores; references."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from tests.support.journal import KUBERNETES, ZOOKEEPER
+from tests.support.workloads import Trouble
+from tests.support.world import NS, World, quickstart
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, STATEFUL_SETS, Json
+
+STORE = "demo-configuration-store.pulsar.svc.cluster.local:2181"
+EAST, WEST = (f"{name}-zookeeper.pulsar.svc.cluster.local:2181" for name in ("east", "west"))
+
+
+def manifests(store: Json) -> list[Json]:
+    """The quickstart with another configuration store."""
+    found = quickstart()
+    found[0]["spec"]["configurationStore"] = store
+    return found
+
+
+def second(name: str = "west", **spec: object) -> Json:
+    """Another cluster of the instance."""
+    cluster = copy.deepcopy(quickstart()[1])
+    cluster["metadata"]["name"] = name
+    cluster["spec"].pop("proxy")
+    cluster["spec"] |= spec
+    return cluster
+
+
+async def broker_config(world: World, cluster: str = "east") -> str:
+    """overrides.conf of the brokers."""
+    return str((await world.get(CONFIG_MAPS, f"{cluster}-broker-config"))["data"]["overrides.conf"])
+
+
+async def test_a_managed_store_comes_up_beside_the_cluster_and_is_used() -> None:
+    world = World.fakes()
+    await world.apply(*manifests({"managed": {"replicas": 3}}))
+    await world.run()
+    assert await world.all_ready() == {}
+    assert f"configurationMetadataStoreUrl=zk:{STORE}" in await broker_config(world)
+    trees = await world.trees()
+    assert "/admin/clusters/east" in trees[STORE]
+    assert "/admin/clusters/east" not in trees[EAST]
+    assert "/ledgers/INSTANCEID" in trees[EAST]
+    assert (await world.status(Kind.INSTANCE, "demo"))["configurationStoreServers"] == STORE
+
+
+async def test_brokers_wait_for_a_managed_store_and_bookies_do_not() -> None:
+    world = World.fakes()
+    world.workloads.troubles.append(Trouble(pod="demo-configuration-store-*"))
+    await world.apply(*manifests({"managed": {"replicas": 3}}))
+    await world.run()
+    assert await world.names(STATEFUL_SETS) == [
+        "demo-configuration-store",
+        "east-autorecovery",
+        "east-bookie",
+        "east-zookeeper",
+    ]
+    status, reason, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
+    assert (status, reason) == ("False", "WaitingForConfigurationStore")
+    assert "Configuration store: 0 of 3 ready" in message
+    world.workloads.troubles.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_an_external_store_is_used_with_its_chroot() -> None:
+    world = World.fakes()
+    await world.apply(*manifests({"external": {"servers": "zk.example.com", "chroot": "/pulsar/prod"}}))
+    await world.run()
+    assert await world.all_ready() == {}
+    assert "configurationMetadataStoreUrl=zk:zk.example.com:2181/pulsar/prod" in await broker_config(world)
+    written = [c for c in world.journal.effects if c.port == ZOOKEEPER and c.kind.startswith("zk.example.com")]
+    assert written
+    assert all(c.name.startswith("/pulsar/prod/") for c in written)
+
+
+async def test_an_unreachable_external_store_is_told_and_waited_for() -> None:
+    world = World.fakes()
+    world.unreachable.add("zk.example.com")
+    await world.apply(*manifests({"external": {"servers": "zk.example.com:2181"}}))
+    await world.run()
+    status, _, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
+    assert status == "Unknown"
+    assert "zk.example.com:2181" in message
+    assert "east-broker" not in await world.names(STATEFUL_SETS)
+    world.unreachable.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_an_external_metadata_store_that_does_not_answer_is_metadata_unreachable() -> None:
+    world = World.fakes()
+    world.unreachable.add("zk.example.com")
+    found = quickstart()
+    found[1]["spec"]["metadataStore"] = {"external": {"servers": "zk.example.com:2181", "chroot": "/east"}}
+    await world.apply(*found)
+    await world.run()
+    status, reason, message = await world.condition(Kind.CLUSTER, "east", "MetadataReady")
+    assert (status, reason) == ("Unknown", "MetadataUnreachable")
+    assert "zk.example.com:2181" in message
+    assert await world.names(STATEFUL_SETS) == []
+    world.unreachable.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_a_store_that_goes_away_later_takes_nothing_down() -> None:
+    world = World.fakes()
+    await world.apply(*manifests({"external": {"servers": "zk.example.com:2181"}}))
+    await world.run()
+    pods = await world.uids(PODS)
+    world.unreachable.add("zk.example.com")
+    mark = len(world.journal.effects)
+    await world.run()
+    assert await world.uids(PODS) == pods
+    assert {c.verb for c in world.journal.since(mark)} <= {"status"}
+    world.unreachable.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_a_second_cluster_is_registered_without_touching_replication_clusters() -> None:
+    world = await World.fakes().bring_up()
+    before = (await world.trees())[EAST]
+    await world.apply(second())
+    await world.run()
+    assert await world.all_ready() == {}
+    trees = await world.trees()
+    assert "/admin/clusters/west" in trees[EAST]
+    assert "/admin/clusters/west" not in trees[WEST]
+    for path in ("/admin/policies/public/default", "/admin/policies/pulsar/system"):
+        one, two = json.loads(before[path]), json.loads(trees[EAST][path])
+        assert one["replication_clusters"] == two["replication_clusters"] == ["east"], path
+    assert trees[WEST]["/ledgers/INSTANCEID"] != trees[EAST]["/ledgers/INSTANCEID"]
+    assert f"configurationMetadataStoreUrl=zk:{EAST}" in await broker_config(world, "west")
+    status = await world.status(Kind.INSTANCE, "demo")
+    assert [c["name"] for c in status["clusters"]] == ["east", "west"]
+    assert status["readyClusters"] == "2/2"
+    assert world.pulsar.tenants["shop"]["allowedClusters"] == ["east", "west"]
+
+
+async def test_a_second_cluster_waits_for_the_first_ones_metadata() -> None:
+    world = World.fakes()
+    world.workloads.troubles.append(Trouble(pod="east-zookeeper-*"))
+    await world.apply(*quickstart(), second())
+    await world.run()
+    status, reason, message = await world.condition(Kind.CLUSTER, "west", "BrokersReady")
+    assert (status, reason) == ("False", "WaitingForConfigurationStore")
+    assert "Cluster east" in message
+    assert "west-bookie" in await world.names(STATEFUL_SETS)
+    assert "west-broker" not in await world.names(STATEFUL_SETS)
+    world.workloads.troubles.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_two_clusters_of_one_pulsar_name_do_not_share_anything() -> None:
+    world = await World.fakes().bring_up()
+    tree = (await world.trees())[EAST]
+    await world.apply(second("other", clusterName="east"))
+    await world.run()
+    assert (await world.trees())[EAST] == tree
+    assert (await world.condition(Kind.CLUSTER, "other"))[0] == "False"
+    assert "other-broker" not in await world.names(STATEFUL_SETS)
+    assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
+
+
+async def test_a_wiped_store_is_reported_and_never_written_again() -> None:
+    world = await World.fakes().bring_up()
+    pods, claims = await world.uids(PODS), await world.uids(PVCS)
+    await world.dataplane.wipe(EAST)
+    mark = len(world.journal.effects)
+    await world.run()
+    status, reason, message = await world.condition(Kind.CLUSTER, "east", "MetadataReady")
+    assert (status, reason) == ("False", "MetadataLost")
+    assert "Nothing is written" in message
+    assert not [c for c in world.journal.since(mark) if c.port == ZOOKEEPER]
+    assert (await world.trees())[EAST] == {}
+    assert await world.uids(PODS) == pods
+    assert await world.uids(PVCS) == claims
+
+
+async def test_a_lost_volume_of_zookeeper_is_reported_and_never_formatted() -> None:
+    """The claim and the pod are deleted by hand; the new server is empty."""
+    world = await World.fakes().bring_up()
+    await world.backstage.remove(PVCS, NS, "data-east-zookeeper-0")
+    await world.backstage.remove(PODS, NS, "east-zookeeper-0")
+    mark = len(world.journal.effects)
+    await world.run()
+    assert world.dataplane.formatted == ["east-zookeeper", "east-zookeeper"]
+    assert (await world.condition(Kind.CLUSTER, "east", "MetadataReady"))[1] == "MetadataLost"
+    assert not [c for c in world.journal.since(mark) if c.port == ZOOKEEPER]
+
+
+async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_bookie_volumes_exist() -> None:
+    world = await World.fakes().bring_up()
+    await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")
+    await world.backstage.remove(PVCS, NS, "data-east-zookeeper-0")
+    await world.backstage.remove(PODS, NS, "east-zookeeper-0")
+    await world.run()
+    assert (await world.condition(Kind.CLUSTER, "east", "MetadataReady"))[1] == "MetadataLost"
+    assert (await world.trees())[EAST] == {}
+
+
+async def test_a_lost_record_is_written_again_from_the_store() -> None:
+    world = await World.fakes().bring_up()
+    record = await world.get(CONFIG_MAPS, "east-instance-id")
+    await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")
+    await world.run()
+    found = await world.get(CONFIG_MAPS, "east-instance-id")
+    assert found["data"]["instanceId"] == record["data"]["instanceId"]
+    assert await world.all_ready() == {}
+
+
+async def test_a_reference_to_nothing_is_told_and_ends_when_it_appears() -> None:
+    world = World.fakes()
+    instance, *rest = quickstart()
+    await world.apply(*rest)
+    await world.run()
+    status, reason, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
+    assert (status, reason) == ("False", "ReferenceNotFound")
+    assert 'PulsarInstance "pulsar/demo" of spec.instanceRef does not exist: create it' in message
+    assert (await world.condition(Kind.TENANT, "shop"))[1] == "ReferenceNotFound"
+    assert "east-broker" not in await world.names(STATEFUL_SETS)
+    await world.apply(instance)
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_a_reference_from_a_namespace_that_is_not_allowed() -> None:
+    world = World.fakes()
+    found = manifests({"managed": {"replicas": 1}})
+    found[1]["metadata"]["namespace"] = "elsewhere"
+    found[1]["spec"]["instanceRef"]["namespace"] = NS
+    await world.apply(*found[:2])
+    await world.run()
+    obj = (await world.backstage.all(CUSTOM[Kind.CLUSTER]))[0]
+    by_type = {c["type"]: c for c in obj["status"]["conditions"]}
+    assert by_type["BrokersReady"]["reason"] == "ReferenceNotAllowed"
+    assert "spec.allowedNamespaces" in by_type["BrokersReady"]["message"]
+    assert (await world.status(Kind.INSTANCE, "demo")).get("clusters") in (None, [])
+    await world.change(Kind.INSTANCE, "demo", lambda spec: spec.update(allowedNamespaces=["elsewhere"]))
+    await world.run()
+    assert (await world.condition(Kind.INSTANCE, "demo"))[0] == "True"
+
+
+async def test_an_instance_naming_a_cluster_that_does_not_exist() -> None:
+    world = World.fakes()
+    await world.apply(quickstart()[0])
+    await world.run()
+    status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
+    assert (status, reason) == ("False", "ReferenceNotFound")
+    assert 'create it with spec.instanceRef.name "demo"' in message
+
+
+@pytest.mark.parametrize("kind", [Kind.CLUSTER, Kind.INSTANCE])
+async def test_a_paused_object_is_watched_and_not_touched(kind: Kind) -> None:
+    world = World.fakes()
+    await world.apply(*manifests({"managed": {"replicas": 1}}))
+    await world.run()
+    name = "east" if kind is Kind.CLUSTER else "demo"
+    await world.pause(kind, name)
+    await world.run()
+
+    def config(spec: Json) -> None:
+        if kind is Kind.CLUSTER:
+            spec["broker"]["replicas"] = 3
+        else:
+            spec["configurationStore"]["managed"]["config"] = {"maxClientCnxns": "7"}
+
+    await world.change(kind, name, config)
+    part = "broker" if kind is Kind.CLUSTER else "configuration-store"
+    await world.backstage.remove(CONFIG_MAPS, NS, f"{name}-{part}-config")
+    mark = len(world.journal.effects)
+    await world.run()
+    assert {c.verb for c in world.journal.since(mark)} <= {"status"}
+    await world.pause(kind, name, on=False)
+    await world.run()
+    assert await world.all_ready() == {}
+    assert len(world.journal.since(mark)) > 1
+
+
+async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
+    world = World.fakes()
+    found = quickstart()
+    found[1]["metadata"]["annotations"] = {"pulsaroperator.io/dry-run": "true"}
+    await world.apply(*found)
+    await world.run()
+    assert {c.verb for c in world.journal.effects} == {"status"}
+    pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
+    assert "Create StatefulSet east-zookeeper: it does not exist" in pending
+    assert "Create Secret east-zookeeper-super: it does not exist" in pending
+    assert await world.names(STATEFUL_SETS) == []
+    await world.dry_run(Kind.CLUSTER, "east", on=False)
+    await world.run()
+    assert await world.all_ready() == {}
+    assert "pendingActions" not in await world.status(Kind.CLUSTER, "east")
+    await world.dry_run(Kind.CLUSTER, "east")
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    mark = len(world.journal.effects)
+    await world.run()
+    pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
+    assert pending == ["Update StatefulSet east-broker: spec.replicas is 1 instead of 2"]
+    assert {c.verb for c in world.journal.since(mark)} == {"status"}
+    assert world.journal.of(KUBERNETES, "delete") == []
