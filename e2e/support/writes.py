@@ -46,7 +46,7 @@ def operator_writes(node: str, since_line: int, path: str = "/var/log/kubernetes
 def znode_versions(
     kubectl: Kubectl, namespace: str, pod: str, *, paths: tuple[str, ...] = WRITTEN_PATHS
 ) -> dict[str, tuple[int, int]]:
-    """Content version and modification transaction of every znode under ``paths``; default: what the operator writes."""
+    """Version and modification transaction of every znode under ``paths``; default: what the operator writes."""
     with port_forward(kubectl, namespace, f"pod/{pod}", 2181) as port:
         zookeeper = KazooClient(hosts=f"127.0.0.1:{port}")
         zookeeper.start(timeout=20)

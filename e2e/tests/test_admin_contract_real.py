@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.admin_contract import AdminContract, Site, opened
-from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from tests.support.admin_contract import AdminContract, Site, opened
+from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
 

@@ -75,7 +75,7 @@ def test_quorum_larger_than_bookies_is_refused(deployed: Deployed) -> None:
 )
 def test_immutable_fields(deployed: Deployed, kind: str, name: str, patch: dict[str, Any]) -> None:
     text = json.dumps({"spec": patch})
-    with pytest.raises(KubectlError, match="immutable|cannot become|required"):
+    with pytest.raises(KubectlError, match=r"immutable|cannot become|required"):
         deployed.kubectl.run("patch", kind, name, "-n", deployed.namespace, "--type=merge", "-p", text)
 
 

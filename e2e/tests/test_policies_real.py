@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.support.admin_contract import local_cluster
-from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope
 from pulsar_operator.ports import AdminEndpoint, NotFoundError
+from tests.support.admin_contract import local_cluster
+from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.support.apiserver import ApiServer, running_apiserver
 
 from pulsar_operator import crdgen
+from tests.support.apiserver import ApiServer, running_apiserver
 
 
 @pytest.fixture(scope="session")

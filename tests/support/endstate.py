@@ -47,7 +47,9 @@ def differences(expected: Any, found: Any, path: str = "") -> list[str]:
             out += differences(expected.get(key, "ABSENT"), found.get(key, "ABSENT"), f"{path}/{key}")
         return out
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        return [d for n, (a, b) in enumerate(zip(expected, found, strict=True)) for d in differences(a, b, f"{path}/{n}")]
+        return [
+            d for n, (a, b) in enumerate(zip(expected, found, strict=True)) for d in differences(a, b, f"{path}/{n}")
+        ]
     return [] if expected == found else [f"{path}: {str(found)[:200]} instead of {str(expected)[:200]}"]
 
 

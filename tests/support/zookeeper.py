@@ -16,8 +16,9 @@ from pathlib import Path
 from types import TracebackType
 
 import pytest
-from e2e.kind import cache, pulsar
 from kazoo.client import KazooClient
+
+from e2e.kind import cache, pulsar
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 START_SECONDS = 60.0

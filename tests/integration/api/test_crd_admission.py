@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.apiserver import ApiServer, Response
-from tests.support.rules import CREATES, UPDATES, Create, Update, spec_of
-from tests.support.samples import Json, manifest, minimal, path
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.crdgen import crd
+from tests.support.apiserver import ApiServer, Response
+from tests.support.rules import CREATES, UPDATES, Create, Update, spec_of
+from tests.support.samples import Json, manifest, minimal, path
 
 STRICT = {"fieldValidation": "Strict"}
 DRY = STRICT | {"dryRun": "All"}

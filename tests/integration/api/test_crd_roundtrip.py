@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.apiserver import ApiServer
-from tests.support.samples import Json, Sample, largest, largest_status, manifest, minimal, path
 
 from pulsar_operator.api.constants import API_VERSION, GROUP, PLURALS, SHORT_NAMES, Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
+from tests.support.apiserver import ApiServer
+from tests.support.samples import Json, Sample, largest, largest_status, manifest, minimal, path
 
 QUICKSTART = Path(__file__).resolve().parents[3] / "examples" / "quickstart.yaml"
 LARGEST = [sample for kind in Kind for sample in largest(kind)]

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pulsar_operator.api.constants import FINALIZER, Kind
 from tests.support.apiserver import ApiServer, eventually, running_apiserver
 from tests.support.helm import OPERATOR_CHART, ROOT, Helm
 from tests.support.samples import manifest, minimal, path
-
-from pulsar_operator.api.constants import FINALIZER, Kind
 
 Json = dict[str, Any]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.apiserver import ApiServer
-from tests.support.helm import OPERATOR_CHART, Helm, HelmError, is_hook, of_kind, pod_specs
 
 from pulsar_operator.settings import PREFIX, load
+from tests.support.apiserver import ApiServer
+from tests.support.helm import OPERATOR_CHART, Helm, HelmError, is_hook, of_kind, pod_specs
 
 Json = dict[str, Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.apiserver import ApiServer
-from tests.support.helm import PULSAR_CHART, Helm, HelmError, of_kind
-from tests.support.samples import path
 
 from pulsar_operator.api.constants import API_VERSION, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
+from tests.support.apiserver import ApiServer
+from tests.support.helm import PULSAR_CHART, Helm, HelmError, of_kind
+from tests.support.samples import path
 
 Json = dict[str, Any]
 

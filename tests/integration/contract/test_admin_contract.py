@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+
+from pulsar_operator.adapters.admin import AiohttpAdmin
 from tests.fakes.admin import FakeAdmin, serve
 from tests.fakes.pulsar import FakePulsar
 from tests.support.admin_contract import AdminContract, Site, opened
 from tests.support.recorder import CountingMetrics
-
-from pulsar_operator.adapters.admin import AiohttpAdmin
 
 
 @pytest.fixture(params=["port", "http"])

@@ -6,9 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from tests.fakes.kube import FakeKube
-from tests.support.objects import config_map, tenant
-from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.clock import SystemClock
 from pulsar_operator.adapters.kube import KubeAdapter
@@ -25,6 +22,9 @@ from pulsar_operator.ports import (
     NotFoundError,
     RefusedError,
 )
+from tests.fakes.kube import FakeKube
+from tests.support.objects import config_map, tenant
+from tests.support.recorder import CountingMetrics
 
 TENANTS = CUSTOM[Kind.TENANT]
 

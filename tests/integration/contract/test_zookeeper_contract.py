@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
-from tests.fakes.zookeeper import FakeZooKeeper
-from tests.support.zookeeper import RealZooKeeper, real_zookeeper
 
 from pulsar_operator.adapters.zookeeper import KazooZooKeeper
 from pulsar_operator.ports import (
@@ -21,6 +19,8 @@ from pulsar_operator.ports import (
     ZooKeeperPort,
     ZooKeeperSession,
 )
+from tests.fakes.zookeeper import FakeZooKeeper
+from tests.support.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.apiserver import ApiServer
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,8 +6,6 @@ import signal
 from typing import Any
 
 import pytest
-from tests.support.apiserver import ApiServer, eventually
-from tests.support.objects import config_map, tenant, topic
 
 from pulsar_operator.api.constants import (
     FINALIZER,
@@ -16,6 +14,8 @@ from pulsar_operator.api.constants import (
     LABEL_OWNER_NAME,
     MANAGED_BY,
 )
+from tests.support.apiserver import ApiServer, eventually
+from tests.support.objects import config_map, tenant, topic
 
 from .conftest import StartOperator
 

@@ -6,6 +6,7 @@ Prints the numbered writes and N (``pytest -rP`` or ``-s`` shows them).
 from __future__ import annotations
 
 import pytest
+
 from tests.support.endstate import differences
 from tests.support.killing import BRING_UP, SCENARIOS, Scenario, begin, finish, listing, matrix_in_memory
 from tests.support.metadata import Killed
@@ -24,7 +25,10 @@ async def test_the_undisturbed_quickstart_ends_ready_and_registered_once() -> No
     run = await finish(start, None)
     assert await start.world.all_ready() == {}
     assert run.state["pulsar"]["topics"] == {
-        "east": [*(f"persistent://shop/orders/clicks-partition-{n}" for n in range(4)), "persistent://shop/orders/payments"]
+        "east": [
+            *(f"persistent://shop/orders/clicks-partition-{n}" for n in range(4)),
+            "persistent://shop/orders/payments",
+        ]
     }
     (tree,) = run.state["zookeeper"].values()
     assert tree["/ledgers/INSTANCEID"] == "ID-0"

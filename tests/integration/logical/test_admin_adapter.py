@@ -8,12 +8,12 @@ from urllib.parse import unquote
 
 import pytest
 from aiohttp import web
-from tests.fakes.admin import encoded, serve
-from tests.fakes.pulsar import FakePulsar
-from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.admin import AiohttpAdmin, build_url
 from pulsar_operator.ports import AdminEndpoint, ConflictError, NotFoundError, RefusedError, UnavailableError
+from tests.fakes.admin import encoded, serve
+from tests.fakes.pulsar import FakePulsar
+from tests.support.recorder import CountingMetrics
 
 Script = Callable[[web.Request], web.StreamResponse | None]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.fakes.admin import serve
-from tests.support.logical import World
-from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
+from tests.fakes.admin import serve
+from tests.support.logical import World
+from tests.support.recorder import CountingMetrics
 
 
 @pytest.fixture

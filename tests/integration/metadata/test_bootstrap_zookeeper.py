@@ -10,11 +10,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.fakes.kube import FakeKube
-from tests.support.apiserver import ApiServer
-from tests.support.metadata import Killed, KillSwitch, anonymous, deps, record_of, request, urls
-from tests.support.zookeeper import RealZooKeeper, pulsar_home, real_zookeeper
-from tests.support.zookeeper_hooks import HookedZooKeeper
 
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
@@ -22,6 +17,11 @@ from pulsar_operator.adapters.zookeeper import KazooZooKeeper
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.bootstrap import BootstrapResult, Store, ensure_cluster_metadata
 from pulsar_operator.ports import CONFIG_MAPS, Deps
+from tests.fakes.kube import FakeKube
+from tests.support.apiserver import ApiServer
+from tests.support.metadata import Killed, KillSwitch, anonymous, deps, record_of, request, urls
+from tests.support.zookeeper import RealZooKeeper, pulsar_home, real_zookeeper
+from tests.support.zookeeper_hooks import HookedZooKeeper
 
 __all__ = ["real_zookeeper"]
 

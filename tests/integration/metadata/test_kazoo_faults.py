@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
-from tests.support.zookeeper import RealZooKeeper
 
 from pulsar_operator.adapters.zookeeper import KazooZooKeeper, canonical_servers
 from pulsar_operator.ports import ConflictError, RefusedError, UnavailableError
+from tests.support.zookeeper import RealZooKeeper
 
 T = TypeVar("T")
 EVENTUALLY_SECONDS = 60.0

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
-from tests.support.samples import Json, largest, largest_status, minimal
 
 from pulsar_operator.api.constants import PLURALS, SHORT_NAMES, Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
 from pulsar_operator.crdgen import structural
+from tests.support.samples import Json, largest, largest_status, minimal
 
 
 def paths(schema: Json, prefix: str = "") -> set[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from helm import sync_charts
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER
-from tests.support.workloads import Trouble
-from tests.support.world import World, quickstart
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, Json, ResourceType
+from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER
+from tests.support.workloads import Trouble
+from tests.support.world import World, quickstart
 
 
 async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() -> None:
@@ -62,8 +62,14 @@ async def test_nothing_is_created_before_what_it_needs_is_ready() -> None:
     ("stuck", "gate"),
     [
         ("east-zookeeper-*", ("MetadataReady", "WaitingForZooKeeper", "Waiting for ZooKeeper: 0 of 1 ready")),
-        ("east-bookie-*", ("BrokersReady", "WaitingForBookies", "Waiting for bookies to be ready: bookies: 0 of 1 ready")),
-        ("east-broker-*", ("ProxiesReady", "WaitingForBrokers", "Waiting for brokers to be ready: brokers: 0 of 1 ready")),
+        (
+            "east-bookie-*",
+            ("BrokersReady", "WaitingForBookies", "Waiting for bookies to be ready: bookies: 0 of 1 ready"),
+        ),
+        (
+            "east-broker-*",
+            ("ProxiesReady", "WaitingForBrokers", "Waiting for brokers to be ready: brokers: 0 of 1 ready"),
+        ),
     ],
 )
 async def test_a_component_that_never_gets_ready_holds_what_comes_after_it(
@@ -206,4 +212,3 @@ async def test_the_loop_sees_trouble_in_words() -> None:
         world.workloads.troubles.clear()
         await world.run()
         assert await world.all_ready() == {}
-

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.support.journal import KUBERNETES
-from tests.support.workloads import Trouble, revision_of
-from tests.support.world import NS, World, quickstart
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, PODS, SERVICES, STATEFUL_SETS, Json
+from tests.support.journal import KUBERNETES
+from tests.support.workloads import Trouble, revision_of
+from tests.support.world import NS, World, quickstart
 
 
 async def three_of_each() -> World:
@@ -234,9 +234,7 @@ async def test_a_refused_specification_is_told_with_field_and_remedy_and_what_ru
     for word in words:
         assert word in found[2]
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "False"
-    assert {(c.verb, c.kind) for c in world.journal.since(mark)} <= {
-        ("status", kind.kind) for kind in CUSTOM.values()
-    }
+    assert {(c.verb, c.kind) for c in world.journal.since(mark)} <= {("status", kind.kind) for kind in CUSTOM.values()}
     assert await world.uids(PODS) == pods
     after = await world.status(Kind.CLUSTER, "east")
     for name in ("endpoints", "instanceId", "broker", "bookie", "zookeeper", "proxy", "metadataStoreServers"):

@@ -6,12 +6,12 @@ import copy
 import json
 
 import pytest
-from tests.support.journal import KUBERNETES, ZOOKEEPER
-from tests.support.workloads import Trouble
-from tests.support.world import NS, World, quickstart
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, STATEFUL_SETS, Json
+from tests.support.journal import KUBERNETES, ZOOKEEPER
+from tests.support.workloads import Trouble
+from tests.support.world import NS, World, quickstart
 
 STORE = "demo-configuration-store.pulsar.svc.cluster.local:2181"
 EAST, WEST = (f"{name}-zookeeper.pulsar.svc.cluster.local:2181" for name in ("east", "west"))

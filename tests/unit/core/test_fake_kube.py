@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.fakes.kube import Call, FakeKube
-from tests.support.objects import config_map, tenant
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, ConflictError, UnavailableError
+from tests.fakes.kube import Call, FakeKube
+from tests.support.objects import config_map, tenant
 
 TENANTS = CUSTOM[Kind.TENANT]
 

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
-from tests.support.objects import config_map, tenant
-from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.clock import SystemClock
 from pulsar_operator.adapters.kube import KubeAdapter
@@ -27,6 +25,8 @@ from pulsar_operator.ports import (
     RefusedError,
     UnavailableError,
 )
+from tests.support.objects import config_map, tenant
+from tests.support.recorder import CountingMetrics
 
 
 class Script:

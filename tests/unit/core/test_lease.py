@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.support.virtualtime import run_virtual
 
 from pulsar_operator.adapters.lease import Lease
 from pulsar_operator.ports import ConflictError, UnavailableError
+from tests.support.virtualtime import run_virtual
 
 
 class Store:

@@ -12,8 +12,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
-from tests.support.objects import tenant
-from tests.support.recorder import CountingMetrics
 
 from pulsar_operator.adapters.clock import SystemClock
 from pulsar_operator.adapters.kube import KubeAdapter
@@ -22,6 +20,8 @@ from pulsar_operator.adapters.kube_http import KubeClient
 from pulsar_operator.adapters.watch import WatchMonitor, watch_session
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.handlers import watch as handlers
+from tests.support.objects import tenant
+from tests.support.recorder import CountingMetrics
 
 BEAT = 0.05
 SILENCE = 1.0

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.kube import Call, FakeKube
-from tests.support.objects import instance, pulsar_namespace, tenant, topic
-from tests.support.recorder import CountingMetrics, Recorder, all_kinds
-from tests.support.virtualtime import run_virtual
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Kind
 from pulsar_operator.controllers.base import Outcome, Reconciler
 from pulsar_operator.controllers.engine import BACKOFF_LIMIT_SECONDS, Engine
 from pulsar_operator.ports import CUSTOM, Deps, Key, UnavailableError
+from tests.fakes.kube import Call, FakeKube
+from tests.support.objects import instance, pulsar_namespace, tenant, topic
+from tests.support.recorder import CountingMetrics, Recorder, all_kinds
+from tests.support.virtualtime import run_virtual
 
 
 def key(name: str, kind: Kind = Kind.TOPIC) -> Key:

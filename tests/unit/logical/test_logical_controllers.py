@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.logical import DRY_RUN, NS, PAUSED, World
 
 from pulsar_operator.api.constants import FINALIZER, Kind
+from tests.support.logical import DRY_RUN, NS, PAUSED, World
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 QUOTA = {"destinationStorage": {"limitBytes": 1048576, "policy": "ProducerException"}}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.fakes.pulsar import FakeTopic
-from tests.support.logical import NS, PAUSED, World
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.controllers.base import ensure_finalizer
 from pulsar_operator.ports import CUSTOM
+from tests.fakes.pulsar import FakeTopic
+from tests.support.logical import NS, PAUSED, World
 
 
 async def world(*clusters: str, policy: str = "Delete") -> World:

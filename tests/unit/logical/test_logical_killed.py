@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.logical import LOGICAL, Killed, World
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
+from tests.support.logical import LOGICAL, Killed, World
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 

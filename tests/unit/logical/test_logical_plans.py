@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes.pulsar import FakePulsar
 
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
@@ -20,6 +19,7 @@ from pulsar_operator.domain.logical.siblings import Claim, winner
 from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, plan_tenant
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, POLICIES, lookup, too_old
+from tests.fakes.pulsar import FakePulsar
 
 BACKLOG = st.sampled_from(["ProducerRequestHold", "ProducerException", "ConsumerBacklogEviction"])
 POLICY_SPECS = st.fixed_dictionaries(

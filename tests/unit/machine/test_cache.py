@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from e2e.kind.cache import COLD_FREE_BYTES, Cache, DiskFullError, default_cache, digest_paths, digest_texts
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from e2e.kind.cluster import AUDIT_POLICY, PortInUseError, require_free, unready_part
 from e2e.kind.kindconfig import AUDIT_LOG, Cluster, render
 

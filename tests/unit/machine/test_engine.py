@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from e2e.kind.engine import SHIM, daemon_flags, lacks_capability
 
 STATUS = "Name:\tpython3\nCapEff:\t000001ffffffffff\nCapBnd:\t{}\nSeccomp:\t0\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from e2e.kind.cache import Cache
 from e2e.kind.docker import Docker
 from e2e.kind.dockerfile import MissingSourceError, copy_sources, source_paths, stage

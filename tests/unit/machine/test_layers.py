@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from e2e.kind.layers import UnknownArchiveError, rewrite
 
 SHARED, OWN_A, OWN_B = b"shared layer", b"layer of a", b"layer of b"

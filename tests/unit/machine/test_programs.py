@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from e2e.kind import golang, nodeimage, versions
 from e2e.kind.__main__ import parser
 from e2e.kind.cache import Cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from e2e.kind.cache import Cache
 from e2e.kind.source import OVERRIDE, decide, known_source
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from e2e.kind.cache import Cache
 from e2e.kind.shell import CommandError, Log
 from e2e.kind.steps import Runner, SkippedError, Step, StepFailedError, file_step

@@ -7,15 +7,15 @@ import json
 from typing import Any
 
 import pytest
-from tests.fakes.kube import FakeKube
-from tests.fakes.zookeeper import Call, FakeZooKeeper
-from tests.support.metadata import NAMESPACE, Killed, KillSwitch, anonymous, deps, record_of, request, urls
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.bootstrap import BootstrapResult, Store, ensure_cluster_metadata
 from pulsar_operator.domain.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.registration import ClusterUrls, cluster_path
 from pulsar_operator.ports import CONFIG_MAPS, RefusedError, UnavailableError
+from tests.fakes.kube import FakeKube
+from tests.fakes.zookeeper import Call, FakeZooKeeper
+from tests.support.metadata import NAMESPACE, Killed, KillSwitch, anonymous, deps, record_of, request, urls
 
 LOCAL, SHARED = Store("local:2181", "/pulsar"), Store("shared:2181")
 

@@ -10,14 +10,14 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.fakes.kube import FakeKube
-from tests.fakes.zookeeper import FakeZooKeeper
-from tests.support.metadata import NAMESPACE, Killed, KillSwitch, deps, record_of, request
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.bootstrap import Store, ensure_cluster_metadata
 from pulsar_operator.domain.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, Node
+from tests.fakes.kube import FakeKube
+from tests.fakes.zookeeper import FakeZooKeeper
+from tests.support.metadata import NAMESPACE, Killed, KillSwitch, deps, record_of, request
 
 LOCAL, SHARED = Store("local:2181"), Store("shared:2181")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.rendering import container, distributed, inputs, of_kind, overrides, owner, standalone
 
 from pulsar_operator.api.constants import Component, Kind
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render import StoreAddress, render_cluster, render_configuration_store
+from tests.support.rendering import container, distributed, inputs, of_kind, overrides, owner, standalone
 
 
 def env(manifests: list[dict[str, Any]]) -> dict[str, Any]:

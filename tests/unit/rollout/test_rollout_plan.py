@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.statefulsets import pod, stateful_set, template
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.rollout import ComponentPods, RollPlan, plan_roll
+from tests.support.statefulsets import pod, stateful_set, template
 
 Json = dict[str, Any]
 

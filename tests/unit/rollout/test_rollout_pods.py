@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.statefulsets import pod, stateful_set
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.pods import observe_component, pod_facts, pod_problem
+from tests.support.statefulsets import pod, stateful_set
 
 Json = dict[str, Any]
 STARTING = {"ready": False, "was_ready": False}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.statefulsets import World
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.rollout import ComponentPods, RollPlan, plan_roll
+from tests.support.statefulsets import World
 
 ORDER = (Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER)
 
