@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pulsar_operator.adapters.zookeeper import canonical_servers
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -168,7 +169,7 @@ async def _remove_below(session: ZooKeeperSession, path: str) -> None:
 
 
 class GatedZooKeeper:
-    """Sessions fail while an ensemble does not answer."""
+    """Sessions fail while an ensemble does not answer; one ensemble has one name, however it is written."""
 
     def __init__(self, inner: ZooKeeperPort, answers: Callable[[str], bool]) -> None:
         self._inner, self._answers = inner, answers
@@ -177,7 +178,7 @@ class GatedZooKeeper:
         """See ports.ZooKeeperPort."""
         if not self._answers(servers):
             raise UnavailableError(f"no ZooKeeper server of {servers} accepted a session")
-        return await self._inner.session(servers, chroot)
+        return await self._inner.session(canonical_servers(servers), chroot)
 
     async def close(self) -> None:
         """See ports.ZooKeeperPort."""

@@ -67,6 +67,11 @@ def quickstart(namespace: str = NS) -> list[Json]:
     return [{**d, "metadata": {**d["metadata"], "namespace": namespace}} for d in found]
 
 
+def always(_: str) -> bool:
+    """What runs inside the pods is not gated."""
+    return True
+
+
 class SteppingClock:
     """A second later at every look."""
 
@@ -112,6 +117,7 @@ class World:
         self.backstage = backstage
         self.pulsar = pulsar
         self.journal = Journal()
+        zookeeper = GatedZooKeeper(zookeeper, always)
         self.dataplane = DataPlane(backstage, zookeeper, pulsar)
         self.workloads = Workloads(backstage, needs=self.dataplane.needs)
         self._clock, self._entropy = SteppingClock(), FreshEntropy()
@@ -165,7 +171,9 @@ class World:
         return self.workloads.ready.get((namespace, service), 0) >= self.dataplane.majority.get(service, 1)
 
     def brokers_answer(self, endpoint: AdminEndpoint) -> bool:
-        """Whether the Service of the URL has a ready pod behind it."""
+        """Whether the Service of the URL has a ready pod behind it, and its metadata still names the cluster."""
+        if endpoint.cluster not in self.pulsar.clusters:
+            return False
         host = endpoint.url.partition("://")[2].partition(":")[0]
         service, namespace = host.split(".")[:2]
         return self.workloads.ready.get((namespace, service), 0) > 0

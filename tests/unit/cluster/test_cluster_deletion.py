@@ -1,0 +1,250 @@
+"""Deleting a cluster and an instance: order, volumes, what survives, and the same name again."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.journal import KUBERNETES
+from tests.support.workloads import Trouble
+from tests.support.world import NS, World, quickstart
+
+from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, SECRETS, SERVICES, STATEFUL_SETS
+
+VOLUMES = ["data-east-zookeeper-0", "journal-0-east-bookie-0", "ledgers-0-east-bookie-0"]
+
+
+async def quickstart_with(reclaim: str) -> World:
+    """The quickstart with a reclaimPolicy on instance and cluster."""
+    world = World.fakes()
+    manifests = quickstart()
+    for manifest in manifests[:2]:
+        manifest["spec"]["reclaimPolicy"] = reclaim
+    await world.apply(*manifests)
+    await world.run()
+    assert await world.all_ready() == {}
+    return world
+
+
+async def test_clients_go_first_and_storage_last() -> None:
+    world = await quickstart_with("Retain")
+    waited: list[str] = []
+
+    async def look() -> None:
+        obj = await world.live(Kind.CLUSTER, "east")
+        found = ((obj or {}).get("status") or {}).get("waitingFor")
+        if found and found not in waited:
+            waited.append(found)
+
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run(each=look)
+    order = world.workloads.order_gone
+    assert order.index("east-proxy") < order.index("east-broker")
+    assert order.index("east-broker") < min(order.index("east-bookie"), order.index("east-autorecovery"))
+    assert max(order.index("east-bookie"), order.index("east-autorecovery")) < order.index("east-zookeeper")
+    assert await world.live(Kind.CLUSTER, "east") is None
+    assert [text.split()[1] for text in waited] == ["proxy", "broker", "bookie", "zookeeper"]
+    for kind in (STATEFUL_SETS, PODS, SERVICES):
+        assert await world.names(kind) == []
+
+
+async def test_a_broker_that_does_not_end_keeps_bookies_and_zookeeper_running() -> None:
+    """Terminating pods are waited for: the stage after them is not touched."""
+    world = await quickstart_with("Retain")
+    hold = "tests.example.com/slow"
+
+    def slow(obj: dict[str, dict[str, list[str]]]) -> None:
+        obj["metadata"]["finalizers"].append(hold)
+
+    await world.backstage.edit(PODS, NS, "east-broker-0", slow)
+    await world.delete(Kind.CLUSTER, "east")
+    for _ in range(12):
+        await world.round()
+    assert await world.names(STATEFUL_SETS) == ["east-autorecovery", "east-bookie", "east-zookeeper"]
+    assert (await world.status(Kind.CLUSTER, "east"))["waitingFor"] == "the broker and standalone pods to stop"
+
+    def let_go(obj: dict[str, dict[str, list[str]]]) -> None:
+        obj["metadata"]["finalizers"].remove(hold)
+
+    await world.backstage.edit(PODS, NS, "east-broker-0", let_go)
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
+
+
+async def test_retain_keeps_volumes_record_and_secret() -> None:
+    world = await quickstart_with("Retain")
+    claims, secrets = await world.uids(PVCS), await world.uids(SECRETS)
+    await world.delete_all()
+    await world.run()
+    assert sorted(claims) == VOLUMES
+    assert await world.uids(PVCS) == claims
+    assert await world.uids(SECRETS) == secrets
+    assert await world.names(CONFIG_MAPS) == ["east-instance-id"]
+    for kind in CUSTOM.values():
+        assert await world.names(kind) == []
+
+
+async def test_delete_removes_volumes_record_and_secret() -> None:
+    world = await quickstart_with("Delete")
+    await world.delete_all()
+    await world.run()
+    for kind in (PVCS, SECRETS, CONFIG_MAPS, *CUSTOM.values()):
+        assert await world.names(kind) == [], kind
+    # Nothing of the data is touched before the last pod is gone.
+    writes = [(c.verb, c.kind) for c in world.journal.effects if c.verb == "delete"]
+    last = max(n for n, item in enumerate(writes) if item == ("delete", "StatefulSet"))
+    assert all(kind == "StatefulSet" for _, kind in writes[: last + 1])
+
+
+async def test_delete_and_apply_again_brings_the_same_data_back() -> None:
+    world = await quickstart_with("Retain")
+    claims, pods = await world.uids(PVCS), await world.uids(PODS)
+    record, instance_id = await world.get(CONFIG_MAPS, "east-instance-id"), None
+    pulsar = world.pulsar.snapshot()
+    (tree,) = (await world.trees()).values()
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run()
+    await world.apply(*quickstart())
+    await world.run()
+    assert await world.all_ready() == {}
+    assert await world.uids(PVCS) == claims
+    after = await world.uids(PODS)
+    assert set(after) == set(pods)
+    assert not set(after.values()) & set(pods.values())
+    found = await world.get(CONFIG_MAPS, "east-instance-id")
+    assert found["metadata"]["uid"] == record["metadata"]["uid"]
+    assert found["data"] == record["data"]
+    instance_id = record["data"]["instanceId"]
+    assert (await world.status(Kind.CLUSTER, "east"))["instanceId"] == instance_id
+    assert (await world.trees()) == {"east-zookeeper.pulsar.svc.cluster.local:2181": tree}
+    assert world.pulsar.snapshot() == pulsar
+    assert world.dataplane.formatted == ["east-zookeeper"]
+
+
+async def test_applied_again_while_the_old_one_still_goes() -> None:
+    """The user deletes and applies at once: nothing of the new object is made before the old children are gone."""
+    world = await quickstart_with("Retain")
+    claims = await world.uids(PVCS)
+    await world.delete(Kind.CLUSTER, "east")
+    reapplied = False
+
+    async def look() -> None:
+        nonlocal reapplied
+        if not reapplied and await world.live(Kind.CLUSTER, "east") is None:
+            await world.apply(quickstart()[1])
+            reapplied = True
+
+    await world.run(each=look)
+    await world.run()
+    assert reapplied
+    assert await world.all_ready() == {}
+    assert await world.uids(PVCS) == claims
+    uid = (await world.get(Kind.CLUSTER, "east"))["metadata"]["uid"]
+    for kind in (STATEFUL_SETS, SERVICES):
+        for obj in await world.backstage.all(kind):
+            assert obj["metadata"]["ownerReferences"][0]["uid"] == uid
+
+
+async def test_children_of_the_previous_object_are_waited_for() -> None:
+    world = await quickstart_with("Retain")
+    old = await world.get(STATEFUL_SETS, "east-zookeeper")
+    # The finalizer is torn off and the object replaced before anything was collected.
+    await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", lambda obj: obj["metadata"].pop("finalizers"))
+    await world.delete(Kind.CLUSTER, "east")
+    assert await world.live(Kind.CLUSTER, "east") is None
+    await world.apply(quickstart()[1])
+    mark = len(world.journal.effects)
+    for key in await world.keys():
+        await world.reconcile(key)
+    status = await world.status(Kind.CLUSTER, "east")
+    assert status["waitingFor"].endswith("of the deleted object of the same name to be gone")
+    assert {c.verb for c in world.journal.since(mark)} == {"status"}
+    assert (await world.get(STATEFUL_SETS, "east-zookeeper")) == old
+    await world.run()
+    assert await world.all_ready() == {}
+    assert (await world.get(STATEFUL_SETS, "east-zookeeper"))["metadata"]["uid"] != old["metadata"]["uid"]
+
+
+async def test_the_managed_store_stays_until_no_cluster_needs_it() -> None:
+    world = World.fakes()
+    manifests = quickstart()
+    manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1}}
+    await world.apply(*manifests)
+    await world.run()
+    await world.delete(Kind.INSTANCE, "demo")
+    await world.run()
+    assert "demo-configuration-store" in await world.names(STATEFUL_SETS)
+    status, reason, message = await world.condition(Kind.INSTANCE, "demo", "DeletionBlocked")
+    assert (status, reason) == ("True", "DependentsExist")
+    assert "east" in message
+    assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run()
+    assert await world.live(Kind.INSTANCE, "demo") is None
+    assert world.workloads.order_gone[-1] == "demo-configuration-store"
+    assert await world.names(STATEFUL_SETS) == []
+
+
+@pytest.mark.parametrize("reclaim", ["Retain", "Delete"])
+async def test_a_cluster_that_never_came_up_can_be_deleted(reclaim: str) -> None:
+    world = World.fakes()
+    world.workloads.troubles.append(Trouble(pod="east-zookeeper-*"))
+    manifests = quickstart()
+    manifests[1]["spec"]["reclaimPolicy"] = reclaim
+    await world.apply(*manifests)
+    await world.run()
+    assert FINALIZER in (await world.get(Kind.CLUSTER, "east"))["metadata"]["finalizers"]
+    await world.delete_all()
+    await world.run()
+    for kind in CUSTOM.values():
+        assert await world.names(kind) == []
+    assert await world.names(PVCS) == ([VOLUMES[0]] if reclaim == "Retain" else [])
+
+
+async def test_a_refused_specification_does_not_keep_a_cluster_from_being_deleted() -> None:
+    world = await quickstart_with("Retain")
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(config={"metadataStoreUrl": "x"}))
+    await world.run()
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
+
+
+async def test_an_unreadable_specification_does_not_keep_a_cluster_from_being_deleted() -> None:
+    """A newer or broken definition let something through that the models refuse."""
+    world = await quickstart_with("Delete")
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas="many"))
+    await world.run()
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
+    # What the user wanted for the data cannot be read with certainty: it stays.
+    assert await world.names(PVCS) == VOLUMES
+
+
+async def test_a_paused_cluster_is_not_torn_down() -> None:
+    world = await quickstart_with("Retain")
+    await world.pause(Kind.CLUSTER, "east")
+    await world.delete(Kind.CLUSTER, "east")
+    mark = len(world.journal.effects)
+    await world.run()
+    assert {c.verb for c in world.journal.since(mark)} <= {"status"}
+    assert world.workloads.ready[NS, "east-broker"] == 1
+    await world.pause(Kind.CLUSTER, "east", on=False)
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
+
+
+async def test_the_order_of_writes_of_a_deletion() -> None:
+    world = await quickstart_with("Retain")
+    mark = len(world.journal.effects)
+    await world.delete_all()
+    await world.run()
+    assert [c.name for c in world.journal.since(mark) if (c.port, c.verb) == (KUBERNETES, "delete")] == [
+        "east-proxy",
+        "east-broker",
+        "east-bookie",
+        "east-autorecovery",
+        "east-zookeeper",
+    ]
+    last = world.journal.effects[-1]
+    assert (last.verb, last.kind) == ("release", "PulsarCluster")
