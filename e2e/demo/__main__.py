@@ -49,7 +49,10 @@ class Stages:
 def machine(context: str | None) -> tuple[Kubectl, str]:
     """A cluster to use, and the helm binary. KUBE_CONTEXT names an existing one; otherwise kind is brought up."""
     if context:
-        return Kubectl("kubectl", None, context), "helm"
+        built = Path(paths()["bin"])
+        tools = [str(built / name) if (built / name).exists() else name for name in ("kubectl", "helm")]
+        print(f"   using the cluster of context {context}; it must be able to pull or already have the images")
+        return Kubectl(tools[0], None, context), tools[1]
     subprocess.run([sys.executable, "-m", "e2e.kind", "up", CLUSTER], cwd=ROOT, check=True)
     where = paths()
     return Kubectl(where["kubectl"], Path(where["kubeconfigs"][CLUSTER])), where["helm"]

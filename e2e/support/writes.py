@@ -52,13 +52,7 @@ def znode_versions(
         zookeeper.start(timeout=20)
         try:
             out: dict[str, tuple[int, int]] = {}
-            todo = [
-                "/admin/clusters",
-                "/admin/policies",
-                "/admin/partitioned-topics",
-                "/ledgers/INSTANCEID",
-                "/bookies",
-            ]
+            todo = list(paths)
             while todo:
                 path = todo.pop()
                 stat = zookeeper.exists(path)

@@ -10,7 +10,7 @@ from typing import Any
 
 from e2e.conftest import Deployed
 from e2e.support.eventually import eventually
-from e2e.support.objects import condition
+from e2e.support.objects import condition, is_ready
 
 
 def admin(deployed: Deployed, method: str, path: str, body: object = None) -> Any:
@@ -47,6 +47,23 @@ def topics(deployed: Deployed) -> set[str]:
     """Persistent topics of the quickstart's namespace, without partitions and system topics."""
     found = {name.rsplit("/", 1)[-1] for name in admin(deployed, "GET", "persistent/shop/orders")}
     return {name for name in found if "-partition-" not in name and not name.startswith("__")}
+
+
+def test_scale_subresource_adds_and_removes_a_broker(deployed: Deployed) -> None:
+    def scale(replicas: int) -> None:
+        deployed.kubectl.run("scale", "pulsarcluster", "east", "-n", deployed.namespace, f"--replicas={replicas}")
+
+        def scaled() -> bool:
+            cluster = deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")
+            assert cluster is not None and is_ready(cluster), cluster
+            return bool(cluster["status"]["broker"]["ready"] == replicas == len(admin(deployed, "GET", "brokers/east")))
+
+        eventually(scaled, within=120, what=f"{replicas} brokers, in Pulsar too")
+
+    before = uids(deployed)
+    scale(2)
+    scale(1)
+    eventually(lambda: uids(deployed) == before, within=60, what="the same pods as before")
 
 
 def test_declared_topics_outlive_inactive_topic_deletion(deployed: Deployed) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec, RolloutStatus
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import (
@@ -103,13 +104,23 @@ class ClusterController:
         try:
             spec = PulsarClusterSpec.model_validate(obj["spec"])
         except ValidationError as error:
+            if meta.deleting:
+                # Nothing of it is needed to stop pods; what it says about the data is not trusted, so the data stays.
+                spec = PulsarClusterSpec.model_construct(instance_ref=ObjectReference.model_construct(name=""))
+                return await self._pass(ClusterPass(obj, meta, spec, conditions, actor, owner_of(obj, part_of="")))
             conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
             conditions.summarize(ConditionType.ACCEPTED, ready_message="")
             await write_status(
                 deps, obj, cluster_status(None, ClusterView(), conditions, obj, owner_of(obj, part_of=""))
             )
             return DONE
-        state = ClusterPass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=spec.instance_ref.name))
+        owner = owner_of(obj, part_of=spec.instance_ref.name)
+        return await self._pass(ClusterPass(obj, meta, spec, conditions, actor, owner))
+
+    async def _pass(self, state: ClusterPass) -> Outcome:
+        """Converge or tear down, then the status, whatever happened."""
+        deps, obj, meta, spec = self._deps, state.obj, state.meta, state.spec
+        conditions, actor = state.conditions, state.actor
         try:
             if meta.deleting:
                 waiting = await tear_down(deps, state.owner, obj, spec, actor)

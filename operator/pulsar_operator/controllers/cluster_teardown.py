@@ -51,7 +51,9 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
 
 async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
     """Other clusters of the instance, where this one's metadata store is the instance's configuration store."""
-    meta, ref = obj["metadata"], obj["spec"]["instanceRef"]
+    meta, ref = obj["metadata"], (obj.get("spec") or {}).get("instanceRef") or {}
+    if not ref.get("name"):
+        return []
     namespace = ref.get("namespace") or meta["namespace"]
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], namespace, ref["name"])
     store = ((instance or {}).get("spec") or {}).get("configurationStore") or {}
@@ -59,8 +61,9 @@ async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
         return []
     names = []
     for other in await deps.kube.list(CUSTOM[Kind.CLUSTER], None):
-        theirs = other["spec"]["instanceRef"]
-        same = (theirs.get("namespace") or other["metadata"]["namespace"], theirs["name"]) == (namespace, ref["name"])
+        theirs = (other.get("spec") or {}).get("instanceRef") or {}
+        where = theirs.get("namespace") or other["metadata"]["namespace"]
+        same = (where, theirs.get("name")) == (namespace, ref["name"])
         if same and other["metadata"]["uid"] != meta["uid"]:
             names.append(f"{other['metadata']['namespace']}/{other['metadata']['name']}")
     return sorted(names)

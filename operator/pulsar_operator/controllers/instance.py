@@ -92,9 +92,10 @@ class InstanceController:
         except ValidationError as error:
             conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
             conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-            await write_status(
-                deps, obj, PulsarInstanceStatus(observed_generation=meta.generation, conditions=conditions.result())
-            )
+            # Clusters go on with the store they know from here.
+            known = PulsarInstanceStatus.model_validate(obj.get("status") or {})
+            update = {"observed_generation": meta.generation, "conditions": conditions.result()}
+            await write_status(deps, obj, known.model_copy(update=update))
             return DONE
         actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
         state = _Pass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=meta.name))
@@ -295,12 +296,14 @@ class InstanceController:
             for c in state.clusters
         ]
         ready = sum(1 for c in clusters if c.ready)
+        old = state.obj.get("status") or {}
         return PulsarInstanceStatus(
             observed_generation=state.meta.generation,
             conditions=state.conditions.result(),
             pending_actions=state.actor.pending or None,
-            configuration_store_servers=state.servers,
-            configuration_store_chroot=state.chroot,
+            # What this pass could not see is carried over; the kind of store and the chroot are immutable.
+            configuration_store_servers=state.servers or old.get("configurationStoreServers"),
+            configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
             clusters=_unique(clusters),
             cluster_count=len(clusters),
             ready_clusters=f"{ready}/{len(clusters)}",

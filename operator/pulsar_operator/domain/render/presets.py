@@ -21,6 +21,11 @@ _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 _MIB = {"k": 1 / 1024, "m": 1.0, "g": 1024.0}
 
 
+NAME_CACHE = "-Dsun.net.inetaddr.ttl=5"
+"""Seconds a resolved name is kept. A pod's name leads to another address after each restart; Pulsar would keep the old
+one for up to 60 s (DnsResolverUtil of 4.0) and time out on it, 10 s a try (observed through a proxy)."""
+
+
 @dataclass(frozen=True)
 class Sizing:
     """What one component gets in one preset. Memory in MiB."""
@@ -151,7 +156,7 @@ def jvm_arguments(component: Component, preset: Preset, jvm: Jvm | None) -> list
     options = (jvm.options if jvm else None) or []
     # Two collectors are an error of the JVM, so a user's choice replaces the preset's and what tunes it.
     collector = () if any(_COLLECTOR.fullmatch(option) for option in options) else values.collector
-    return [*arguments, *collector, *options]
+    return [*arguments, NAME_CACHE, *collector, *options]
 
 
 def container_resources(
