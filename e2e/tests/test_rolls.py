@@ -36,6 +36,8 @@ def set_broker_config(deployed: Deployed, config: dict[str, str] | None) -> None
         return current and all(condition(cluster, kind).get("status") == "True" for kind in ("Ready", "UpToDate"))
 
     eventually(rolled, within=180, what="the brokers rolled")
+    # The proxy keeps the old pod's address for a moment.
+    eventually(lambda: admin(deployed, "GET", "clusters"), within=60, what="admin REST through the proxy")
 
 
 def uids(deployed: Deployed) -> dict[str, str]:

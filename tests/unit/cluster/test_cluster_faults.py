@@ -24,8 +24,9 @@ class Calm:
     """An undisturbed bring-up, with a copy of the world before each round."""
 
     def __init__(self, calls: list[PortCall], state: Json, copies: list[World]) -> None:
-        self.calls = list(dict.fromkeys(calls))
-        """Every different call."""
+        kinds = {(c.port, c.verb, c.kind, c.name if c.is_write else ""): c for c in reversed(calls)}
+        self.calls = sorted(kinds.values(), key=calls.index)
+        """Every write, and the first read of each sort."""
         self.state = state
         self._first = {call: number for number, call in reversed(list(enumerate(calls)))}
         self._copies = copies
