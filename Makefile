@@ -2,7 +2,7 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full crds
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full crds memory cluster
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -37,8 +37,11 @@ e2e: setup ## End-to-end tests on kind
 e2e-full: setup ## End-to-end tests with the long fault matrices
 	@sh scripts/test.sh e2e-full
 
-crds: setup ## Generate crds/ and the chart's copy from the models
-	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) helm/sync_charts.py
+crds: setup ## Generate crds/, the charts' copies and the tables in docs/ from the code
+	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) helm/sync_charts.py && $(PY) scripts/gen_docs.py
+
+memory: setup ## Resident memory of the demo cluster's pods, against the bar of preset Small
+	@$(PY) -m benchmarks.memory pulsar-demo pulsar
 
 cluster: setup ## The demo's kind cluster with images, nothing installed
 	@$(PY) -m e2e.kind up pulsar-demo

@@ -14,6 +14,7 @@ lint() {
     .venv/bin/lint-imports
     $PY -m pulsar_operator.crdgen --check --out crds
     $PY helm/sync_charts.py --check
+    $PY scripts/gen_docs.py --check
 }
 
 case "${1:-all}" in

@@ -25,7 +25,8 @@ async def end_state(world: World) -> Json:
         for obj in await world.backstage.all(kind):
             if obj["metadata"]["name"] == "kube-root-ca.crt":
                 continue
-            objects[f"{kind.kind} {obj['metadata']['name']}"] = _object(obj)
+            here = json.loads(json.dumps(obj).replace(world.namespace, NS))
+            objects[f"{kind.kind} {obj['metadata']['name']}"] = _object(here)
     state = {"kubernetes": objects, "zookeeper": await world.trees(), "pulsar": _pulsar(world)}
     text = json.dumps(state, sort_keys=True, default=str).replace(world.namespace, NS)
     for number, instance_id in enumerate(dict.fromkeys(await instance_ids(world))):

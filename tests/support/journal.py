@@ -1,7 +1,7 @@
 """What the operator does to the world, in order: taps around the three ports, for counting, failing and killing.
 
-A tap calls :meth:`Journal.around` for every call. A call that fails or is killed *before* had no effect; *after* it took
-effect and only the reply was not seen. Events are kept in a list and are not counted as writes.
+A tap calls :meth:`Journal.around` for every call. A call that fails or is killed *before* had no effect; *after*, it
+took effect and only the reply was not seen. Events are kept in a list and are not counted as writes.
 """
 
 from __future__ import annotations

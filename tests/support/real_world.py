@@ -1,7 +1,7 @@
 """A world on real servers: kube-apiserver with etcd, ZooKeeper, and Pulsar's admin REST over HTTP.
 
-The manifests name hosts inside Kubernetes; here each ensemble is a folder of the one ZooKeeper server and each cluster's
-admin endpoint a port on loopback. Every world has a Kubernetes namespace and a folder of its own.
+The manifests name hosts inside Kubernetes; here each ensemble is a folder of the one ZooKeeper server and each
+cluster's admin endpoint a port on loopback. Every world has a Kubernetes namespace and a folder of its own.
 """
 
 from __future__ import annotations

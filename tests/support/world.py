@@ -1,7 +1,7 @@
 """The whole control loop without a cluster: every real controller over ports that are fakes or real servers.
 
-``World.fakes()`` keeps everything in memory. ``real_world`` (tests/support/real_world.py) uses a real API server, a real
-ZooKeeper and HTTP. What Kubernetes does is played by Workloads; what Pulsar does by FakePulsar, which answers only
+``World.fakes()`` keeps everything in memory. ``real_world`` (tests/support/real_world.py) uses a real API server, a
+real ZooKeeper and HTTP. What Kubernetes does is played by Workloads; what Pulsar does by FakePulsar, which answers only
 while brokers are ready. Nothing sleeps: ``run`` alternates the operator and Kubernetes until neither changes anything.
 """
 

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec, RolloutStatus
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import (
     DONE,

@@ -7,14 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
-from pulsar_operator.api.v1alpha1.cluster import (
-    ClusterMode,
-    ComponentStatus,
-    Endpoints,
-    PulsarClusterSpec,
-    PulsarClusterStatus,
-    RolloutStatus,
-)
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import ComponentStatus, Endpoints, PulsarClusterStatus, RolloutStatus
 from pulsar_operator.domain.bringup import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.pods import ComponentFacts

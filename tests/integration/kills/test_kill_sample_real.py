@@ -10,6 +10,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+
 from tests.support.apiserver import ApiServer
 from tests.support.endstate import differences
 from tests.support.killing import BRING_UP, SCENARIOS, Scenario, begin, finish, listing, matrix
@@ -18,8 +19,8 @@ from tests.support.world import World
 from tests.support.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
-SAMPLE = {"bring-up": 14, "update": 6}
-"""Kills in the sample; the short deletions get four each."""
+SAMPLE = {"bring-up": 10, "update": 4}
+"""Kills in the sample; the short deletions get two each."""
 Kills = list[tuple[int, str]]
 
 
@@ -35,7 +36,7 @@ def sample(scenario: Scenario) -> Callable[[Kills], Kills]:
     print(f"{scenario.name}: PULSAR_OPERATOR_KILL_SEED={seed}")
 
     def choose(kills: Kills) -> Kills:
-        size = min(SAMPLE.get(scenario.name, 4), len(kills))
+        size = min(SAMPLE.get(scenario.name, 2), len(kills))
         rng = random.Random(f"{seed} {scenario.name}")
         parts = [kills[len(kills) * n // size : len(kills) * (n + 1) // size] for n in range(size)]
         return [rng.choice(part) for part in parts]

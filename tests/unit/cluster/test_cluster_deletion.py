@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.journal import KUBERNETES
-from tests.support.workloads import Trouble
-from tests.support.world import NS, World, quickstart
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, SECRETS, SERVICES, STATEFUL_SETS
+from tests.support.journal import KUBERNETES
+from tests.support.workloads import Trouble
+from tests.support.world import NS, World, quickstart
 
 VOLUMES = ["data-east-zookeeper-0", "journal-0-east-bookie-0", "ledgers-0-east-bookie-0"]
 

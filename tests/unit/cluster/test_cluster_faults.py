@@ -6,12 +6,12 @@ import copy
 from collections.abc import Callable
 
 import pytest
-from tests.support.endstate import differences, end_state
-from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
-from tests.support.world import World, quickstart
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, ConflictError, Json, PortError, UnavailableError
+from tests.support.endstate import differences, end_state
+from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
+from tests.support.world import World, quickstart
 
 ERRORS: dict[str, Callable[[], PortError]] = {
     "500": lambda: UnavailableError("HTTP 500: internal error"),

@@ -1,4 +1,4 @@
-"""Configuration stores: managed, external, a cluster's own; a second cluster; lost and unreachable stores; references."""
+"""Configuration stores of each sort, a second cluster, lost and unreachable stores, references, pause and dry run."""
 
 from __future__ import annotations
 

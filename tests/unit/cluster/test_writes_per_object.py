@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pulsar_operator.api.constants import Kind
 from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 from tests.support.world import World, quickstart
-
-from pulsar_operator.api.constants import Kind
 
 CUSTOM_KINDS = frozenset(kind.value for kind in Kind)
 STATUS_LIMITS = {

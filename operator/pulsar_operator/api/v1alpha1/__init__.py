@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.api.v1alpha1.cluster import CLUSTER_RULES, PulsarClusterSpec, PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.cluster import CLUSTER_RULES, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.instance import INSTANCE_RULES, PulsarInstanceSpec, PulsarInstanceStatus
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec, PulsarNamespaceStatus
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus

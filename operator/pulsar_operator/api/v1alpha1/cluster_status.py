@@ -1,0 +1,79 @@
+"""Status of a PulsarCluster: what the operator observed."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus
+
+
+class ComponentStatus(ApiModel):
+    """Pods of one component."""
+
+    desired: int = 0
+    """Pods wanted."""
+    ready: int = 0
+    """Pods ready."""
+    updated: int = 0
+    """Pods of the newest revision."""
+    revision: str | None = None
+    """Revision the pods should have."""
+    selector: str | None = None
+    """Label selector of the pods."""
+
+
+class RolloutStatus(ApiModel):
+    """A roll in progress."""
+
+    component: str
+    """Component being rolled."""
+    reason: str
+    """Why."""
+    pods_done: int = 0
+    """Pods already of the new revision."""
+    pods_total: int = 0
+    """Pods in all."""
+    waiting_for: str | None = None
+    """What the next step waits for."""
+
+
+class Endpoints(ApiModel):
+    """Where clients and tools reach the cluster from inside Kubernetes."""
+
+    service_url: str | None = None
+    """Binary protocol, for clients."""
+    web_service_url: str | None = None
+    """Admin REST, through the proxy where there is one."""
+    broker_service_url: str | None = None
+    """Binary protocol of the brokers; also registered for geo-replication."""
+    broker_web_service_url: str | None = None
+    """Admin REST of the brokers."""
+
+
+class PulsarClusterStatus(CommonStatus):
+    """Observed state of a PulsarCluster."""
+
+    zookeeper: ComponentStatus | None = None
+    """ZooKeeper servers."""
+    bookie: ComponentStatus | None = None
+    """Bookies."""
+    autorecovery: ComponentStatus | None = None
+    """Auto-recovery pods."""
+    broker: ComponentStatus | None = None
+    """Brokers."""
+    proxy: ComponentStatus | None = None
+    """Proxies."""
+    standalone: ComponentStatus | None = None
+    """The pod of mode Standalone."""
+    endpoints: Endpoints | None = None
+    """Service URLs."""
+    waiting_for: str | None = None
+    """What bring-up waits for; absent when nothing."""
+    rollout: RolloutStatus | None = None
+    """The roll in progress."""
+    instance_id: str | None = None
+    """BookKeeper's INSTANCEID of this cluster."""
+    version: str | None = None
+    """Pulsar version of the rendered pods; UpToDate tells whether all pods run it."""
+    metadata_store_servers: str | None = None
+    """Connection string of the cluster's own metadata store, without chroot."""
+    metadata_store_chroot: str | None = None
+    """Chroot of the metadata store, when there is one."""
