@@ -13,7 +13,7 @@ from pathlib import Path
 
 from e2e.demo.client import exchange
 from e2e.kind.paths import paths
-from e2e.support.deploy import NAMESPACE, QUICKSTART, ROOT, Helm, InstallError, install_operator
+from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, ROOT, Helm, InstallError, install_operator
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl, KubectlError
 from e2e.support.objects import not_ready, pulsar_objects
@@ -108,6 +108,19 @@ def talk(url: str) -> None:
             print(f"     {name:<28}{count:>6} messages")
 
 
+def operator_share(kubectl: Kubectl) -> str:
+    """What the operator process did since it started, from its own metrics."""
+    path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/pulsar-operator-metrics:9090/proxy/metrics"
+    sums = {"reconcile_duration_seconds_count": 0.0, "reconcile_duration_seconds_sum": 0.0, "kube_writes_total": 0.0}
+    for line in kubectl.run("get", "--raw", path).splitlines():
+        name, _, value = line.partition(" ") if "{" not in line else (line.split("{")[0], "", line.rsplit(" ", 1)[1])
+        short = name.removeprefix("pulsar_operator_")
+        if short in sums and not line.startswith("#"):
+            sums[short] += float(value)
+    passes, seconds, writes = sums.values()
+    return f"the operator made {passes:.0f} passes in {seconds:.1f} s together and {writes:.0f} writes to Kubernetes"
+
+
 def main() -> None:
     """make demo."""
     stages = Stages()
@@ -122,6 +135,7 @@ def main() -> None:
     with stages.stage("messages through the proxy"), service_url(kubectl) as url:
         talk(url)
     print("\n$ kubectl get pulsar -A\n" + kubectl.run("get", "pulsar", "-A"))
+    print(operator_share(kubectl))
     print("\n" + stages.table())
     if kubectl.kubeconfig:
         print(f"\nexport KUBECONFIG={kubectl.kubeconfig}   # then: {kubectl.binary} get pulsar -A")

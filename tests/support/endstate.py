@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH
+from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH, ANNOTATION_CONFIG_HASH
 from pulsar_operator.controllers.children import OWNED
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, SECRETS, Json
 from tests.support.world import NS, World
@@ -21,12 +21,14 @@ EMPTY: tuple[Any, ...] = (None, {}, [])
 async def end_state(world: World) -> Json:
     """Kubernetes objects, the content of the metadata stores, and Pulsar."""
     objects: Json = {}
+    # They hash what is compared itself: the owner's UID, and in a namespace of its own also the namespace's name.
+    hashes = frozenset({ANNOTATION_APPLIED_HASH, *(() if world.namespace == NS else (ANNOTATION_CONFIG_HASH,))})
     for kind in (*CUSTOM.values(), *OWNED, PODS, PVCS, SECRETS):
         for obj in await world.backstage.all(kind):
             if obj["metadata"]["name"] == "kube-root-ca.crt":
                 continue
             here = json.loads(json.dumps(obj).replace(world.namespace, NS))
-            objects[f"{kind.kind} {obj['metadata']['name']}"] = _object(here)
+            objects[f"{kind.kind} {obj['metadata']['name']}"] = _object(here, hashes)
     state = {"kubernetes": objects, "zookeeper": await world.trees(), "pulsar": _pulsar(world)}
     text = json.dumps(state, sort_keys=True, default=str).replace(world.namespace, NS)
     for number, instance_id in enumerate(dict.fromkeys(await instance_ids(world))):
@@ -54,9 +56,9 @@ def differences(expected: Any, found: Any, path: str = "") -> list[str]:
     return [] if expected == found else [f"{path}: {str(found)[:200]} instead of {str(expected)[:200]}"]
 
 
-def _object(obj: Json) -> Json:
+def _object(obj: Json, hashes: frozenset[str]) -> Json:
     meta = {k: v for k, v in obj["metadata"].items() if k not in VOLATILE_META}
-    meta["annotations"] = {k: v for k, v in (meta.get("annotations") or {}).items() if k != ANNOTATION_APPLIED_HASH}
+    meta["annotations"] = {k: v for k, v in (meta.get("annotations") or {}).items() if k not in hashes}
     meta["ownerReferences"] = [{"kind": o["kind"], "name": o["name"]} for o in meta.get("ownerReferences") or ()]
     body = {k: v for k, v in obj.items() if k != "metadata"}
     if obj["kind"] == "Secret":

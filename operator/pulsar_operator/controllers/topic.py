@@ -110,7 +110,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             path = _path(p, scope)
             whole = (*path, "partitions") if p.spec.partitions is not None else path
             # The first cluster takes the partitioned topic's metadata away; the others keep their partitions.
-            for target in (whole, *((*path[:-1], name) for name in present[cluster])):
+            for target in dict.fromkeys((whole, *((*path[:-1], name) for name in present[cluster]))):
                 try:
                     await scope.admin.at(cluster, Call("DELETE", target, query))
                 except NotFoundError:

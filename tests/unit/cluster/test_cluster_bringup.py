@@ -212,3 +212,41 @@ async def test_the_loop_sees_trouble_in_words() -> None:
         world.workloads.troubles.clear()
         await world.run()
         assert await world.all_ready() == {}
+
+
+def _add_env(obj: Json) -> None:
+    obj["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "BY_HAND", "value": "1"})
+
+
+def _add_selector(obj: Json) -> None:
+    obj["spec"]["selector"]["by"] = "hand"
+
+
+def _add_setting(obj: Json) -> None:
+    obj["data"]["more.conf"] = "by hand"
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="server-side apply leaves entries of other managers: an added env entry is applied against in every pass "
+    "without effect, an added key of a map is not even noticed",
+)
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        (STATEFUL_SETS, "east-broker", _add_env),
+        (SERVICES, "east-broker", _add_selector),
+        (CONFIG_MAPS, "east-broker-config", _add_setting),
+    ],
+)
+async def test_what_somebody_adds_to_a_child_is_taken_away(
+    kind: ResourceType, name: str, change: Callable[[Json], None]
+) -> None:
+    world = await World.fakes().bring_up()
+    wanted = await world.get(kind, name)
+    await world.backstage.edit(kind, world.namespace, name, change)
+    await world.run()
+    found = await world.get(kind, name)
+    assert found.get("spec") == wanted.get("spec")
+    assert found.get("data") == wanted.get("data")
