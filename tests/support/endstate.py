@@ -58,20 +58,19 @@ def differences(expected: Any, found: Any, path: str = "") -> list[str]:
 
 def _object(obj: Json, hashes: frozenset[str]) -> Json:
     meta = {k: v for k, v in obj["metadata"].items() if k not in VOLATILE_META}
-    meta["annotations"] = {k: v for k, v in (meta.get("annotations") or {}).items() if k not in hashes}
     meta["ownerReferences"] = [{"kind": o["kind"], "name": o["name"]} for o in meta.get("ownerReferences") or ()]
     body = {k: v for k, v in obj.items() if k != "metadata"}
     if obj["kind"] == "Secret":
         body["data"] = sorted(body["data"])
-    return dict(_steady({**body, "metadata": meta}))
+    return dict(_steady({**body, "metadata": meta}, CHOSEN_BY_SERVER | hashes))
 
 
-def _steady(value: Any) -> Any:
+def _steady(value: Any, volatile: frozenset[str]) -> Any:
     if isinstance(value, dict):
-        pairs = {k: _steady(v) for k, v in value.items() if k not in CHOSEN_BY_SERVER}
+        pairs = {k: _steady(v, volatile) for k, v in value.items() if k not in volatile}
         return {k: v for k, v in pairs.items() if v not in EMPTY}
     if isinstance(value, list):
-        return [_steady(item) for item in value]
+        return [_steady(item, volatile) for item in value]
     if isinstance(value, str):
         # Names of revisions hash the template, which is compared itself.
         return re.sub(r"^(.+)-[0-9a-f]{10}$", r"\1-REVISION", value)

@@ -129,11 +129,22 @@ def test_rights_end_at_the_watched_namespaces(helm: Helm, server: ApiServer) -> 
     token = server.service_account(OWN, RELEASE)
     for namespace in (OWN, "a"):
         assert wrong(server, token, namespace, ALLOWED, FORBIDDEN) == []
-    assert wrong(server, token, "other", [], ALLOWED + FORBIDDEN) == []
-    assert wrong(server, token, "", [], CLUSTER_WIDE + ALLOWED) == []
+    own = [right for right in ALLOWED if right[0] == "pulsaroperator.io"]
+    others = [right for right in ALLOWED if right not in own]
+    for namespace in ("other", ""):
+        # Only our own kinds, so that a deleted namespace can end (rbac.customResourcesClusterWide).
+        assert wrong(server, token, namespace, own, others + FORBIDDEN + CLUSTER_WIDE) == []
     lease = [("coordination.k8s.io", "leases", "", "create")]
     assert wrong(server, token, OWN, lease, []) == []
     assert wrong(server, token, "a", [], lease) == []
+
+
+def test_rights_without_any_outside_the_watched_namespaces(helm: Helm, server: ApiServer) -> None:
+    install(helm, server, {"watchNamespaces": ["a"], "rbac": {"customResourcesClusterWide": False}})
+    token = server.service_account(OWN, RELEASE)
+    assert wrong(server, token, "a", ALLOWED, FORBIDDEN) == []
+    assert wrong(server, token, "other", [], ALLOWED + FORBIDDEN) == []
+    assert wrong(server, token, "", [], CLUSTER_WIDE + ALLOWED) == []
 
 
 def test_rights_with_cluster_scope(helm: Helm, server: ApiServer) -> None:

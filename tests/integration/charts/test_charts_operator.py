@@ -98,7 +98,11 @@ def test_no_wildcard_anywhere(helm: Helm, variant: Json) -> None:
 
 def test_one_role_and_binding_per_namespace(helm: Helm) -> None:
     objects = helm.template(OPERATOR_CHART, {"watchNamespaces": ["a", "b", "ops"]})
-    assert of_kind([o for o in objects if not is_hook(o)], "ClusterRole") == []
+    wide = of_kind([o for o in objects if not is_hook(o)], "ClusterRole")
+    # Only our own kinds, so that a deleted namespace can end although its RoleBinding goes first.
+    assert {group for role in wide for rule in role["rules"] for group in rule["apiGroups"]} == {"pulsaroperator.io"}
+    narrow = helm.template(OPERATOR_CHART, {"watchNamespaces": ["a"], "rbac": {"customResourcesClusterWide": False}})
+    assert of_kind([o for o in narrow if not is_hook(o)], "ClusterRole") == []
     for kind in ("Role", "RoleBinding"):
         places = [o["metadata"]["namespace"] for o in of_kind(objects, kind) if "lease" not in o["metadata"]["name"]]
         assert sorted(places) == ["a", "b", "ops"], kind
@@ -125,6 +129,7 @@ def test_cluster_scope(helm: Helm) -> None:
 def test_every_scope_has_the_same_rules(helm: Helm) -> None:
     wide = roles(helm.template(OPERATOR_CHART, {"clusterScope": True}), hooks=False)
     narrow = roles(helm.template(OPERATOR_CHART, {"watchNamespaces": ["a"]}), hooks=False)
+    narrow = [role for role in narrow if role["kind"] == "Role"]
     rules = {yaml.safe_dump(role["rules"]) for role in wide + narrow if not role["metadata"]["name"].endswith("lease")}
     assert len(rules) == 1
 
