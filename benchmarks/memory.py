@@ -2,8 +2,8 @@
 
     python -m benchmarks.memory pulsar-demo pulsar
 
-The bar (design of preset Small): ZooKeeper, bookie, auto-recovery, broker and proxy together below 2 GB, five minutes after
-the last of them started. The age of each pod is printed, so that a reader sees whether the five minutes have passed.
+The bar of preset Small: ZooKeeper, bookie, auto-recovery, broker and proxy together below 2 GB, five minutes after the
+last of them started. The age of each pod is printed, so that a reader sees whether the five minutes have passed.
 """
 
 from __future__ import annotations

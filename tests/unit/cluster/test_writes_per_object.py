@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pulsar_operator.api.constants import Kind
 from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 from tests.support.world import World, quickstart
 
-CUSTOM_KINDS = frozenset(kind.value for kind in Kind)
 STATUS_LIMITS = {
     "PulsarInstance": 4,
     "PulsarCluster": 9,
