@@ -121,6 +121,12 @@ class KubePort(Protocol):
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """Delete the object with this UID; returns when it is gone already. Raises ConflictError on another UID."""
 
+    async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
+        """Remove entries by JSON pointer, in order, whoever owns them; guarded by the object's resourceVersion.
+
+        Raises ConflictError when the object changed since it was read or a pointer leads nowhere.
+        """
+
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
         """Take one finalizer off, whoever its field manager is, guarded by the object's resourceVersion.
 

@@ -11,7 +11,7 @@ import copy
 import inspect
 import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +159,26 @@ class FakeKube:
                 return
             self._check_uid(live, uid, name)
             self._record(call, changed=self._delete(key, live))
+
+    async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
+        """See ports.KubePort."""
+        kind, meta = resource_of(obj), obj["metadata"]
+        async with _Faults(self, Call("remove_entries", kind.kind, meta["namespace"], meta["name"])) as call:
+            key = _id(kind, meta["namespace"], meta["name"])
+            live = self._objects.get(key)
+            if live is None:
+                raise NotFoundError(f'{kind.plural} "{meta["name"]}" not found')
+            if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
+                raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
+            new = copy.deepcopy(live)
+            for pointer in pointers:
+                *parents, last = [t.replace("~1", "/").replace("~0", "~") for t in pointer.split("/")[1:]]
+                place: Any = new
+                for token in parents:
+                    place = place[int(token)] if isinstance(place, list) else place[token]
+                del place[int(last) if isinstance(place, list) else last]
+            stored = self._store(key, live, new)
+            self._record(call, changed=stored is not live)
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
         """See ports.KubePort."""

@@ -157,6 +157,11 @@ class TappedKube:
         """See ports.KubePort."""
         await self._around("delete", kind.kind, name, lambda: self._inner.delete(kind, namespace, name, uid=uid))
 
+    async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
+        """See ports.KubePort."""
+        name = obj["metadata"]["name"]
+        await self._around("remove", obj["kind"], name, lambda: self._inner.remove_entries(obj, pointers))
+
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
         """See ports.KubePort."""
         name = obj["metadata"]["name"]

@@ -38,6 +38,7 @@ JSON_TYPE = "application/json"
 APPLY_TYPE = "application/apply-patch+yaml"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 MERGE_TYPE = "application/merge-patch+json"
+JSON_PATCH_TYPE = "application/json-patch+json"
 
 _CONFLICT = frozenset({409, 410})
 _REFUSED = frozenset({400, 403, 405, 406, 412, 413, 415, 422})

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.apply import stamped, why_apply
+from pulsar_operator.domain.apply import foreign_entries, stamped, why_apply
 from pulsar_operator.ports import Deps, Json, RefusedError, ResourceType
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,9 @@ class Actor:
             self.pending.append(f"{verb} {name}: {why}")
             return live
         try:
+            foreign = foreign_entries(manifest, live) if live is not None else []
+            if live is not None and foreign:
+                await self.deps.kube.remove_entries(live, foreign)
             result = await self.deps.kube.apply(stamped(manifest))
         except RefusedError as error:
             self.refused.append(f"{name}: {error}")

@@ -47,14 +47,24 @@ def why_apply(rendered: Json, live: Json | None) -> str | None:
     wanted = stamped(rendered)
     difference = first_difference(_without_identity(wanted), live)
     if difference is None:
-        return None
+        foreign = foreign_entries(rendered, live)
+        return f"{foreign[0]} was added by somebody else" if foreign else None
     if difference.startswith(f"metadata.annotations.{ANNOTATION_APPLIED_HASH}"):
         return "its rendered content changed"
     return difference
 
 
+EXACT_MAPS = frozenset({"data", "spec.selector", "spec.template.spec.nodeSelector"})
+"""Maps that are ours as a whole: a key somebody added changes what the object does."""
+_KEYS = ("mountPath", "uid", "name", "topologyKey", "containerPort", "port")
+"""Fields that tell entries of a list apart, as server-side apply merges them."""
+
+
 def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
-    """The first place where ``live`` does not hold what is wanted; extra fields in ``live`` are defaults."""
+    """The first place where ``live`` does not hold what is wanted; extra fields in ``live`` are defaults.
+
+    Entries somebody added to lists and to EXACT_MAPS are told by :func:`foreign_entries`.
+    """
     here = path or "the object"
     if isinstance(wanted, dict):
         if not isinstance(live, dict):
@@ -68,16 +78,71 @@ def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
     if isinstance(wanted, list):
         if not isinstance(live, list):
             return None if not wanted and live is None else f"{here} is missing"
-        if len(wanted) != len(live):
-            return f"{here} has {len(live)} entries instead of {len(wanted)}"
-        for index, (one, other) in enumerate(zip(wanted, live, strict=True)):
-            found = first_difference(one, other, f"{path}[{index}]")
-            if found:
-                return found
-        return None
+        return _list_difference(wanted, live, path)
     if wanted == live or (wanted in (None, "") and live in (None, "")) or _same_quantity(wanted, live):
         return None
     return f"{here} is {_short(live)} instead of {_short(wanted)}"
+
+
+def _list_difference(wanted: list[Any], live: list[Any], path: str) -> str | None:
+    key = _key_of(wanted)
+    if key is None:
+        if len(wanted) != len(live):
+            return f"{path} has {len(live)} entries instead of {len(wanted)}"
+        pairs = [(one, other, str(index)) for index, (one, other) in enumerate(zip(wanted, live, strict=True))]
+    else:
+        by_key = {entry.get(key): entry for entry in live if isinstance(entry, dict)}
+        pairs = [(one, by_key.get(one[key]), str(one[key])) for one in wanted]
+    for one, other, label in pairs:
+        found = first_difference(one, other, f"{path}[{label}]")
+        if found:
+            return found
+    return None
+
+
+def foreign_entries(wanted: Any, live: Any, path: str = "", pointer: str = "") -> list[str]:
+    """JSON pointers of entries in ``live`` that are not ours where everything should be; in the order to remove them.
+
+    Server-side apply leaves what another field manager owns, so these need a removal of their own. metadata is shared
+    with others on purpose.
+    """
+    out: list[str] = []
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        for key in wanted:
+            if path or key not in ("metadata", "apiVersion", "kind"):
+                below = f"{path}.{key}" if path else str(key)
+                out += foreign_entries(wanted[key], live.get(key), below, f"{pointer}/{_escaped(str(key))}")
+        if path in EXACT_MAPS:
+            out += [f"{pointer}/{_escaped(str(key))}" for key in sorted(set(live) - set(wanted))]
+    elif isinstance(wanted, list) and isinstance(live, list):
+        key = _key_of(wanted)
+        if key is None:
+            return out
+        ours = {one[key]: one for one in wanted}
+        # From the end, so that an index still holds when those after it are gone.
+        for index in reversed(range(len(live))):
+            entry = live[index]
+            if not isinstance(entry, dict):
+                continue
+            if entry.get(key) in ours:
+                out += foreign_entries(ours[entry.get(key)], entry, f"{path}[]", f"{pointer}/{index}")
+            else:
+                out.append(f"{pointer}/{index}")
+    return out
+
+
+def _key_of(entries: list[Any]) -> str | None:
+    """The field that identifies every entry, or None for lists of plain values and of unnamed structs."""
+    for key in _KEYS:
+        values = [entry.get(key) for entry in entries if isinstance(entry, dict)]
+        if len(values) == len(entries) and None not in values and len(set(values)) == len(values) and entries:
+            return key
+    return None
+
+
+def _escaped(token: str) -> str:
+    """A reference token of a JSON pointer (RFC 6901)."""
+    return token.replace("~", "~0").replace("/", "~1")
 
 
 def _without_identity(manifest: Json) -> Json:

@@ -187,6 +187,18 @@ async def test_finalizer_holds_a_deleted_object(bench: Bench) -> None:
     assert await bench.kube.get(TENANTS, bench.namespace, "t") is None
 
 
+async def test_entries_are_removed_whoever_owns_them(bench: Bench) -> None:
+    meta = {"namespace": bench.namespace, "name": "c"}
+    head = {"apiVersion": "v1", "kind": "ConfigMap"}
+    ours = await bench.kube.apply({**head, "metadata": meta, "data": {"a": "1"}})
+    theirs = await bench.kube.apply({**head, "metadata": meta, "data": {"b": "2", "c": "3"}}, manager="other")
+    with pytest.raises(ConflictError):
+        await bench.kube.remove_entries(ours, ["/data/b"])
+    await bench.kube.remove_entries(theirs, ["/data/b", "/data/c"])
+    left = await bench.kube.get(CONFIG_MAPS, bench.namespace, "c")
+    assert left is not None and left["data"] == {"a": "1"}
+
+
 async def test_drop_finalizer_whoever_owns_it(bench: Bench) -> None:
     old = await bench.kube.apply(tenant(bench.namespace, finalizers=["example.com/theirs", FINALIZER]), manager="user")
     stored = await bench.kube.apply(tenant(bench.namespace, labels={"l": "1"}))

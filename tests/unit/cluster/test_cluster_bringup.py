@@ -226,12 +226,6 @@ def _add_setting(obj: Json) -> None:
     obj["data"]["more.conf"] = "by hand"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="server-side apply leaves entries of other managers: an added env entry is applied against in every pass "
-    "without effect, an added key of a map is not even noticed",
-)
 @pytest.mark.parametrize(
     ("kind", "name", "change"),
     [
