@@ -92,6 +92,15 @@ class InstanceController:
         except ValidationError as error:
             conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
             conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            if meta.deleting and not (meta.paused or meta.dry_run):
+                # What it says about the data is not trusted, so the volumes stay.
+                children = await Children.observe(deps, obj)
+                why = "the PulsarInstance is being deleted"
+                actor = Actor(deps, obj)
+                if not await children.delete_workloads(actor, [Component.CONFIGURATION_STORE], why):
+                    return Outcome(requeue_after=RETRY_SECONDS)
+                await release_finalizer(deps, obj)
+                return DONE
             # Clusters go on with the store they know from here.
             known = PulsarInstanceStatus.model_validate(obj.get("status") or {})
             update = {"observed_generation": meta.generation, "conditions": conditions.result()}

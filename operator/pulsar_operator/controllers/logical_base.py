@@ -143,6 +143,11 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     async def _run(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
         """Everything but the status write; None when the object may be gone."""
         try:
+            if p.spec is None and p.meta.deleting and p.held is None:
+                if FINALIZER in p.meta.finalizers:
+                    why = f"Nothing is deleted in Pulsar: the specification cannot be read ({p.invalid})"
+                    await self._release(p, Reason.FINALIZER_RELEASED, why)
+                return None
             if p.invalid is not None and (p.spec is None or not p.meta.deleting):
                 p.unknown(Reason.INVALID_SPEC, p.invalid, known=True)
                 p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, p.invalid)

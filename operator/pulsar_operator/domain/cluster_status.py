@@ -63,6 +63,7 @@ def set_conditions(
     else:
         _metadata(conditions, view)
         _component(conditions, ConditionType.BOOKKEEPER_READY, Component.BOOKIE, "bookies", view)
+        _auto_recovery(conditions, view)
         _component(conditions, ConditionType.BROKERS_READY, Component.BROKER, "brokers", view)
         if spec.proxy is None or spec.proxy.replicas == 0:
             conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "The cluster has no proxies")
@@ -135,6 +136,15 @@ def _component(
         return
     reason, text = facts.summary(noun)
     conditions.set(kind, UNKNOWN if facts.all_ready is None else facts.all_ready, reason, text)
+
+
+def _auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
+    """Without auto-recovery lost copies are not made again, so BookKeeper is not well although it serves."""
+    facts = view.components.get(Component.AUTORECOVERY)
+    if facts is None or facts.all_ready is not False or not conditions.is_true(ConditionType.BOOKKEEPER_READY):
+        return
+    reason, text = facts.summary("auto-recovery")
+    conditions.set(ConditionType.BOOKKEEPER_READY, FALSE, reason, f"Bookies are ready, but {text}")
 
 
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:

@@ -221,6 +221,20 @@ async def test_an_unreadable_specification_does_not_keep_a_cluster_from_being_de
     assert await world.names(PVCS) == VOLUMES
 
 
+async def test_an_unreadable_topic_is_let_go_and_nothing_is_deleted_in_pulsar() -> None:
+    world = await quickstart_with("Retain")
+    await world.change(Kind.TOPIC, "payments", lambda spec: spec.update(deletionPolicy="Delete"))
+    await world.run()
+    topic = await world.live(Kind.TOPIC, "payments")
+    assert topic is not None and topic["metadata"]["finalizers"]
+    mark = len(world.journal.effects)
+    await world.change(Kind.TOPIC, "payments", lambda spec: spec.update(partitions="many"))
+    await world.delete(Kind.TOPIC, "payments")
+    await world.run()
+    assert await world.live(Kind.TOPIC, "payments") is None
+    assert {c.port for c in world.journal.since(mark)} <= {KUBERNETES}
+
+
 async def test_a_paused_cluster_is_not_torn_down() -> None:
     world = await quickstart_with("Retain")
     await world.pause(Kind.CLUSTER, "east")

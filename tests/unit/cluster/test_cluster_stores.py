@@ -310,3 +310,16 @@ async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
     assert pending == ["Update StatefulSet east-broker: spec.replicas is 1 instead of 2"]
     assert {c.verb for c in world.journal.since(mark)} == {"status"}
     assert world.journal.of(KUBERNETES, "delete") == []
+
+
+async def test_an_unreadable_instance_can_be_deleted_and_keeps_its_volumes() -> None:
+    world = World.fakes()
+    await world.apply(manifests({"managed": {"replicas": 1}})[0])
+    await world.run()
+    before = await world.names(PVCS)
+    assert before
+    await world.change(Kind.INSTANCE, "demo", lambda spec: spec["configurationStore"]["managed"].update(replicas="odd"))
+    await world.delete(Kind.INSTANCE, "demo")
+    await world.run()
+    assert await world.live(Kind.INSTANCE, "demo") is None
+    assert await world.names(PVCS) == before
