@@ -97,7 +97,12 @@ class ImageBuilder:
                 self._add_site(log, context)
             recipe = self.root / product.folder / "Dockerfile"
             arguments = {"BASE_IMAGE": self._base(product)}
+            before = self.docker.image_facts([product.tag]).get(product.tag)
             self.docker.build(log, product.tag, context, digest, dockerfile=recipe, build_args=arguments)
+            after = self.docker.image_facts([product.tag]).get(product.tag)
+            if before is not None and before != after:
+                # The image that lost its tag is of no use to anybody; where it is in use, the engine keeps it.
+                self.docker.succeeds("image", "rm", before[0])
 
     def _sources(self, product: Product) -> list[Path]:
         sources = dockerfile.copy_sources((self.root / product.folder / "Dockerfile").read_text())
