@@ -39,7 +39,7 @@ from pulsar_operator.controllers.logical_scope import (
     pulsar_name,
     resolve_scope,
 )
-from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.siblings import Claim, winner
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError, RefusedError
@@ -96,6 +96,10 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     @abstractmethod
     async def delete(self, p: Pass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
         """One resumable step of the deletion in Pulsar; None when the object is gone there."""
+
+    def silent(self, p: Pass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
+        """Clusters that gave no answer although the object has to be made in each; Ready is then Unknown."""
+        return ()
 
     def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
         """Why the object's name cannot be used in Pulsar, or None."""
@@ -185,6 +189,11 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         after = result.report(p, name)
         p.fields["managed_fields"] = result.managed(memory, held=p.held is not None)
         p.fields.update(await self.status_fields(p, scope, facts))
+        silent = self.silent(p, facts)
+        if silent and p.conditions.is_true(ConditionType.READY):
+            text = f"{name} is as declared where clusters answer; no answer from {', '.join(silent)}"
+            p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+            after = WAIT_SECONDS
         return Outcome(requeue_after=after)
 
     async def _act(

@@ -78,6 +78,10 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """Whether any cluster has the topic."""
         return any(found is not None for found in facts.clusters.values())
 
+    def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
+        """A non-partitioned topic is made in each cluster; partition numbers are shared by all."""
+        return facts.silent if p.spec.partitions is None else ()
+
     async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
         """The topic in each cluster; one that does not answer keeps what was last seen."""
         known = {c.name: c for c in p.before.clusters}

@@ -407,6 +407,23 @@ async def test_the_next_cluster_answers_when_the_first_is_away() -> None:
     assert w.condition(Kind.TOPIC, "p")[0] == "True"
 
 
+async def test_a_plain_topic_is_not_ready_while_one_of_its_clusters_is_silent() -> None:
+    w = World("a", "b")
+    w.tenant()
+    w.namespace()
+    await w.run()
+    w.admin.down = {"b"}
+    w.topic("x")
+    await w.run()
+    status, reason, message = w.condition(Kind.TOPIC, "x")
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and message.endswith("no answer from b")
+    assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after == 15
+    w.admin.down = set()
+    await w.run()
+    assert w.condition(Kind.TOPIC, "x")[0] == "True"
+    assert "persistent://t/n/x" in w.pulsar.topics["b"]
+
+
 async def test_paused_observes_and_acts_on_nothing() -> None:
     w = await small_world(messageTTLSeconds=60)
     w.namespace(bundles={"count": 4}, policies={"messageTTLSeconds": 61}, annotations=PAUSED, deletionPolicy="Delete")
