@@ -140,19 +140,23 @@ FORBIDDEN_WAIT_SECONDS = 10.0
 """How long to wait before asking again for what was forbidden."""
 
 
-async def patient(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Ask again while the API server says 403, until the request's own deadline ends it.
+def patient(wait_seconds: float = FORBIDDEN_WAIT_SECONDS) -> aiohttp.ClientMiddlewareType:
+    """A middleware that asks again while the API server says 403, until the request's own deadline ends it.
 
     Deleting a watched namespace deletes the operator's RoleBinding in it first. The framework takes one refused list
     for the end of the world; here one namespace must not end the watches of all others.
     """
-    while True:
-        response = await handler(request)
-        if response.status != HTTPStatus.FORBIDDEN:
-            return response
-        response.release()
-        log.warning("watching is forbidden, asking again in %g s: %s", FORBIDDEN_WAIT_SECONDS, request.url.path)
-        await asyncio.sleep(FORBIDDEN_WAIT_SECONDS)
+
+    async def ask(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        while True:
+            response = await handler(request)
+            if response.status != HTTPStatus.FORBIDDEN:
+                return response
+            response.release()
+            log.warning("watching is forbidden, asking again in %g s: %s", wait_seconds, request.url.path)
+            await asyncio.sleep(wait_seconds)
+
+    return ask
 
 
 async def watch_session(configuration: Configuration, monitor: WatchMonitor) -> aiohttp.ClientSession:
@@ -165,6 +169,6 @@ async def watch_session(configuration: Configuration, monitor: WatchMonitor) -> 
         connector=aiohttp.TCPConnector(limit=0, ssl=RESTClientObject(configuration).ssl_context),
         headers=headers,
         response_class=observed_response(monitor),
-        middlewares=(patient,),
+        middlewares=(patient(),),
         trust_env=False,
     )
