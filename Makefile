@@ -2,7 +2,7 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full crds memory cluster
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full faults crds memory cluster
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -34,8 +34,11 @@ integration: tools ## Integration tests: real kube-apiserver, etcd, ZooKeeper
 e2e: setup ## End-to-end tests on kind
 	@sh scripts/test.sh e2e
 
-e2e-full: setup ## End-to-end tests with the long fault matrices
+e2e-full: setup ## End-to-end tests with the slow ones: a distributed cluster
 	@sh scripts/test.sh e2e-full
+
+faults: tools ## The full fault matrices on real servers: every kill of every scenario (half an hour)
+	@$(PY) -m pytest tests/integration -m slow -s
 
 crds: setup ## Generate crds/, the charts' copies and the tables in docs/ from the code
 	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) helm/sync_charts.py && $(PY) scripts/gen_docs.py

@@ -58,6 +58,7 @@ lists, which sprig's mergeOverwrite would not do. Arguments: list of base and ov
 {{- define "pulsar.profile" -}}
 {{- if eq (default "Distributed" .Values.cluster.spec.mode) "Standalone" -}}
 preset: {{ .Values.profile }}
+standalone: {}
 {{- else if eq .Values.profile "Production" -}}
 preset: Production
 metadataStore:

@@ -133,7 +133,6 @@ class Reason(StrEnum):
     WAITING_FOR_METADATA = "WaitingForMetadata"
     WAITING_FOR_BOOKIES = "WaitingForBookies"
     WAITING_FOR_BROKERS = "WaitingForBrokers"
-    WAITING_FOR_PROXIES = "WaitingForProxies"
     WAITING_FOR_CONFIGURATION_STORE = "WaitingForConfigurationStore"
     WAITING_FOR_CLUSTERS = "WaitingForClusters"
     # workloads
@@ -147,7 +146,6 @@ class Reason(StrEnum):
     APPLIED = "Applied"
     DELETED = "Deleted"
     # logical plane
-    SYNCED = "Synced"
     CREATED = "Created"
     ADOPTED = "Adopted"
     UPDATED = "Updated"

@@ -50,6 +50,7 @@ VARIANTS: dict[str, Json] = {
     "default": {},
     "production": {"profile": "Production"},
     "full": FULL,
+    "standalone with defaults": {"cluster": {"spec": {"mode": "Standalone"}}},
     "standalone": {"cluster": {"spec": {"mode": "Standalone", "standalone": {"storage": {"size": "3Gi"}}}}},
     "external": {"cluster": {"spec": {"metadataStore": {"external": {"servers": "zk:2181", "chroot": "/p"}}}}},
     "kept": {"keepOnUninstall": True},
