@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -113,10 +114,9 @@ def operator_share(kubectl: Kubectl) -> str:
     path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/pulsar-operator-metrics:9090/proxy/metrics"
     sums = {"reconcile_duration_seconds_count": 0.0, "reconcile_duration_seconds_sum": 0.0, "kube_writes_total": 0.0}
     for line in kubectl.run("get", "--raw", path).splitlines():
-        name, _, value = line.partition(" ") if "{" not in line else (line.split("{")[0], "", line.rsplit(" ", 1)[1])
-        short = name.removeprefix("pulsar_operator_")
-        if short in sums and not line.startswith("#"):
-            sums[short] += float(value)
+        found = re.match(r"pulsar_operator_(\w+)(?:\{.*\})? (\S+)$", line)
+        if found and found.group(1) in sums:
+            sums[found.group(1)] += float(found.group(2))
     passes, seconds, writes = sums.values()
     return f"the operator made {passes:.0f} passes in {seconds:.1f} s together and {writes:.0f} writes to Kubernetes"
 
