@@ -265,6 +265,22 @@ class OperatorImages:
     proxy: str = "pulsar-proxy:{version}"
 
 
+class ReaderPort(Protocol):
+    """Questions about custom resources other than the one a pass is about. The answers are not to be changed."""
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """One object; None when there is none."""
+
+    async def every(self, kind: Kind) -> list[Json]:
+        """All objects of a kind."""
+
+    async def namesakes(self, kind: Kind, name: str) -> list[Key]:
+        """Objects of a kind with that name inside Pulsar."""
+
+    async def dependents(self, target: Json, child: Kind) -> int:
+        """How many objects of a kind refer to the target and may."""
+
+
 @dataclass(frozen=True)
 class Deps:
     """Everything a controller may use."""
@@ -276,3 +292,5 @@ class Deps:
     entropy: Entropy
     metrics: MetricsPort
     images: OperatorImages = field(default_factory=OperatorImages)
+    reader: ReaderPort | None = None
+    """What the watches delivered; None = the API server is asked. See controllers/reader.py."""

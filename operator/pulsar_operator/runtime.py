@@ -9,6 +9,7 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -28,6 +29,7 @@ from pulsar_operator.adapters.zookeeper import KazooZooKeeper
 from pulsar_operator.api.constants import LEASE_NAME, Kind
 from pulsar_operator.controllers.base import Reconciler
 from pulsar_operator.controllers.engine import Engine
+from pulsar_operator.controllers.reader import DirectReader, WatchCache
 from pulsar_operator.handlers import watch as handlers
 from pulsar_operator.ports import CUSTOM, Deps, PortError
 from pulsar_operator.release import release_finalizers
@@ -72,7 +74,7 @@ class Operator:
         self._kube = KubeAdapter(client, self.metrics, self._recorder, namespaces=settings.watch_namespaces)
         self._zookeeper = KazooZooKeeper()
         self._admin = AiohttpAdmin(self.metrics)
-        self.deps = Deps(
+        deps = Deps(
             kube=self._kube,
             zookeeper=self._zookeeper,
             admin=self._admin,
@@ -81,11 +83,14 @@ class Operator:
             metrics=self.metrics,
             images=settings.images,
         )
+        cache = WatchCache(DirectReader(deps))
+        self.deps = replace(deps, reader=cache)
         self.engine = Engine(
             self.deps,
             make_reconcilers(self.deps),
             workers=settings.workers,
             resync_seconds=settings.resync_seconds,
+            cache=cache,
         )
         self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen)
         self.lease = lease_of(settings, client)

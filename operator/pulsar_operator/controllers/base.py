@@ -14,8 +14,10 @@ from pydantic import BaseModel, ValidationError
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, FINALIZER, FINALIZER_MANAGER, Kind
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import ObjectReference
+from pulsar_operator.controllers.reader import reader_of
+from pulsar_operator.controllers.refindex import consents
 from pulsar_operator.domain.render import Owner
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key
+from pulsar_operator.ports import Deps, Json, Key
 
 log = logging.getLogger(__name__)
 
@@ -99,14 +101,6 @@ def invalid_fields(error: ValidationError) -> str:
     return "; ".join(parts)
 
 
-def consents(target: Json, *, target_namespace: str, from_namespace: str) -> bool:
-    """Whether the target object allows references from another Kubernetes namespace."""
-    if target_namespace == from_namespace:
-        return True
-    allowed = (target.get("spec") or {}).get("allowedNamespaces") or []
-    return from_namespace in allowed or "*" in allowed
-
-
 @dataclass(frozen=True)
 class Resolved:
     """Outcome of looking up a reference: the object, or why there is none."""
@@ -122,7 +116,7 @@ async def resolve(deps: Deps, kind: Kind, ref: ObjectReference, *, from_namespac
     """Look up a referenced object and check that it consents."""
     namespace = ref.namespace or from_namespace
     text = f'{kind.value} "{namespace}/{ref.name}"'
-    obj = await deps.kube.get(CUSTOM[kind], namespace, ref.name)
+    obj = await reader_of(deps).get(kind, namespace, ref.name)
     if obj is None:
         return Resolved(None, False, False, text)
     if not consents(obj, target_namespace=namespace, from_namespace=from_namespace):

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
 from pulsar_operator.controllers.base import Outcome, Reconciler
+from pulsar_operator.controllers.reader import WatchCache
 from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
 from pulsar_operator.controllers.workqueue import WorkQueue
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError
@@ -42,8 +43,12 @@ class Engine:
         resync_seconds: float = 600.0,
         rng: random.Random | None = None,
         pass_seconds: float = PASS_SECONDS,
+        cache: WatchCache | None = None,
     ) -> None:
-        """``workers`` passes run at once; every object is looked at once per ``resync_seconds``."""
+        """``workers`` passes run at once; every object is looked at once per ``resync_seconds``.
+
+        ``cache`` is told everything that is observed.
+        """
         self._deps = deps
         self._reconcilers = dict(reconcilers)
         self._resync_seconds = resync_seconds
@@ -52,6 +57,7 @@ class Engine:
         self._workers = workers
         self._queue = WorkQueue(self._reconcilers, workers=workers, on_depth=deps.metrics.queue_depth)
         self._index = RefIndex()
+        self._cache = cache
         self._failures: dict[Key, int] = {}
         self._passed: set[Key] = set()
         self._first_pass: set[Key] | None = None
@@ -68,7 +74,7 @@ class Engine:
     def observe(self, kind: Kind, obj: Json, *, deleted: bool = False) -> None:
         """Take in a watch event of a custom resource and run what it concerns."""
         key = key_of(kind, obj)
-        self._spread(key, self._index.remove(key) if deleted else self._index.update(kind, obj))
+        self._spread(key, self._forget(key) if deleted else self._learn(kind, obj))
 
     def observe_child(self, obj: Json) -> None:
         """Take in a watch event of an owned object (pod, StatefulSet, ...): its owner, named by labels, looks again."""
@@ -77,6 +83,16 @@ class Engine:
         kind, name = labels.get(LABEL_OWNER_KIND), labels.get(LABEL_OWNER_NAME)
         if kind in PLURALS and name:
             self.enqueue(Key(Kind(kind), meta.get("namespace", ""), name), CHILD_DELAY_SECONDS)
+
+    def _learn(self, kind: Kind, obj: Json) -> Effect:
+        if self._cache is not None:
+            self._cache.update(kind, obj)
+        return self._index.update(kind, obj)
+
+    def _forget(self, key: Key) -> Effect:
+        if self._cache is not None:
+            self._cache.remove(key)
+        return self._index.remove(key)
 
     def _spread(self, key: Key, effect: Effect) -> None:
         if effect.own:
@@ -197,7 +213,7 @@ class Engine:
         for obj in objects:
             key = key_of(kind, obj)
             live.add(key)
-            effect = self._index.update(kind, obj)
+            effect = self._learn(kind, obj)
             if first:
                 continue
             if effect.own:
@@ -207,7 +223,9 @@ class Engine:
             # Spread over the first half of the period, so that a resync is never a burst.
             self.enqueue(key, self._rng.uniform(0.0, self._resync_seconds / 2))
         for key in known - live:
-            self._spread(key, self._index.remove(key))
+            self._spread(key, self._forget(key))
+        if self._cache is not None:
+            self._cache.synced(kind)
         return live
 
     async def _list(self, kind: Kind) -> list[Json]:

@@ -16,7 +16,6 @@ from pulsar_operator.controllers.base import (
     Meta,
     Outcome,
     condition_of,
-    consents,
     ensure_finalizer,
     invalid_fields,
     is_true,
@@ -26,6 +25,7 @@ from pulsar_operator.controllers.base import (
     write_status,
 )
 from pulsar_operator.controllers.children import Children, NameTakenError
+from pulsar_operator.controllers.refindex import consents
 from pulsar_operator.controllers.zookeeper import (
     delete_super_digest,
     delete_volumes,

@@ -9,7 +9,8 @@ from typing import Any
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.controllers.base import condition_of, consents, is_true, resolve
+from pulsar_operator.controllers.base import condition_of, is_true, resolve
+from pulsar_operator.controllers.refindex import consents
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, NotFoundError, UnavailableError
 

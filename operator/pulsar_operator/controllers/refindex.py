@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pulsar_operator.api.constants import FINALIZER, GROUP, Kind
 from pulsar_operator.ports import Json, Key
 
-_PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
+PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
     Kind.CLUSTER: ("instanceRef", Kind.INSTANCE),
     Kind.TENANT: ("instanceRef", Kind.INSTANCE),
     Kind.NAMESPACE: ("tenantRef", Kind.TENANT),
@@ -33,8 +33,8 @@ def references(kind: Kind, obj: Json) -> frozenset[Key]:
         return frozenset()
     namespace = obj["metadata"].get("namespace", "")
     found: set[Key] = set()
-    if kind in _PARENT_FIELD:
-        field, parent = _PARENT_FIELD[kind]
+    if kind in PARENT_FIELD:
+        field, parent = PARENT_FIELD[kind]
         ref = spec.get(field)
         if isinstance(ref, dict) and isinstance(ref.get("name"), str):
             found.add(Key(parent, str(ref.get("namespace") or namespace), ref["name"]))
@@ -45,6 +45,14 @@ def references(kind: Kind, obj: Json) -> frozenset[Key]:
         if isinstance(cluster, dict) and isinstance(cluster.get("name"), str):
             found.add(Key(Kind.CLUSTER, namespace, cluster["name"]))
     return frozenset(found)
+
+
+def consents(target: Json, *, target_namespace: str, from_namespace: str) -> bool:
+    """Whether the target object allows references from another Kubernetes namespace."""
+    if target_namespace == from_namespace:
+        return True
+    allowed = (target.get("spec") or {}).get("allowedNamespaces") or []
+    return from_namespace in allowed or "*" in allowed
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""The operator as a process, reconciling tenants, namespaces and topics alone: there are no pods behind its clusters.
+
+Everything else is the real thing: settings, Lease, watches, queue, adapters, health, metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+
+from pulsar_operator import logs
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.base import DONE, Outcome, Reconciler
+from pulsar_operator.ports import Deps, Key
+from pulsar_operator.runtime import controllers, operate
+from pulsar_operator.settings import load
+
+LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC)
+
+
+class Untouched:
+    """Leaves objects of its kind as the benchmark made them."""
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Nothing."""
+        return DONE
+
+
+def logical(deps: Deps) -> Mapping[Kind, Reconciler]:
+    """The real controllers of the logical plane."""
+    real = controllers(deps)
+    return {kind: reconciler if kind in LOGICAL else Untouched() for kind, reconciler in real.items()}
+
+
+if __name__ == "__main__":
+    settings = load()
+    logs.configure(level=settings.log_level, style=settings.log_format)
+    sys.exit(asyncio.run(operate(settings, make_reconcilers=logical)))

@@ -1,0 +1,226 @@
+"""What the benchmark runs against: a real API server with etcd, an admin endpoint, and the operator as a process."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pulsar_operator.api.constants import API_VERSION, GROUP
+from tests.support.apiserver import ApiServer, running_apiserver
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMESPACE = "bench"
+TOPICS = f"/apis/{GROUP}/v1alpha1/namespaces/{NAMESPACE}/pulsartopics"
+CREATORS = 8
+"""Connections that create objects; enough to keep the API server busy."""
+
+Json = dict[str, Any]
+
+
+@dataclass
+class World:
+    """The running servers."""
+
+    api: ApiServer
+    admin_url: str
+    folder: Path
+
+    def admin_counts(self) -> Counter[str]:
+        """Calls the admin endpoint answered so far, by method and path without names."""
+        with urllib.request.urlopen(f"{self.admin_url}/counts") as answer:
+            return Counter(json.load(answer))
+
+    def must(self, method: str, path: str, body: Json, **options: Any) -> Json:
+        """A request that must succeed."""
+        answer = self.api.request(method, path, body, **options)
+        if answer.code >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.code} {answer.message}")
+        return answer.body
+
+    def put(self, plural: str, name: str, spec: Json, status: Json | None = None) -> None:
+        """Create a custom resource, with a status where the benchmark plays its controller."""
+        kind = {
+            "pulsarinstances": "PulsarInstance",
+            "pulsarclusters": "PulsarCluster",
+            "pulsartenants": "PulsarTenant",
+            "pulsarnamespaces": "PulsarNamespace",
+            "pulsartopics": "PulsarTopic",
+        }[plural]
+        base = f"/apis/{GROUP}/v1alpha1/namespaces/{NAMESPACE}/{plural}"
+        body = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        self.must("POST", base, body)
+        if status is not None:
+            patch = {"status": status}
+            self.must("PATCH", f"{base}/{name}/status", patch, content_type="application/merge-patch+json")
+
+    def prepare(self) -> None:
+        """An instance with one cluster whose brokers are said to be ready, a tenant and a namespace."""
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        ready = {"type": "BrokersReady", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": now}
+        self.put("pulsarinstances", "prod", {"configurationStore": {"external": {"servers": "zk:2181"}}})
+        cluster = {
+            "instanceRef": {"name": "prod"},
+            "metadataStore": {"external": {"servers": "zk:2181"}},
+            "bookkeeper": {"replicas": 1, "journal": {"size": "1Gi"}, "ledgers": {"size": "1Gi"}},
+            "broker": {"replicas": 1},
+        }
+        status = {
+            "endpoints": {"brokerWebServiceUrl": self.admin_url},
+            "broker": {"desired": 1, "ready": 1, "updated": 1},
+            "version": "4.0.8",
+            "conditions": [ready],
+        }
+        self.put("pulsarclusters", "a", cluster, status)
+        self.put("pulsartenants", "team", {"instanceRef": {"name": "prod"}})
+        self.put("pulsarnamespaces", "orders", {"tenantRef": {"name": "team"}})
+
+    def create_topics(self, first: int, last: int, spec: Json) -> float:
+        """Create topics ``t00000`` ...; returns objects per second."""
+        begin = time.monotonic()
+
+        def create(numbers: range) -> None:
+            for number in numbers:
+                self.put("pulsartopics", f"t{number:05d}", spec)
+
+        with concurrent.futures.ThreadPoolExecutor(CREATORS) as pool:
+            list(pool.map(create, [range(first + n, last, CREATORS) for n in range(CREATORS)]))
+        return (last - first) / (time.monotonic() - begin)
+
+    def topics(self) -> list[Json]:
+        """All topic objects, in pages."""
+        out: list[Json] = []
+        token = ""
+        while True:
+            query = {"limit": "1000"} | ({"continue": token} if token else {})
+            page = self.api.request("GET", TOPICS, query=query, timeout=120).body
+            out += page["items"]
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return out
+
+
+@dataclass
+class Running:
+    """The operator's process."""
+
+    process: subprocess.Popen[bytes]
+    started: float
+    health: int
+    metrics: int
+
+    def rss_mib(self, field: str = "VmRSS") -> float:
+        """Resident memory (VmRSS) or its peak (VmHWM), in MiB."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE)
+        assert found is not None
+        return int(found.group(1)) / 1024
+
+    def cpu_seconds(self) -> float:
+        """Processor time used so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum of a metric's samples with these labels; 0 while nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            return 0.0
+        wanted = [f'{key}="{value}"' for key, value in labels.items()]
+        return sum(
+            float(line.rsplit(" ", 1)[1])
+            for line in lines
+            if line.startswith((f"{name}{{", f"{name} ")) and all(text in line for text in wanted)
+        )
+
+    def is_ready(self) -> bool:
+        """Whether every object found at the start has had its first pass."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz", timeout=10) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+@contextlib.contextmanager
+def world(folder: Path) -> Iterator[World]:
+    """API server, definitions, admin endpoint, and the objects all topics need."""
+    with running_apiserver() as api:
+        api.install_crds(ROOT / "crds")
+        port_file = folder / "admin-port"
+        port_file.unlink(missing_ok=True)
+        server = subprocess.Popen([sys.executable, "-m", "benchmarks.objects.pulsar_server", str(port_file)], cwd=ROOT)
+        try:
+            wait(port_file.exists, 30, "the admin endpoint")
+            wait(lambda: port_file.read_text() != "", 5, "its port")
+            found = World(api, f"http://127.0.0.1:{port_file.read_text()}", folder)
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+            found.must("POST", "/api/v1/namespaces", body)
+            found.prepare()
+            yield found
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+@contextlib.contextmanager
+def operator(found: World, *, workers: int | None = None, resync: float = 600) -> Iterator[Running]:
+    """The operator until the block ends; its log goes to a file in the world's folder."""
+    health, metrics = _free_port(), _free_port()
+    environ = {
+        **os.environ,
+        "PULSAR_OPERATOR_KUBECONFIG": str(found.api.kubeconfig),
+        "PULSAR_OPERATOR_WATCH_NAMESPACES": NAMESPACE,
+        "PULSAR_OPERATOR_NAMESPACE": NAMESPACE,
+        "PULSAR_OPERATOR_POD_NAME": "bench",
+        "PULSAR_OPERATOR_HEALTH_PORT": str(health),
+        "PULSAR_OPERATOR_METRICS_PORT": str(metrics),
+        "PULSAR_OPERATOR_LOG_LEVEL": "warning",
+        "PULSAR_OPERATOR_RESYNC_SECONDS": str(resync),
+        "PYTHONPATH": f"{ROOT}/operator:{ROOT}",
+    }
+    if workers is not None:
+        environ["PULSAR_OPERATOR_WORKERS"] = str(workers)
+    with (found.folder / "operator.log").open("ab") as log:
+        started = time.time()
+        argv = [sys.executable, "-m", "benchmarks.objects.logical_operator"]
+        process = subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=log, stderr=log)
+        try:
+            yield Running(process, started, health, metrics)
+        finally:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def wait(probe: Any, within: float, what: str, *, every: float = 0.1) -> None:
+    """Wait for something true. Raises RuntimeError naming it at the deadline."""
+    deadline = time.monotonic() + within
+    while not probe():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"waited {within:.0f} s in vain for {what}")
+        time.sleep(every)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

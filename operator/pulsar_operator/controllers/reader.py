@@ -1,0 +1,153 @@
+"""Custom resources other than the one a pass is about: parents, clusters, namesakes, dependents.
+
+A pass reads its own object from the API server. What surrounds it comes from what the watches have delivered, so that
+ten thousand topics do not read their namespace ten thousand times; it may be late by the time an event takes, and the
+event that follows runs whatever depends on it again. Fed by engine.py; without it (tests) every question is a request.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TypeVar
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.refindex import PARENT_FIELD, consents, key_of, references
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, ReaderPort
+
+T = TypeVar("T")
+
+KEPT = frozenset({Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE})
+"""Kinds whose objects are kept whole: they are parents, and few beside their children."""
+
+
+def name_of(obj: Json) -> str:
+    """Name inside Pulsar: spec.name, or metadata.name where it is absent."""
+    spec = obj.get("spec")
+    given = spec.get("name") if isinstance(spec, dict) else None
+    return str(given or obj["metadata"]["name"])
+
+
+def _counts(target: Json, key: Key) -> bool:
+    return consents(target, target_namespace=target["metadata"]["namespace"], from_namespace=key.namespace)
+
+
+class DirectReader:
+    """Asks the API server every time."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._kube = deps.kube
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """See ports.ReaderPort."""
+        return await self._kube.get(CUSTOM[kind], namespace, name)
+
+    async def every(self, kind: Kind) -> list[Json]:
+        """See ports.ReaderPort."""
+        return await self._kube.list(CUSTOM[kind], None)
+
+    async def namesakes(self, kind: Kind, name: str) -> list[Key]:
+        """See ports.ReaderPort."""
+        return [key_of(kind, obj) for obj in await self.every(kind) if name_of(obj) == name]
+
+    async def dependents(self, target: Json, child: Kind) -> int:
+        """See ports.ReaderPort."""
+        key = key_of(Kind(target["kind"]), target)
+        # Other Kubernetes namespaces are only looked at where the target allows them.
+        alone = not (target.get("spec") or {}).get("allowedNamespaces")
+        objects = await self._kube.list(CUSTOM[child], key.namespace if alone else None)
+        return sum(1 for obj in objects if key in references(child, obj) and _counts(target, key_of(child, obj)))
+
+
+class WatchCache:
+    """Answers from what was observed; kinds that were not listed yet are asked of the API server."""
+
+    def __init__(self, direct: ReaderPort) -> None:
+        self._direct = direct
+        self._objects: dict[Kind, dict[Key, Json]] = {kind: {} for kind in KEPT}
+        self._names: dict[Key, str] = {}
+        self._named: defaultdict[tuple[Kind, str], set[Key]] = defaultdict(set)
+        self._parents: dict[Key, frozenset[Key]] = {}
+        self._children: defaultdict[tuple[Key, Kind], set[Key]] = defaultdict(set)
+        self._synced: set[Kind] = set()
+
+    def update(self, kind: Kind, obj: Json) -> None:
+        """Take in an object as it is now."""
+        key = key_of(kind, obj)
+        if kind in KEPT:
+            if _older(obj, self._objects[kind].get(key)):
+                return  # a list that was overtaken by a watch event
+            meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+            self._objects[kind][key] = {**obj, "kind": kind.value, "metadata": meta}
+        self._index(key, name_of(obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
+
+    def remove(self, key: Key) -> None:
+        """Take in that an object is gone."""
+        if key.kind in KEPT:
+            self._objects[key.kind].pop(key, None)
+        self._index(key, None, frozenset())
+
+    def synced(self, kind: Kind) -> None:
+        """Every object of the kind has been taken in once."""
+        self._synced.add(kind)
+
+    def _index(self, key: Key, name: str | None, parents: frozenset[Key]) -> None:
+        before = self._names.pop(key, None)
+        if before is not None and before != name:
+            _discard(self._named, (key.kind, before), key)
+        if name is not None:
+            self._names[key] = name
+            self._named[key.kind, name].add(key)
+        old = self._parents.pop(key, frozenset())
+        for parent in old - parents:
+            _discard(self._children, (parent, key.kind), key)
+        for parent in parents:
+            self._children[parent, key.kind].add(key)
+        if parents:
+            self._parents[key] = parents
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """See ports.ReaderPort."""
+        if kind not in self._synced or kind not in KEPT:
+            return await self._direct.get(kind, namespace, name)
+        return self._objects[kind].get(Key(kind, namespace, name))
+
+    async def every(self, kind: Kind) -> list[Json]:
+        """See ports.ReaderPort."""
+        if kind not in self._synced or kind not in KEPT:
+            return await self._direct.every(kind)
+        return list(self._objects[kind].values())
+
+    async def namesakes(self, kind: Kind, name: str) -> list[Key]:
+        """See ports.ReaderPort."""
+        if kind not in self._synced:
+            return await self._direct.namesakes(kind, name)
+        return sorted(self._named.get((kind, name), ()), key=str)
+
+    async def dependents(self, target: Json, child: Kind) -> int:
+        """See ports.ReaderPort."""
+        if child not in self._synced:
+            return await self._direct.dependents(target, child)
+        key = key_of(Kind(target["kind"]), target)
+        return sum(1 for each in self._children.get((key, child), ()) if _counts(target, each))
+
+
+def _discard(index: defaultdict[T, set[Key]], at: T, key: Key) -> None:
+    found = index.get(at)
+    if found is not None:
+        found.discard(key)
+        if not found:
+            del index[at]
+
+
+def _older(obj: Json, known: Json | None) -> bool:
+    """Whether an object is an earlier state of a known one. Resource versions of one kind can be compared as numbers
+    (Kubernetes documentation, "Resource versions", since 1.35; in practice with every etcd-backed server)."""
+    if known is None or obj["metadata"].get("uid") != known["metadata"].get("uid"):
+        return False
+    now, before = (str(each["metadata"].get("resourceVersion", "")) for each in (obj, known))
+    return now.isdigit() and before.isdigit() and int(now) < int(before)
+
+
+def reader_of(deps: Deps) -> ReaderPort:
+    """The process's cache, or the API server where there is none."""
+    return deps.reader or DirectReader(deps)

@@ -1,0 +1,105 @@
+"""What the watches delivered answers as the API server would."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_operator.api.constants import API_VERSION, Kind
+from pulsar_operator.controllers.reader import DirectReader, WatchCache
+from pulsar_operator.controllers.refindex import key_of
+from pulsar_operator.ports import CUSTOM, Json
+from tests.fakes.kube import FakeKube
+
+NAMES = ("a", "b")
+SPACES = ("one", "two")
+
+
+def topic(name: str, space: str, pulsar: str | None = None, parent: str = "orders") -> Json:
+    spec: Json = {"namespaceRef": {"name": parent, "namespace": "one"}} | ({"name": pulsar} if pulsar else {})
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PulsarTopic",
+        "metadata": {"name": name, "namespace": space},
+        "spec": spec,
+    }
+
+
+def namespace(allowed: list[str]) -> Json:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PulsarNamespace",
+        "metadata": {"name": "orders", "namespace": "one"},
+        "spec": {"tenantRef": {"name": "team"}, "allowedNamespaces": allowed},
+    }
+
+
+def direct(kube: FakeKube) -> DirectReader:
+    return DirectReader(SimpleNamespace(kube=kube))  # type: ignore[arg-type]
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES),
+        st.sampled_from(SPACES),
+        st.sampled_from([None, "x", "y"]),
+        st.sampled_from(["orders", "other"]),
+        st.booleans(),
+    ),
+    max_size=15,
+)
+
+
+@given(changes, st.sampled_from([[], ["two"], ["*"]]))
+@settings(max_examples=60, deadline=None)
+async def test_same_answers_as_the_api_server(steps: Any, allowed: list[str]) -> None:
+    kube = FakeKube()
+    cache = WatchCache(direct(FakeKube()))  # nothing to fall back on
+    parent = kube.put(namespace(allowed))
+    cache.update(Kind.NAMESPACE, parent)
+    for name, space, pulsar, ref, gone in steps:
+        if gone:
+            found = await kube.get(CUSTOM[Kind.TOPIC], space, name)
+            if found is not None:
+                kube.remove(CUSTOM[Kind.TOPIC], space, name)
+                cache.remove(key_of(Kind.TOPIC, found))
+        else:
+            cache.update(Kind.TOPIC, kube.put(topic(name, space, pulsar, ref)))
+    for kind in (Kind.TOPIC, Kind.NAMESPACE):
+        cache.synced(kind)
+    real = direct(kube)
+    for pulsar in ("x", "y", *NAMES):
+        expected = sorted(await real.namesakes(Kind.TOPIC, pulsar), key=str)
+        assert await cache.namesakes(Kind.TOPIC, pulsar) == expected
+    assert await cache.dependents(parent, Kind.TOPIC) == await real.dependents(parent, Kind.TOPIC)
+    got = await cache.get(Kind.NAMESPACE, "one", "orders")
+    assert got is not None and got["spec"] == parent["spec"]
+    assert await cache.get(Kind.NAMESPACE, "two", "orders") is None
+    assert [o["metadata"]["uid"] for o in await cache.every(Kind.NAMESPACE)] == [parent["metadata"]["uid"]]
+
+
+async def test_kinds_not_listed_yet_are_asked_of_the_api_server() -> None:
+    kube = FakeKube()
+    stored = kube.put(namespace([]))
+    kube.put(topic("a", "one"))
+    cache = WatchCache(direct(kube))
+    assert await cache.get(Kind.NAMESPACE, "one", "orders") is not None
+    assert await cache.dependents(stored, Kind.TOPIC) == 1
+    cache.synced(Kind.NAMESPACE)
+    assert await cache.get(Kind.NAMESPACE, "one", "orders") is None
+
+
+@pytest.mark.parametrize(("later", "kept"), [("9", "10"), ("11", "11"), ("", "")])
+async def test_an_older_state_does_not_replace_a_newer_one(later: str, kept: str) -> None:
+    cache = WatchCache(direct(FakeKube()))
+    cache.synced(Kind.NAMESPACE)
+    for version in ("10", later):
+        obj = namespace([])
+        obj["metadata"] |= {"uid": "u", "resourceVersion": version}
+        cache.update(Kind.NAMESPACE, obj)
+    found = await cache.get(Kind.NAMESPACE, "one", "orders")
+    assert found is not None and found["metadata"]["resourceVersion"] == kept
