@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pulsar
 
+from e2e.counting import simple
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -25,9 +27,7 @@ def exchange(service_url: str, topic: str, *, messages: int, subscription: str, 
 
     Raises pulsar.Timeout when a message does not arrive within 20 s, AssertionError when another one arrives.
     """
-    client = pulsar.Client(
-        service_url, operation_timeout_seconds=20, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-    )
+    client = simple.client(service_url)
     try:
         consumer = client.subscribe(topic, subscription, consumer_type=pulsar.ConsumerType.Shared)
         producer = client.create_producer(topic, block_if_queue_full=True)

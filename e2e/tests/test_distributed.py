@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from e2e.conftest import Deployed
+from e2e.counting.client import CountingRun
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
 
 pytestmark = pytest.mark.slow
 
 TOPIC = "persistent://trade/fills/europe"
+COUNTED = "persistent://trade/fills/counted"
 
 
 def manifest(kind: str, name: str, spec: dict[str, Any]) -> str:
@@ -50,7 +54,10 @@ OBJECTS = [
     ),
     manifest("PulsarTenant", "trade", {"instanceRef": {"name": "trading"}, "deletionPolicy": "Delete"}),
     manifest("PulsarNamespace", "fills", {"tenantRef": {"name": "trade"}, "deletionPolicy": "Delete"}),
-    manifest("PulsarTopic", "europe", {"namespaceRef": {"name": "fills"}, "partitions": 3, "deletionPolicy": "Delete"}),
+    *(
+        manifest("PulsarTopic", name, {"namespaceRef": {"name": "fills"}, "partitions": 3, "deletionPolicy": "Delete"})
+        for name in ("europe", "counted")
+    ),
 ]
 
 
@@ -78,6 +85,22 @@ def client(deployed: Deployed, *args: str) -> str:
     )  # fmt: skip
 
 
+@contextmanager
+def counting(deployed: Deployed) -> Iterator[CountingRun]:
+    """Counted messages from this machine, through a port-forward: it ends with the proxy's pod, which stays here."""
+    forward = deployed.kubectl.popen("-n", "pulsar", "port-forward", "service/big-proxy", ":6650")
+    try:
+        assert forward.stdout is not None
+        line = forward.stdout.readline()
+        port = re.search(r":(\d+) -> ", line)
+        assert port, f"port-forward to big-proxy: {line.strip()}"
+        with CountingRun(f"pulsar://127.0.0.1:{port[1]}", COUNTED, rate=50, keys=12) as run:
+            yield run
+    finally:
+        forward.terminate()
+        forward.wait(timeout=10)
+
+
 def replace_pod(deployed: Deployed, name: str) -> None:
     """Delete a pod and wait until another one of that name is Ready."""
     before = deployed.kubectl.get("pod", "pulsar", name)
@@ -101,19 +124,24 @@ def test_quorums_fit_the_bookies(trading: Deployed) -> None:
     assert cluster is not None and cluster["status"]["bookie"]["ready"] == 3
 
 
-def test_messages_survive_the_loss_of_one_of_each(trading: Deployed) -> None:
+def test_messages_survive_the_loss_of_one_of_each(trading: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     client(trading, "produce", TOPIC, "-m", "one,two,three")
-    for pod in ("big-zookeeper-2", "big-bookie-0", "big-broker-0"):
-        replace_pod(trading, pod)
-    trading.wait_ready(within=240)
+    with counting(trading) as run:
+        with run.operation("one ZooKeeper server, bookie and broker replaced"):
+            for pod in ("big-zookeeper-2", "big-bookie-0", "big-broker-0"):
+                replace_pod(trading, pod)
+            trading.wait_ready(within=240)
+        report = run.finish(drain_within=120)
+    with capsys.disabled():
+        print(f"\n{report.text()}")
+    assert report.violations() == [], report.text()
     client(trading, "produce", TOPIC, "-m", "four")
     text = client(trading, "consume", TOPIC, "-s", "all", "-p", "Earliest", "-n", "4")
     assert all(word in text for word in ("one", "two", "three", "four"))
 
 
-def test_config_change_rolls_one_pod_at_a_time(trading: Deployed) -> None:
+def test_config_change_rolls_one_pod_at_a_time(trading: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     patch = json.dumps({"spec": {"bookkeeper": {"config": {"gcWaitTime": "600000"}}}})
-    trading.kubectl.run("patch", "pulsarcluster", "big", "-n", "pulsar", "--type=merge", "-p", patch)
     seen: set[tuple[str, int]] = set()
     fewest = [3]
 
@@ -135,6 +163,13 @@ def test_config_change_rolls_one_pod_at_a_time(trading: Deployed) -> None:
         current = cluster["status"]["observedGeneration"] == cluster["metadata"]["generation"]
         return current and condition(cluster, "UpToDate")["status"] == "True" and is_ready(cluster)
 
-    eventually(rolled, within=300, what="three bookies rolled", every=0.3)
+    with counting(trading) as run:
+        with run.operation("bookie roll"):
+            trading.kubectl.run("patch", "pulsarcluster", "big", "-n", "pulsar", "--type=merge", "-p", patch)
+            eventually(rolled, within=300, what="three bookies rolled", every=0.3)
+        report = run.finish(drain_within=120)
+    with capsys.disabled():
+        print(f"\n{report.text()}")
+    assert report.violations() == [], report.text()
     assert {component for component, _ in seen} == {"bookie"}
     assert fewest[0] >= 2, "never more than one bookie down"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from e2e.conftest import Deployed
+from e2e.counting.simple import consume, publish, subscribe
 from e2e.demo.client import exchange
-from e2e.support.counting import consume, publish, subscribe
 from e2e.support.deploy import OPERATOR_NAMESPACE, QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready, pulsar_objects

@@ -8,9 +8,14 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
+import pytest
+
 from e2e.conftest import Deployed
+from e2e.counting.client import CountingRun
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
+
+PAYMENTS = "persistent://shop/orders/payments"
 
 
 def admin(deployed: Deployed, method: str, path: str, body: object = None) -> Any:
@@ -68,8 +73,12 @@ def test_scale_subresource_adds_and_removes_a_broker(deployed: Deployed) -> None
     eventually(lambda: uids(deployed) == before, within=60, what="the same pods as before")
 
 
-def test_declared_topics_outlive_inactive_topic_deletion(deployed: Deployed) -> None:
+def test_declared_topics_outlive_inactive_topic_deletion(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With Pulsar's collector at its fastest an idle declared topic stays: the operator renders it switched off.
+
+    The first roll is counted: the only broker is replaced, and messages wait for it instead of getting lost.
 
     Switched on by the user it does collect (so the first half proves something), and the declared topic is made again.
     """
@@ -86,8 +95,14 @@ def test_declared_topics_outlive_inactive_topic_deletion(deployed: Deployed) -> 
     }
     deployed.kubectl.apply(json.dumps(declared))
     try:
-        set_broker_config(deployed, fast)
-        deployed.wait_ready(within=60)
+        with CountingRun(deployed.service_url, PAYMENTS, rate=50, keys=8) as run:
+            with run.operation("broker roll"):
+                set_broker_config(deployed, fast)
+                deployed.wait_ready(within=60)
+            report = run.finish(drain_within=120)
+        with capsys.disabled():
+            print(f"\n{report.text()}")
+        assert report.violations() == [], report.text()
         rolled = {name for name, uid in uids(deployed).items() if before.get(name) != uid}
         assert rolled == {"east-broker-0"}, "only the component whose configuration changed"
         admin(deployed, "PUT", "persistent/shop/orders/marker")

@@ -10,7 +10,7 @@ import json
 import yaml
 
 from e2e.conftest import Deployed
-from e2e.support.counting import consume, publish, subscribe
+from e2e.counting.simple import consume, publish, subscribe
 from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, install_operator, quickstart_documents
 from e2e.support.eventually import eventually
 from e2e.support.objects import is_ready

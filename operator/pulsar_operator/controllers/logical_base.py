@@ -36,9 +36,9 @@ from pulsar_operator.controllers.logical_scope import (
     AdminUnreachableError,
     ObstacleError,
     Scope,
-    pulsar_name,
     resolve_scope,
 )
+from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.siblings import Claim, winner
@@ -53,6 +53,9 @@ ROUNDS = 6
 BLOCKED_SECONDS = 10.0
 """Until a blocked deletion is tried again."""
 DUPLICATE_SECONDS = 60.0
+
+Refusals = dict[tuple[str, str], str]
+"""Pulsar's message by field and cluster; "" where one cluster speaks for all."""
 
 
 @dataclass(frozen=True)
@@ -177,15 +180,16 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         plan = self.plan(p, facts, memory)
         if self.exists(facts) and not p.touched and p.held is None:
             await p.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
-        refused: dict[str, str] = {}
+        refused: Refusals = {}
+        wrote = False
         if p.held is None:
             if p.spec.deletion_policy is not DeletionPolicy.RETAIN:
                 await ensure_finalizer(self.deps, p.obj)
-            facts, plan, refused = await self._act(p, scope, memory, facts, plan)
+            facts, plan, refused, wrote = await self._act(p, scope, memory, facts, plan)
         elif not self.exists(facts):
             plan = replace(plan, waiting=())
-        remaining = tuple(a for a in plan.actions if a.field not in refused)
-        result = Result(plan, self.exists(facts), refused, remaining)
+        remaining = tuple(a for a in plan.actions if _place(a) not in refused)
+        result = Result(plan, self.exists(facts), by_field(refused), remaining, wrote)
         after = result.report(p, name)
         p.fields["managed_fields"] = result.managed(memory, held=p.held is not None)
         p.fields.update(await self.status_fields(p, scope, facts))
@@ -198,13 +202,13 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
 
     async def _act(
         self, p: Pass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
-    ) -> tuple[FactsT, Plan, dict[str, str]]:
+    ) -> tuple[FactsT, Plan, Refusals, bool]:
         """Perform the plan, read back and plan again, until nothing is left that could be done now."""
-        refused: dict[str, str] = {}
-        tried_at: dict[str, int] = {}
+        refused: Refusals = {}
+        tried_at: dict[tuple[str, str], int] = {}
         done: set[str] = set()
         for _ in range(ROUNDS):
-            todo = [a for a in plan.actions if _call_id(a) not in done and tried_at.get(a.field) != len(done)]
+            todo = [a for a in plan.actions if _call_id(a) not in done and tried_at.get(_place(a)) != len(done)]
             if not todo:
                 break
             creating = any(a.verb is Verb.CREATE for a in todo)
@@ -213,18 +217,18 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
                 message = await self._perform(p, scope, action, memory)
                 if message is None:
                     done.add(_call_id(action))
-                    refused.pop(action.field, None)
+                    refused.pop(_place(action), None)
                     if action.verb is Verb.CREATE:
                         # Nothing of a new object can have drifted, and what it was made with is managed.
                         memory = replace(memory, managed=memory.managed | plan.declared, applied=False)
                 else:
-                    refused[action.field] = message
-                    tried_at[action.field] = len(done)
+                    refused[_place(action)] = message
+                    tried_at[_place(action)] = len(done)
             facts = await self.observe(p, scope, memory)
-            skip = frozenset(f for f in refused if tried_at[f] == len(done))
+            skip = frozenset(place[0] for place in refused if tried_at[place] == len(done))
             plan = self.plan(p, facts, replace(memory, skip=skip))
         await self._tell_refusals(p, refused)
-        return facts, plan, refused
+        return facts, plan, refused, bool(done)
 
     async def _perform(self, p: Pass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory) -> str | None:
         """Make one call; returns Pulsar's words when it refuses."""
@@ -247,7 +251,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         await p.event(Reason.REPAIRED if lost else EVENT_REASONS[action.verb], action.reason, warning=lost)
         return None
 
-    async def _tell_refusals(self, p: Pass[SpecT, StatusT], refused: dict[str, str]) -> None:
+    async def _tell_refusals(self, p: Pass[SpecT, StatusT], refused: Refusals) -> None:
         for message in refused.values():
             if not p.said_before(ConditionType.ACCEPTED, message[:200]):
                 await p.event(Reason.REFUSED_BY_PULSAR, message, warning=True)
@@ -257,14 +261,13 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     async def _refuse_duplicate(self, p: Pass[SpecT, StatusT], scope: Scope) -> None:
         """Raise ObstacleError when another custom resource manages the same object of Pulsar.
 
-        Names and references are immutable, so only an object that does not manage it yet needs to look.
+        An object that manages it looks too: two that were created at the same moment may not have seen each other.
         """
-        if p.before.pulsar_name is not None:
-            return
         mine = _claim(p.obj)
         rivals = [mine]
-        for obj in await self.deps.kube.list(CUSTOM[self.kind], None):
-            if obj["metadata"]["uid"] != p.meta.uid and await self._same(p, scope, obj):
+        for key in await reader_of(self.deps).namesakes(p.obj):
+            obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+            if obj is not None and await self._same(p, scope, obj):
                 rivals.append(_claim(obj))
         first = winner(rivals)
         if first != mine:
@@ -278,8 +281,6 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
 
     async def _same(self, p: Pass[SpecT, StatusT], scope: Scope, other: Json) -> bool:
         """Whether another object of the kind means the same object of Pulsar."""
-        if not self._could_be_same(p, other):
-            return False
         try:
             theirs = await resolve_scope(self.deps, self.kind, other, deleting=False)
         except ObstacleError:
@@ -292,9 +293,6 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             return False
         rival: Pass[SpecT, StatusT] = Pass(self.deps, other, meta_of(other), spec, p.before, p.conditions)
         return self.name_in_pulsar(rival, theirs) == self.name_in_pulsar(p, scope)
-
-    def _could_be_same(self, p: Pass[SpecT, StatusT], other: Json) -> bool:
-        return pulsar_name(other) == pulsar_name(p.obj)
 
     # ---------------------------------------------------------------------------------------------- deletion
 
@@ -350,6 +348,18 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
 
 def _call_id(action: Action) -> str:
     return repr((action.cluster, action.call))
+
+
+def _place(action: Action) -> tuple[str, str]:
+    return action.field, action.cluster or ""
+
+
+def by_field(refused: Refusals) -> dict[str, str]:
+    """Pulsar's messages by field, those of several clusters in one text."""
+    out: dict[str, str] = {}
+    for (name, _), message in sorted(refused.items()):
+        out[name] = f"{out[name]}; {message}" if name in out else message
+    return out
 
 
 def _claim(obj: Json) -> Claim:

@@ -10,9 +10,10 @@ from typing import Any
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.controllers.base import condition_of, is_true, resolve
+from pulsar_operator.controllers.reader import name_of, reader_of
 from pulsar_operator.controllers.refindex import consents
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, NotFoundError, UnavailableError
+from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, UnavailableError
 
 WAIT_SECONDS = 15.0
 """Until a parent is looked at again, in case its event was missed."""
@@ -97,12 +98,7 @@ class Scope:
     def parent_name(self, kind: Kind) -> str:
         """Name inside Pulsar of the parent of that kind."""
         obj = next(o for o in self.chain if o["kind"] == kind.value)
-        return pulsar_name(obj)
-
-
-def pulsar_name(obj: Json) -> str:
-    """spec.name, or metadata.name where it is absent."""
-    return str((obj.get("spec") or {}).get("name") or obj["metadata"]["name"])
+        return name_of(obj)
 
 
 class Admin:
@@ -123,7 +119,9 @@ class Admin:
         if endpoint is None:
             raise AdminUnreachableError(f"cluster {cluster} has no ready brokers")
         try:
-            return await self._deps.admin.call(endpoint, call.method, call.path, query=call.query, body=call.body)
+            return await self._deps.admin.call(
+                endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
+            )
         except UnavailableError as error:
             raise AdminUnreachableError(str(error), retry_after=error.retry_after) from error
 
@@ -236,7 +234,7 @@ async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
     """Clusters that refer to the instance and may."""
     meta = instance["metadata"]
     found: dict[str, Cluster] = {}
-    for obj in await deps.kube.list(CUSTOM[Kind.CLUSTER], None):
+    for obj in await reader_of(deps).every(Kind.CLUSTER):
         namespace = obj["metadata"]["namespace"]
         ref = (obj.get("spec") or {}).get("instanceRef") or {}
         if ref.get("name") != meta["name"] or (ref.get("namespace") or namespace) != meta["namespace"]:
@@ -262,18 +260,3 @@ def _cluster(obj: Json) -> Cluster:
         version=status.get("version"),
         deleting="deletionTimestamp" in obj["metadata"],
     )
-
-
-def refers_to(obj: Json, field: str, target: Json) -> bool:
-    """Whether a raw object's reference is to the target."""
-    ref = (obj.get("spec") or {}).get(field) or {}
-    namespace = ref.get("namespace") or obj["metadata"]["namespace"]
-    return bool(ref.get("name") == target["metadata"]["name"] and namespace == target["metadata"]["namespace"])
-
-
-async def dependents(deps: Deps, target: Json, child: Kind) -> int:
-    """How many objects of a kind refer to the target; other Kubernetes namespaces only where it allows them."""
-    meta, field = target["metadata"], PARENT_FIELDS[child][0]
-    alone = not (target.get("spec") or {}).get("allowedNamespaces")
-    objects = await deps.kube.list(CUSTOM[child], meta["namespace"] if alone else None)
-    return sum(1 for obj in objects if refers_to(obj, field, target))

@@ -27,6 +27,15 @@ def name_of(obj: Json) -> str:
     return str(given or obj["metadata"]["name"])
 
 
+Identity = tuple[Kind, frozenset[Key], str]
+"""Kind, parents, name inside Pulsar. Objects of different parents that mean the same are told apart by their parents:
+of those only one is fit to have children."""
+
+
+def _identity(kind: Kind, obj: Json) -> Identity:
+    return kind, references(kind, obj), name_of(obj)
+
+
 def _counts(target: Json, key: Key) -> bool:
     return consents(target, target_namespace=target["metadata"]["namespace"], from_namespace=key.namespace)
 
@@ -45,9 +54,11 @@ class DirectReader:
         """See ports.ReaderPort."""
         return await self._kube.list(CUSTOM[kind], None)
 
-    async def namesakes(self, kind: Kind, name: str) -> list[Key]:
+    async def namesakes(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
-        return [key_of(kind, obj) for obj in await self.every(kind) if name_of(obj) == name]
+        kind = Kind(obj["kind"])
+        found = {key_of(kind, each) for each in await self.every(kind) if _identity(kind, each) == _identity(kind, obj)}
+        return sorted(found - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """See ports.ReaderPort."""
@@ -64,8 +75,8 @@ class WatchCache:
     def __init__(self, direct: ReaderPort) -> None:
         self._direct = direct
         self._objects: dict[Kind, dict[Key, Json]] = {kind: {} for kind in KEPT}
-        self._names: dict[Key, str] = {}
-        self._named: defaultdict[tuple[Kind, str], set[Key]] = defaultdict(set)
+        self._names: dict[Key, Identity] = {}
+        self._named: defaultdict[Identity, set[Key]] = defaultdict(set)
         self._parents: dict[Key, frozenset[Key]] = {}
         self._children: defaultdict[tuple[Key, Kind], set[Key]] = defaultdict(set)
         self._synced: set[Kind] = set()
@@ -78,7 +89,7 @@ class WatchCache:
                 return  # a list that was overtaken by a watch event
             meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
             self._objects[kind][key] = {**obj, "kind": kind.value, "metadata": meta}
-        self._index(key, name_of(obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
+        self._index(key, _identity(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
 
     def remove(self, key: Key) -> None:
         """Take in that an object is gone."""
@@ -90,13 +101,13 @@ class WatchCache:
         """Every object of the kind has been taken in once."""
         self._synced.add(kind)
 
-    def _index(self, key: Key, name: str | None, parents: frozenset[Key]) -> None:
+    def _index(self, key: Key, name: Identity | None, parents: frozenset[Key]) -> None:
         before = self._names.pop(key, None)
         if before is not None and before != name:
-            _discard(self._named, (key.kind, before), key)
+            _discard(self._named, before, key)
         if name is not None:
             self._names[key] = name
-            self._named[key.kind, name].add(key)
+            self._named[name].add(key)
         old = self._parents.pop(key, frozenset())
         for parent in old - parents:
             _discard(self._children, (parent, key.kind), key)
@@ -117,11 +128,12 @@ class WatchCache:
             return await self._direct.every(kind)
         return list(self._objects[kind].values())
 
-    async def namesakes(self, kind: Kind, name: str) -> list[Key]:
+    async def namesakes(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
+        kind = Kind(obj["kind"])
         if kind not in self._synced:
-            return await self._direct.namesakes(kind, name)
-        return sorted(self._named.get((kind, name), ()), key=str)
+            return await self._direct.namesakes(obj)
+        return sorted(self._named.get(_identity(kind, obj), set()) - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """See ports.ReaderPort."""

@@ -8,7 +8,8 @@ from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
 from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
-from pulsar_operator.controllers.logical_scope import Scope, dependents, pulsar_name
+from pulsar_operator.controllers.logical_scope import Scope
+from pulsar_operator.controllers.reader import name_of, reader_of
 from pulsar_operator.domain.logical.names import tenant_path
 from pulsar_operator.domain.logical.namespace import clusters_of
 from pulsar_operator.domain.logical.plan import Memory, Plan
@@ -29,11 +30,11 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
 
     def name_in_pulsar(self, p: TenantPass, scope: Scope) -> str:
         """The tenant's name."""
-        return pulsar_name(p.obj)
+        return name_of(p.obj)
 
     async def observe(self, p: TenantPass, scope: Scope, memory: Memory) -> TenantFacts:
         """The tenant, the registered clusters and, only when a cluster is to go, which namespaces use it."""
-        name = pulsar_name(p.obj)
+        name = name_of(p.obj)
         found = await scope.admin.find(Call("GET", tenant_path(name)))
         _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
         facts = TenantFacts(
@@ -53,7 +54,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
 
     def plan(self, p: TenantPass, facts: TenantFacts, memory: Memory) -> Plan:
         """See domain.logical.tenant."""
-        return plan_tenant(pulsar_name(p.obj), p.spec, facts, memory)
+        return plan_tenant(name_of(p.obj), p.spec, facts, memory)
 
     def exists(self, facts: TenantFacts) -> bool:
         """Whether Pulsar has the tenant."""
@@ -63,12 +64,12 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         """Clusters as Pulsar answers, and the number of namespaces."""
         return {
             "clusters": sorted(facts.live.allowed_clusters) if facts.live is not None else None,
-            "dependents": await dependents(self.deps, p.obj, Kind.NAMESPACE),
+            "dependents": await reader_of(self.deps).dependents(p.obj, Kind.NAMESPACE),
         }
 
     async def delete(self, p: TenantPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the tenant; Pulsar refuses one with namespaces unless forced and allowed to be."""
-        name = pulsar_name(p.obj)
+        name = name_of(p.obj)
         namespaces = await self._namespaces(scope, name)
         if namespaces and not force:
             return Blocker(

@@ -1,14 +1,20 @@
-"""A numbered-message client: says exactly what was lost, duplicated or late. No opinions, only counts."""
+"""Publish some, consume some: for tests that only need a few messages to be there again later."""
 
 from __future__ import annotations
 
 import pulsar
 
 
-def client(service_url: str) -> pulsar.Client:
-    """A client with bounded waits and quiet logs."""
+def client(
+    service_url: str, *, authentication: pulsar.Authentication | None = None, trust_certs: str | None = None
+) -> pulsar.Client:
+    """A client with bounded waits and quiet logs; ``trust_certs`` is a file, for pulsar+ssl."""
     return pulsar.Client(
-        service_url, operation_timeout_seconds=30, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        service_url,
+        authentication=authentication,
+        tls_trust_certs_file_path=trust_certs,
+        operation_timeout_seconds=30,
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
     )
 
 

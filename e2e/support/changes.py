@@ -1,0 +1,34 @@
+"""Changes of a running cluster as a user makes them, and the wait until the operator has carried them out."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping
+
+from e2e.support.eventually import eventually
+from e2e.support.kubectl import Kubectl
+from e2e.support.objects import condition
+
+
+def patch_cluster(kubectl: Kubectl, namespace: str, name: str, spec: Mapping[str, object]) -> None:
+    """Merge ``spec`` into the cluster's and wait until every pod is of the new revision and Ready."""
+    kubectl.run("patch", "pulsarcluster", name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": dict(spec)}))
+
+    def rolled() -> bool:
+        cluster = kubectl.get("pulsarcluster", namespace, name)
+        assert cluster is not None
+        current = cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"]
+        return current and all(condition(cluster, kind).get("status") == "True" for kind in ("Ready", "UpToDate"))
+
+    eventually(rolled, within=300, what=f"the pods of {name} rolled")
+
+
+def answers(admin_url: str) -> None:
+    """Wait until admin REST answers through the proxy, which keeps the old pod's address for a moment."""
+
+    def probe() -> bool:
+        with urllib.request.urlopen(f"{admin_url}/admin/v2/clusters", timeout=10) as answer:
+            return bool(answer.read())
+
+    eventually(probe, within=90, what="admin REST through the proxy")
