@@ -1,8 +1,11 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
+# What make verify asks; the defaults are the demo's cluster.
+SERVICE_URL ?= pulsar://127.0.0.1:6650
+ADMIN_URL ?= http://127.0.0.1:8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full faults crds memory cluster
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full faults crds memory cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -48,3 +51,15 @@ memory: setup ## Resident memory of the demo cluster's pods, against the bar of 
 
 cluster: setup ## The demo's kind cluster with images, nothing installed
 	@$(PY) -m e2e.kind up pulsar-demo
+
+CONFORMANCE = $(PY) -m e2e.kind java-client && mkdir -p build && $(PY) -m e2e.conformance \
+	--service-url '$(SERVICE_URL)' --admin-url '$(ADMIN_URL)' $(if $(ONLY),--only '$(ONLY)') \
+	$(if $(TOKEN_FILE),--token-file '$(TOKEN_FILE)') \
+	$(if $(ROLE_TOKEN_FILE),--role '$(ROLE)' --role-token-file '$(ROLE_TOKEN_FILE)') \
+	--java-classpath "$$($(PY) -c 'from e2e.kind.paths import paths; print(paths().java_client)')"
+
+verify: setup ## Prove with real clients what Pulsar promises (SERVICE_URL, ADMIN_URL, TOKEN_FILE, ROLE, ROLE_TOKEN_FILE, ONLY)
+	@$(CONFORMANCE) --json build/conformance.json --junit build/conformance.xml
+
+verify-mutations: setup ## Break what each of those checks proves and see it fail (the same variables)
+	@$(CONFORMANCE) --mutations --json build/mutations.json

@@ -10,7 +10,7 @@ lint() {
     $PY -m ruff check .
     $PY -m ruff format --check .
     $PY -m mypy
-    $PY -m mypy e2e/kind e2e/demo e2e/support benchmarks
+    $PY -m mypy e2e/kind e2e/demo e2e/support e2e/counting e2e/conformance benchmarks
     .venv/bin/lint-imports
     $PY -m pulsar_operator.crdgen --check --out crds
     $PY helm/sync_charts.py --check

@@ -13,7 +13,8 @@ from e2e.kind.paths import paths
 from e2e.kind.steps import StepFailedError
 
 COMMANDS = {
-    "tools": "prerequisites, kubectl, helm, kind, kube-apiserver, etcd and the Pulsar distribution; needs no engine",
+    "tools": "prerequisites, kubectl, helm, kind, kube-apiserver, etcd, Pulsar and the Java client; needs no engine",
+    "java-client": "the Java program of the conformance suite; needs no engine",
     "engine": "a container engine that answers",
     "node-image": "the node image of the cluster",
     "pulsar-base": "the base image of the Pulsar images, and the distribution unpacked",

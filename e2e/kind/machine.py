@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from e2e.kind import golang, nodeimage, prereq, productimages, pulsar, rootfs, stock, versions
+from e2e.kind import golang, javaclient, nodeimage, prereq, productimages, pulsar, rootfs, stock, versions
 from e2e.kind.cache import Cache, default_cache
 from e2e.kind.cluster import ClusterMachine
 from e2e.kind.docker import Docker, pull_step
@@ -24,6 +24,7 @@ NODE_PROGRAMS = (golang.KUBERNETES, golang.ETCD, golang.KIND, golang.COREDNS, go
 GO_NEEDS = (prereq.GIT,)
 ROOTFS_NEEDS = (prereq.MMDEBSTRAP,)
 PULSAR_NEEDS = (prereq.MAVEN, prereq.JAVA)
+JAVA_NEEDS = (*PULSAR_NEEDS, javaclient.JAVAC)
 
 
 @dataclass
@@ -36,10 +37,13 @@ class Machine:
     root: Path = field(default_factory=repository_root)
 
     def make(self, what: str) -> None:
-        """Do one of the commands that take no name: tools, engine, node-image, pulsar-base, python-base, images."""
+        """Do one of the commands that take no name: COMMANDS of e2e.kind, but for status and paths."""
         if what == "tools":
             # Without an engine on purpose: integration tests need none.
             self._run(self._tool_steps())
+            return
+        if what == "java-client":
+            self._run([prereq.prerequisites_step(JAVA_NEEDS), javaclient.java_client_step(self.cache)])
             return
         if what == "engine":
             self._run([engine_step(self.cache, self.docker)])
@@ -128,10 +132,11 @@ class Machine:
         return (self.cache.root / "image-source").is_file()
 
     def _tool_steps(self) -> list[Step]:
-        distribution = pulsar.distribution_step(self.cache)
+        java = [pulsar.distribution_step(self.cache), javaclient.java_client_step(self.cache)]
+        needs = JAVA_NEEDS
         if self._known() == "stock" and sys.platform == "linux" and self.docker.server_version():
-            return [*self._stock_cluster_tools(golang.HELM), prereq.prerequisites_step(PULSAR_NEEDS), distribution]
-        return [*self._go_steps(TOOLS, *PULSAR_NEEDS), distribution]
+            return [*self._stock_cluster_tools(golang.HELM), prereq.prerequisites_step(needs), *java]
+        return [*self._go_steps(TOOLS, *needs), *java]
 
     def _go_steps(self, programs: tuple[golang.Program, ...], *needs: prereq.Need) -> list[Step]:
         return [
@@ -164,4 +169,5 @@ class Machine:
 
     def _image_steps(self, source: Source) -> list[Step]:
         builder = productimages.ImageBuilder(self.cache, self.docker, self.root, source)
-        return [*self._pulsar_steps(source), *self._python_steps(source), *builder.steps()]
+        java = prereq.prerequisites_step(JAVA_NEEDS)
+        return [*self._pulsar_steps(source), *self._python_steps(source), java, *builder.steps()]

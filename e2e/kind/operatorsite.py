@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.kind import versions
@@ -19,6 +20,17 @@ OPERATOR_INPUTS = ("operator/pulsar_operator", "crds", "pyproject.toml", "README
 REQUIRED = ("operator/pulsar_operator/__main__.py", "pyproject.toml", "README.md")
 
 
+@dataclass(frozen=True)
+class ImagePython:
+    """The Python inside an image: its minor version, and the platform that uv chooses wheels for."""
+
+    version: str
+    platform: str
+
+
+OPERATOR = ImagePython(versions.IMAGE_PYTHON, versions.wheel_platform())
+
+
 def site_folder(cache: Cache) -> Path:
     """The folder that holds ``deps`` (the locked dependencies) and ``app`` (the project's own wheel), both unpacked."""
     return cache.root / "operator-site"
@@ -32,18 +44,20 @@ def operator_site_steps(cache: Cache, root: Path) -> list[Step]:
     site = site_folder(cache)
 
     def build_deps(log: Log) -> None:
-        _require(root, LOCKED)
-        _install(log, _uv(cache, log), site / "deps", "--require-hashes", "--requirements", root / LOCKED)
+        require(root, LOCKED)
+        install(
+            log, pinned_uv(cache, log), site / "deps", OPERATOR, "--require-hashes", "--requirements", root / LOCKED
+        )
 
     def build_app(log: Log) -> None:
         # Without this, an image would be made with the packages of an earlier checkout.
         shutil.rmtree(site / "app", ignore_errors=True)
-        _require(root, *REQUIRED)
-        uv = _uv(cache, log)
+        require(root, *REQUIRED)
+        uv = pinned_uv(cache, log)
         with scratch_folder(cache, "operator-wheel") as folder:
             log.run([uv, "build", "--wheel", "--quiet", "--out-dir", folder, root])
             (wheel,) = folder.glob("*.whl")
-            _install(log, uv, site / "app", "--no-deps", wheel)
+            install(log, uv, site / "app", OPERATOR, "--no-deps", wheel)
 
     return [
         file_step(
@@ -63,7 +77,7 @@ def operator_site_steps(cache: Cache, root: Path) -> list[Step]:
 def deps_digest(root: Path) -> str:
     """Inputs hash of the operator's dependencies."""
     lock = digest_paths(root, [root / LOCKED])
-    return digest_texts("deps-1", lock, versions.UV, versions.IMAGE_PYTHON, versions.wheel_platform())
+    return digest_texts("deps-1", lock, versions.UV, OPERATOR.version, OPERATOR.platform)
 
 
 def app_digest(root: Path) -> str:
@@ -71,8 +85,8 @@ def app_digest(root: Path) -> str:
     return digest_texts("app-1", versions.UV, digest_paths(root, [root / name for name in OPERATOR_INPUTS]))
 
 
-def _uv(cache: Cache, log: Log) -> Path:
-    # The pinned version in an environment of its own: a wheel's bytes may depend on who unpacked it.
+def pinned_uv(cache: Cache, log: Log) -> Path:
+    """uv of the pinned version in an environment of its own: a wheel's bytes may depend on who unpacked it."""
     venv = cache.root / f"uv-{versions.UV}"
     uv = venv / "bin" / "uv"
     if not uv.exists():
@@ -82,13 +96,13 @@ def _uv(cache: Cache, log: Log) -> Path:
     return uv
 
 
-def _install(log: Log, uv: Path, target: Path, *what: Argument) -> None:
+def install(log: Log, uv: Path, target: Path, image: ImagePython, *what: Argument) -> None:
+    """Fill a folder with packages that fit the Python of an image."""
     scratch = target.with_suffix(".tmp")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.parent.mkdir(parents=True, exist_ok=True)
     # Wheels only, chosen for the image and not for this machine: compiled packages must fit the image's Python.
-    choice = ["--only-binary", ":all:", "--python-version", versions.IMAGE_PYTHON]
-    choice += ["--python-platform", versions.wheel_platform()]
+    choice = ["--only-binary", ":all:", "--python-version", image.version, "--python-platform", image.platform]
     log.run([uv, "pip", "install", "--quiet", "--python", sys.executable, *choice, "--target", scratch, *what])
     # Programs for a shell, with this machine's path of Python in their first line.
     shutil.rmtree(scratch / "bin", ignore_errors=True)
@@ -96,7 +110,8 @@ def _install(log: Log, uv: Path, target: Path, *what: Argument) -> None:
     scratch.rename(target)
 
 
-def _require(root: Path, *names: str) -> None:
+def require(root: Path, *names: str) -> None:
+    """Raise SkippedError when the repository lacks one of these files."""
     missing = [name for name in names if not (root / name).exists()]
     if missing:
         raise SkippedError(f"not in the repository yet: {', '.join(missing)}")

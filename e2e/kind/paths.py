@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e.kind import kindconfig, productimages, pulsar, versions
+from e2e.kind import javaclient, kindconfig, productimages, pulsar, versions
 from e2e.kind.cache import Cache, default_cache
 from e2e.kind.kindconfig import Cluster
 from e2e.kind.source import Source, known_source
@@ -59,6 +59,11 @@ class Paths:
         """The unpacked Pulsar distribution."""
         return pulsar.pulsar_home(self.cache)
 
+    @property
+    def java_client(self) -> Path:
+        """The folder of jars of the conformance suite's Java program."""
+        return javaclient.java_client(self.cache)
+
     def kubeconfig(self, cluster: str) -> Path:
         """The kubeconfig file of a cluster."""
         return self.cache.kubeconfig(cluster)
@@ -95,7 +100,7 @@ class Paths:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        files = ("bin", "kubectl", "helm", "kind", "kube_apiserver", "etcd", "pulsar_home")
+        files = ("bin", "kubectl", "helm", "kind", "kube_apiserver", "etcd", "pulsar_home", "java_client")
         return {
             "cache": str(self.cache.root),
             **{name: str(getattr(self, name)) for name in files},

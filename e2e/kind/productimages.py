@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
-from e2e.kind import dockerfile, operatorsite, pulsar, rootfs, versions
+from e2e.kind import conformancesite, dockerfile, javaclient, operatorsite, pulsar, rootfs, versions
 from e2e.kind.cache import Cache, digest_paths, digest_texts
 from e2e.kind.docker import Docker, image_step
 from e2e.kind.nodeimage import scratch_folder
@@ -15,24 +16,71 @@ from e2e.kind.source import Source
 from e2e.kind.steps import SkippedError, Step
 
 
+class Base(Enum):
+    """What an image stands on."""
+
+    PULSAR = "Pulsar's distribution with Java and Python"
+    PYTHON = "Python alone"
+    JAVA = "Java and Python"
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A folder of an image's context that comes from the cache and not from the repository."""
+
+    path: str
+    """Its place in the context."""
+    folder: Callable[[Cache], Path]
+    digest: Callable[[Path, Source], str]
+    """Inputs hash, by the root of the repository."""
+
+
 @dataclass(frozen=True)
 class Product:
-    """One image: its tag, and the folder whose Dockerfile makes it with the root of the repository as context."""
+    """One image: its tag, and the folder whose Dockerfile makes it with the root of the repository as context.
+
+    With extras only the Dockerfile of that folder is part of the image, and what it copies.
+    """
 
     tag: str
     folder: str
-    python: bool = False
+    base: Base = Base.PULSAR
+    extras: tuple[Extra, ...] = ()
 
 
-OPERATOR = Product("pulsar-operator:dev", "operator", python=True)
+OPERATOR = Product(
+    "pulsar-operator:dev",
+    "operator",
+    Base.PYTHON,
+    (
+        Extra(
+            "site/deps",
+            lambda cache: operatorsite.site_folder(cache) / "deps",
+            lambda root, _source: operatorsite.deps_digest(root),
+        ),
+        Extra(
+            "site/app",
+            lambda cache: operatorsite.site_folder(cache) / "app",
+            lambda root, _source: operatorsite.app_digest(root),
+        ),
+    ),
+)
+CONFORMANCE = Product(
+    "pulsar-conformance:dev",
+    "conformance_image",
+    Base.JAVA,
+    (
+        Extra("site", conformancesite.conformance_site, conformancesite.conformance_site_digest),
+        Extra("java-client", javaclient.java_client, lambda _root, _source: javaclient.java_client_digest()),
+    ),
+)
 PRODUCTS = (
     Product(f"pulsar-bookie:{versions.DEV_TAG}", "bookie_image"),
     Product(f"pulsar-broker:{versions.DEV_TAG}", "broker_image"),
     Product(f"pulsar-proxy:{versions.DEV_TAG}", "proxy"),
     OPERATOR,
+    CONFORMANCE,
 )
-#: The folder of the operator's context that comes from the cache and not from the repository.
-SITE = "site"
 
 
 def product_tags() -> list[str]:
@@ -41,7 +89,7 @@ def product_tags() -> list[str]:
 
 
 def pulsar_base(source: Source) -> str:
-    """The base image of the bookie, broker and proxy images."""
+    """The base image of the bookie, broker and proxy images; of the conformance image too where it is a stock one."""
     return versions.STOCK_PULSAR_BASE if source == "stock" else versions.BUILT_PULSAR_BASE
 
 
@@ -60,9 +108,11 @@ class ImageBuilder:
     source: Source
 
     def steps(self) -> list[Step]:
-        """The operator's packages, then one step an image; what is not in the repository yet is skipped with a word."""
+        """What images take from the cache, then one step an image; what the repository lacks is skipped with a word."""
         return [
             *operatorsite.operator_site_steps(self.cache, self.root),
+            conformancesite.conformance_site_step(self.cache, self.root, self.source),
+            javaclient.java_client_step(self.cache),
             *(self._step(product) for product in PRODUCTS),
         ]
 
@@ -75,12 +125,10 @@ class ImageBuilder:
         if not recipe.is_file():
             raise FileNotFoundError(f"no {product.folder}/Dockerfile in the repository yet")
         inputs = [recipe, *self._sources(product)]
-        if not product.python:
+        if not product.extras:
             inputs.append(self.root / product.folder)
         parts = [product.tag, self._base(product), self._base_digest(product), digest_paths(self.root, inputs)]
-        if product.python:
-            parts += [operatorsite.deps_digest(self.root), operatorsite.app_digest(self.root)]
-        return digest_texts(*parts)
+        return digest_texts(*parts, *(extra.digest(self.root, self.source) for extra in product.extras))
 
     def _step(self, product: Product) -> Step:
         name = f"image {product.tag}"
@@ -93,8 +141,8 @@ class ImageBuilder:
     def _build(self, product: Product, digest: str, log: Log) -> None:
         with scratch_folder(self.cache, product.tag.replace(":", "-")) as context:
             dockerfile.stage(self.root, self._sources(product), context)
-            if product.python:
-                self._add_site(log, context)
+            for extra in product.extras:
+                self._add(log, extra, context)
             recipe = self.root / product.folder / "Dockerfile"
             arguments = {"BASE_IMAGE": self._base(product)}
             before = self.docker.image_facts([product.tag]).get(product.tag)
@@ -106,25 +154,31 @@ class ImageBuilder:
 
     def _sources(self, product: Product) -> list[Path]:
         sources = dockerfile.copy_sources((self.root / product.folder / "Dockerfile").read_text())
-        if product.python:
-            sources = [source for source in sources if source.strip("/").split("/")[0] != SITE]
-        return dockerfile.source_paths(self.root, sources)
+        extras = {extra.path for extra in product.extras}
+        return dockerfile.source_paths(self.root, [source for source in sources if source.strip("/") not in extras])
 
-    def _add_site(self, log: Log, context: Path) -> None:
-        site = operatorsite.site_folder(self.cache)
-        missing = [name for name in ("deps", "app") if not (site / name).is_dir()]
-        if missing:
-            raise SkippedError(f"the operator's packages are not there yet: {', '.join(missing)}")
-        (context / SITE).mkdir()
-        log.run(["cp", "-al", site / "deps", site / "app", context / SITE])
+    def _add(self, log: Log, extra: Extra, context: Path) -> None:
+        folder = extra.folder(self.cache)
+        if not folder.is_dir():
+            raise SkippedError(f"{folder} is not there yet")
+        target = context / extra.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        log.run(["cp", "-al", folder, target])
 
     def _base(self, product: Product) -> str:
-        return python_base(self.source) if product.python else pulsar_base(self.source)
+        if product.base is Base.PYTHON:
+            return python_base(self.source)
+        if product.base is Base.JAVA and self.source == "built":
+            # A layer of the Pulsar base image; the stock one has no layer of that kind to stand on.
+            return rootfs.JAVA.tag
+        return pulsar_base(self.source)
 
     def _base_digest(self, product: Product) -> str:
         if self.source == "stock":
             return "stock"
-        return rootfs.PYTHON.digest() if product.python else pulsar.base_digest()
+        if product.base is Base.PULSAR:
+            return pulsar.base_digest()
+        return (rootfs.PYTHON if product.base is Base.PYTHON else rootfs.JAVA).digest()
 
 
 def _skip(reason: str) -> Callable[[Log], None]:

@@ -20,6 +20,9 @@ PULSAR = "4.0.8"
 UV = "0.13.8"
 #: The minor version of Python inside the operator image; the wheels beside it are chosen for exactly this one.
 IMAGE_PYTHON = "3.11"
+#: The same of the bases that also have Java, which the conformance image stands on: Debian trixie, and Alpine 3.2x.
+BUILT_JAVA_PYTHON = "3.13"
+STOCK_JAVA_PYTHON = "3.12"
 GO_MINIMUM = (1, 26)
 
 #: Names that kubeadm expects on a node of KUBERNETES. ``kubeadm config images list --kubernetes-version`` prints them.
@@ -51,9 +54,12 @@ def goarch() -> str:
     return {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine, machine)
 
 
-def wheel_platform() -> str:
-    """The platform name that uv takes for wheels that run in a Linux container on this processor."""
-    return {"amd64": "x86_64-manylinux_2_28", "arm64": "aarch64-manylinux_2_28"}.get(goarch(), "linux")
+def wheel_platform(libc: str = "manylinux_2_28") -> str:
+    """The platform name that uv takes for wheels that run in a Linux container on this processor.
+
+    libc is manylinux_2_28 (Debian) or unknown-linux-musl (Alpine).
+    """
+    return {"amd64": f"x86_64-{libc}", "arm64": f"aarch64-{libc}"}.get(goarch(), "linux")
 
 
 def go_placeholders() -> dict[str, str]:

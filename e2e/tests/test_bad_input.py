@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from e2e.conftest import Deployed
+from e2e.support.deleting import delete_childless
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import KubectlError
 from e2e.support.objects import condition, is_ready, pulsar_objects
@@ -31,9 +32,7 @@ def scratch(deployed: Deployed) -> Iterator[Deployed]:
     for obj in pulsar_objects(deployed.kubectl, deployed.namespace):
         name = (obj["kind"], obj["metadata"]["name"])
         if name not in before:
-            deployed.kubectl.run(
-                "delete", obj["kind"].lower(), name[1], "-n", deployed.namespace, "--timeout=60s", timeout=80
-            )
+            delete_childless(deployed.kubectl, obj["kind"].lower(), deployed.namespace, name[1], seconds=60)
     deployed.wait_ready(within=120)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
+from e2e.support.deleting import delete_childless
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
 
@@ -71,7 +72,7 @@ def trading(deployed: Deployed) -> Iterator[Deployed]:
     for text in reversed(OBJECTS):
         obj = json.loads(text)
         kind, name = obj["kind"].lower(), obj["metadata"]["name"]
-        deployed.kubectl.run("delete", kind, name, "-n", "pulsar", "--timeout=180s", timeout=200)
+        delete_childless(deployed.kubectl, kind, "pulsar", name, seconds=180)
     claims = deployed.kubectl.items("pvc", "pulsar", "pulsaroperator.io/owner-name=big")
     assert not [c for c in claims if "deletionTimestamp" not in c["metadata"]]
 

@@ -1,23 +1,30 @@
 """Deleting and coming back, last in the session: what is lost is lost for the tests before too.
 
-The order inside the file matters: the cluster object, then the namespace, then the release before the objects.
+The order inside the file matters: parents that are refused, the cluster object, then the namespace, then the release
+before the objects.
 """
 
 from __future__ import annotations
 
 import json
 
+import pytest
 import yaml
 
 from e2e.conftest import Deployed
 from e2e.counting.simple import consume, publish, subscribe
+from e2e.support.deleting import dependents
 from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, install_operator, quickstart_documents
 from e2e.support.eventually import eventually
+from e2e.support.kubectl import KubectlError
 from e2e.support.objects import is_ready
 from e2e.support.writes import znode_versions
 
 PAYMENTS = "persistent://shop/orders/payments"
 CLUSTER = next(doc for doc in quickstart_documents() if doc["kind"] == "PulsarCluster")
+TENANT = next(doc for doc in quickstart_documents() if doc["kind"] == "PulsarTenant")
+PARENTS = {"pulsarinstance": "demo", "pulsartenant": "shop", "pulsarnamespace": "orders"}
+CONFIRM = "pulsaroperator.io/confirm-delete"
 
 
 def uids(deployed: Deployed, kind: str) -> dict[str, str]:
@@ -31,6 +38,35 @@ def instance_id(deployed: Deployed) -> str:
     record = deployed.kubectl.get("configmap", deployed.namespace, "east-instance-id")
     assert record is not None
     return str(record["data"]["instanceId"])
+
+
+def refused(deployed: Deployed, kind: str, name: str) -> None:
+    """The deletion is refused, with the command that would confirm it, and has not begun."""
+    before = deployed.kubectl.get(kind, deployed.namespace, name)
+    command = f"kubectl -n {deployed.namespace} annotate --overwrite {kind}/{name} {CONFIRM}={name}"
+    with pytest.raises(KubectlError, match=command):
+        deployed.kubectl.run("delete", kind, name, "-n", deployed.namespace)
+    after = deployed.kubectl.get(kind, deployed.namespace, name)
+    assert before is not None and after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "deletionTimestamp" not in after["metadata"]
+
+
+def test_parent_with_dependents_is_deleted_only_when_confirmed(deployed: Deployed) -> None:
+    """As the operator counts them; what is deleted with policy Retain comes back with what is in it."""
+    subscribe(deployed.service_url, PAYMENTS, "orphan")
+    sent = publish(deployed.service_url, PAYMENTS, 50, prefix="orphaned")
+    for kind, name in PARENTS.items():
+        refused(deployed, kind, name)
+    annotate = ("annotate", "--overwrite", "pulsartenant/shop", "-n", deployed.namespace)
+    deployed.kubectl.run(*annotate, f"{CONFIRM}=orders")
+    refused(deployed, "pulsartenant", "shop")
+
+    deployed.kubectl.run(*annotate, f"{CONFIRM}=shop")
+    deployed.kubectl.run("delete", "pulsartenant", "shop", "-n", deployed.namespace, "--timeout=60s", timeout=80)
+    deployed.kubectl.apply(json.dumps(TENANT))
+    deployed.wait_ready(within=120)
+    assert consume(deployed.service_url, PAYMENTS, "orphan", 50) == sent
 
 
 def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deployed) -> None:
@@ -57,7 +93,7 @@ def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deploy
 
 
 def test_deleted_namespace_ends(deployed: Deployed) -> None:
-    """Also with a topic that has to be deleted in Pulsar: its cluster is going as well."""
+    """Also with a topic that has to be deleted in Pulsar (its cluster is going as well), and with guarded parents."""
     topic = {
         "apiVersion": "pulsaroperator.io/v1alpha1",
         "kind": "PulsarTopic",
@@ -70,6 +106,7 @@ def test_deleted_namespace_ends(deployed: Deployed) -> None:
         within=60,
         what="topic Ready",
     )
+    assert all(dependents(deployed.kubectl, kind, deployed.namespace, name) for kind, name in PARENTS.items())
     deployed.kubectl.run("delete", "namespace", deployed.namespace, "--timeout=180s", timeout=200)
     assert deployed.kubectl.get("namespace", "", deployed.namespace) is None
 
@@ -104,12 +141,14 @@ def test_operator_outlives_the_namespace_and_a_kill_in_the_middle_of_bring_up(de
 
 
 def test_release_uninstalled_before_the_objects(deployed: Deployed) -> None:
+    assert all(dependents(deployed.kubectl, kind, deployed.namespace, name) for kind, name in PARENTS.items())
     deployed.helm.run("uninstall", "pulsar-operator", "-n", OPERATOR_NAMESPACE, "--wait", "--timeout", "3m")
     objects = deployed.kubectl.items("pulsar", deployed.namespace)
     assert len(objects) == 6  # kept, with the definitions
     assert not [obj["metadata"]["name"] for obj in objects if obj["metadata"].get("finalizers")]
     running = deployed.kubectl.items("statefulsets", deployed.namespace)
     assert len(running) == 5  # the data plane is not touched
+    # The deletion guard has gone with the release.
     deployed.kubectl.run("delete", "pulsar", "--all", "-n", deployed.namespace, "--timeout=60s", timeout=80)
     eventually(lambda: not deployed.kubectl.items("pods", deployed.namespace), within=120, what="pods collected")
     assert len(deployed.kubectl.items("pvc", deployed.namespace)) == 3

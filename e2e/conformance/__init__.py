@@ -1,0 +1,1 @@
+"""Conformance: what Pulsar promises its clients, proved by real clients on any instance; needs service URLs alone."""

@@ -1,0 +1,134 @@
+"""Compaction: the last value of each key, for those who ask for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from e2e.conformance.context import Context
+from e2e.conformance.model import CheckFailed, check
+
+KEYS = ("a", "b", "c")
+
+
+@check(
+    "compaction.last_value",
+    proves="A consumer that reads compacted gets the last value of each key, another one all messages",
+    concepts="E.compaction",
+    seconds=6,
+)
+def last_value(ctx: Context) -> str:
+    """What is sent after the compaction is read as it is."""
+    topic = ctx.topic()
+    producer = ctx.producer(topic)
+    sent = []
+    for round_ in range(3):
+        for key in KEYS:
+            sent.append(f"{key}{round_}")
+            producer.send(sent[-1].encode(), partition_key=key)
+    compact(ctx, topic)
+    for text in ("a3", "a4"):
+        sent.append(text)
+        producer.send(text.encode(), partition_key="a")
+    got = ctx.texts(ctx.receive(ctx.consumer(topic, "compacted", is_read_compacted=True), 5))
+    everything = ctx.texts(ctx.receive(ctx.consumer(topic, "everything"), len(sent)))
+    ctx.expect(got == ["a2", "b2", "c2", "a3", "a4"], f"read compacted: {got}")
+    ctx.expect(everything == sent, f"without it all {len(sent)} were expected in order, {everything} came")
+    return f"9 messages of 3 keys compacted, 2 sent after: read compacted {', '.join(got)}; without it all {len(sent)}"
+
+
+@check(
+    "compaction.empty_deletes",
+    proves="An empty message deletes its key at the next compaction",
+    concepts="E.compaction",
+    seconds=5,
+)
+def empty_deletes(ctx: Context) -> str:
+    """Sent by the Java client.
+
+    The broker (4.0) takes a message for empty by the size in its metadata, which the clients on top of the C++ one give
+    only with compression; theirs without it are kept.
+    """
+    topic = ctx.topic()
+    producer = ctx.java_producer(topic)
+    for key in KEYS:
+        producer.send(f"{key}0".encode(), key=key)
+    producer.send(b"", key="b")
+    compact(ctx, topic)
+    got = compacted(ctx, topic, 2)
+    ctx.expect(got == ["a0", "c0"], f"b was deleted by an empty message; read compacted: {got}")
+    everything = ctx.texts(ctx.receive(ctx.reader(topic), 4, ack=False))
+    ctx.expect(everything == ["a0", "b0", "c0", ""], f"without it all four were expected, {everything} came")
+    return f"a0, b0, c0 and an empty b compacted: read compacted {', '.join(got)}"
+
+
+@check(
+    "compaction.keyless",
+    proves="Messages without a key are kept or dropped by compaction as topicCompactionRetainNullKey says",
+    concepts="E.compaction",
+    seconds=5,
+)
+def keyless(ctx: Context) -> str:
+    """Two of them among messages with keys."""
+    retained = ctx.setting("topicCompactionRetainNullKey")
+    ctx.require(retained, "these brokers have no setting topicCompactionRetainNullKey (Pulsar 3.2 and later have it)")
+    topic = ctx.topic()
+    producer = ctx.producer(topic)
+    ctx.send(producer, ["a0", "a1"], partition_key="a")
+    ctx.send(producer, ["n0", "n1"])
+    ctx.send(producer, ["b0"], partition_key="b")
+    compact(ctx, topic)
+    wanted = ["a1", "n0", "n1", "b0"] if retained == "true" else ["a1", "b0"]
+    got = compacted(ctx, topic, len(wanted))
+    ctx.expect(got == wanted, f"topicCompactionRetainNullKey={retained}: {wanted} were expected, {got} came")
+    return f"topicCompactionRetainNullKey={retained}: of a0, a1, n0, n1 (no key), b0 compaction left {', '.join(got)}"
+
+
+@check(
+    "compaction.threshold",
+    proves="A topic above its namespace's compaction threshold is compacted by the broker, one below it is not",
+    concepts="E.compaction",
+    seconds=75,
+)
+def threshold(ctx: Context) -> str:
+    """The broker looks every brokerServiceCompactionMonitorIntervalInSeconds."""
+    limit = 20_000
+    interval = ctx.number("brokerServiceCompactionMonitorIntervalInSeconds")
+    within = ctx.within_limit(interval + 60, "the broker looks for topics to compact")
+    ctx.policy("compactionThreshold", limit, method="PUT")
+    above, below = ctx.topic("above"), ctx.topic("below")
+    text = "x" * 1000
+    for topic, count in ((above, 50), (below, 5)):
+        ctx.send(ctx.producer(topic), [f"{number}{text}" for number in range(count)], partition_key="k")
+    ctx.eventually(lambda: compacted_at(ctx, above), "the broker compacts the topic by itself", within=within, every=1)
+    got = ctx.receive(ctx.reader(above, is_read_compacted=True), 1, ack=False)
+    ctx.expect(
+        ctx.texts(got)[0].startswith("49"), f"the last of 50 values was expected, it begins {ctx.texts(got)[0][:5]}"
+    )
+    ctx.expect(not compacted_at(ctx, below), "the topic below the threshold was compacted too")
+    return f"threshold {limit} bytes, looked at every {interval:.0f} s: 50 kB of one key became its last value, 5 kB stayed"
+
+
+def compacted(ctx: Context, topic: str, count: int) -> list[str]:
+    """The texts that a reader of the compacted topic gets, at least so many."""
+    reader = ctx.reader(topic, is_read_compacted=True)
+    return ctx.texts(ctx.receive(reader, count, ack=False) + ctx.drain(reader, ack=False))
+
+
+def compact(ctx: Context, topic: str) -> None:
+    """Compact a topic and wait for the end. Raises CheckFailed when it fails or never ends."""
+    path = f"{ctx.path(topic)}/compaction"
+    ctx.admin.put(path)
+
+    def done() -> bool:
+        found = ctx.admin.get(path)
+        return bool(found["status"] == "SUCCESS")
+
+    ctx.eventually(done, "the compaction succeeds", within=60)
+
+
+def compacted_at(ctx: Context, topic: str) -> int:
+    """When the topic was compacted last, in milliseconds since 1970; 0 for never."""
+    found: Any = ctx.stats(topic)["compaction"]
+    if found["lastCompactionFailedTimestamp"]:
+        raise CheckFailed(f"compaction of {topic} failed: {found}")
+    return int(found["lastCompactionSucceedTimestamp"])

@@ -1,0 +1,190 @@
+"""Concepts of the logical plane: tenants, namespaces, topics."""
+
+from __future__ import annotations
+
+from e2e.conformance.model import Concept
+
+NOT_DECLARED = "not declared in this version"
+TABLE = "operator: policy table, set over admin REST, read back, repaired"
+BROKER_DEFAULT = "operator: renders the brokers' default; namespaces keep their own"
+ROUND_TRIP = "e2e/tests/test_policies_real.py::test_a_value_survives_the_round_trip_and_the_reset"
+STORAGE_QUOTA = "PulsarNamespace: spec.policies.backlogQuotas.destinationStorage"
+QUOTA_FIELDS = (
+    f"{STORAGE_QUOTA}.limitBytes",
+    f"{STORAGE_QUOTA}.policy",
+    "PulsarNamespace: spec.policies.backlogQuotas.messageAge.limitSeconds",
+    "PulsarNamespace: spec.policies.backlogQuotas.messageAge.policy",
+)
+
+NAMESPACES = (
+    Concept(
+        "D.tenant",
+        "A tenant has admin roles and the clusters it may use, and is there in all of them; its rights, quotas and "
+        "isolation hold for its namespaces",
+        ("PulsarTenant: spec.adminRoles", "PulsarTenant: spec.allowedClusters"),
+        "operator: roles one by one, clusters before the namespaces that need them; Pulsar enforces them",
+        open="isolation policies are not declared in this version; Pulsar has no storage quota or TTL of a tenant, "
+        "namespaces have",
+    ),
+    Concept(
+        "D.namespace.permissions",
+        "Roles get the right to produce to or consume from a namespace",
+        (),
+        "Pulsar, where authorization is on",
+        open=NOT_DECLARED,
+    ),
+    Concept(
+        "D.namespace.replication",
+        "A namespace names the clusters that hold it and replicate it to each other",
+        ("PulsarNamespace: spec.replicationClusters",),
+        "operator: policy table; the set only grows, since leaving would delete data",
+        ROUND_TRIP,
+    ),
+    Concept(
+        "D.namespace.retention",
+        "Acknowledged messages are kept for a time and up to a size, -1 for no limit",
+        (
+            "PulsarNamespace: spec.policies.retention.timeMinutes",
+            "PulsarNamespace: spec.policies.retention.sizeMegabytes",
+        ),
+        TABLE,
+        ROUND_TRIP,
+    ),
+    Concept(
+        "D.namespace.backlog.hold",
+        "Over its backlog quota a namespace makes producers wait (producer_request_hold)",
+        QUOTA_FIELDS,
+        TABLE,
+        ROUND_TRIP,
+    ),
+    Concept(
+        "D.namespace.backlog.exception",
+        "Over its backlog quota a namespace refuses producers (producer_exception)",
+        QUOTA_FIELDS,
+        TABLE,
+        ROUND_TRIP,
+    ),
+    Concept(
+        "D.namespace.backlog.eviction",
+        "Over its backlog quota a namespace drops the oldest messages of slow subscriptions "
+        "(consumer_backlog_eviction)",
+        QUOTA_FIELDS,
+        TABLE,
+        ROUND_TRIP,
+    ),
+    Concept(
+        "D.namespace.ttl",
+        "Messages nobody acknowledges in time are acknowledged by the broker",
+        ("PulsarNamespace: spec.policies.messageTTLSeconds",),
+        TABLE,
+        ROUND_TRIP,
+    ),
+    Concept(
+        "D.namespace.deduplication",
+        "A namespace switches deduplication of what producers send again on or off",
+        ("PulsarCluster: spec.broker.config[brokerDeduplicationEnabled]",),
+        BROKER_DEFAULT,
+        open=f"the namespace's own switch is {NOT_DECLARED}",
+    ),
+    Concept(
+        "D.namespace.delayed",
+        "A namespace allows delayed delivery or not, and sets its precision",
+        (
+            "PulsarCluster: spec.broker.config[delayedDeliveryEnabled]",
+            "PulsarCluster: spec.broker.config[delayedDeliveryTickTimeMillis]",
+        ),
+        BROKER_DEFAULT,
+        open=f"the namespace's own setting is {NOT_DECLARED}",
+    ),
+    Concept(
+        "D.namespace.offload",
+        "A namespace sets from which size on closed ledgers are offloaded: 0 at once, negative never",
+        ("PulsarCluster: spec.broker.config[managedLedgerOffloadAutoTriggerSizeThresholdBytes]",),
+        BROKER_DEFAULT,
+        open=f"the namespace's own threshold is {NOT_DECLARED}; the images have no offload drivers",
+    ),
+    Concept(
+        "D.namespace.bundles",
+        "A namespace chooses its number of bundles, or their boundaries, when it is created",
+        ("PulsarNamespace: spec.bundles.count", "PulsarNamespace: spec.bundles.boundaries"),
+        "operator: at creation; never rewritten afterwards, splits are left alone",
+    ),
+    Concept(
+        "D.namespace.persistence",
+        "A namespace chooses ensemble, copies and acknowledgements of its topics' entries",
+        ("PulsarCluster: spec.bookkeeper.ensemble",),
+        "operator: renders the brokers' default to fit the bookies",
+        open=f"the namespace's own quorums are {NOT_DECLARED}",
+    ),
+    Concept(
+        "D.namespace.schema",
+        "A namespace says which changes of a schema are compatible, and whether clients must have one",
+        (
+            "PulsarCluster: spec.broker.config[schemaCompatibilityStrategy]",
+            "PulsarCluster: spec.broker.config[isSchemaValidationEnforced]",
+            "PulsarCluster: spec.broker.config[isAllowAutoUpdateSchemaEnabled]",
+        ),
+        BROKER_DEFAULT,
+        open=f"the namespace's own setting is {NOT_DECLARED}",
+    ),
+)
+TOPICS = (
+    Concept(
+        "D.topic.name",
+        "A topic is {persistent or non-persistent}://tenant/namespace/topic",
+        ("PulsarTopic: spec.name", "PulsarTopic: spec.persistence", "PulsarTopic: spec.namespaceRef"),
+        "operator: names Pulsar refuses are refused by the API server",
+    ),
+    Concept(
+        "D.topic.auto",
+        "Clients that use a topic that is not there make it, where the brokers allow it",
+        (
+            "PulsarCluster: spec.broker.config[allowAutoTopicCreation]",
+            "PulsarCluster: spec.broker.config[allowAutoTopicCreationType]",
+        ),
+        BROKER_DEFAULT,
+    ),
+    Concept(
+        "D.topic.default",
+        "A short name means a persistent topic in public/default",
+        (),
+        "operator: public/default belongs to the first cluster of the instance",
+    ),
+    Concept(
+        "D.topic.partitioned",
+        "A partitioned topic is made by an administrator, with its number of partitions",
+        ("PulsarTopic: spec.partitions",),
+        "operator: created over admin REST, kept even when idle",
+        "e2e/tests/test_quickstart.py::test_messages_through_the_proxy_on_both_topics",
+    ),
+    Concept(
+        "D.topic.grow",
+        "Partitions can be added; what is stored stays where it is",
+        ("PulsarTopic: spec.partitions",),
+        "operator: grows them over admin REST; the API server refuses less",
+        "e2e/tests/test_quickstart.py::test_partitions_grow",
+    ),
+    Concept(
+        "D.topic.nonpersistent.partitioned",
+        "Topics that are not persistent can be partitioned as well",
+        ("PulsarTopic: spec.persistence", "PulsarTopic: spec.partitions"),
+        "operator: created over admin REST",
+    ),
+    Concept(
+        "D.topic.system",
+        "Brokers keep policies, transactions and load reports in system topics (__change_events ...)",
+        (
+            "PulsarCluster: spec.broker.config[systemTopicEnabled]",
+            "PulsarCluster: spec.broker.config[topicLevelPoliciesEnabled]",
+        ),
+        "Pulsar, by default; the operator never deletes them",
+    ),
+    Concept(
+        "D.topic.million",
+        "An instance carries more than a million topics",
+        ("PulsarTopic: spec.name",),
+        "Pulsar",
+        open="needs a cluster of many machines",
+    ),
+)
+LOGICAL = (*NAMESPACES, *TOPICS)

@@ -1,0 +1,1 @@
+"""What breaks each check, one module a theme: a check that passes while its promise is broken proves nothing."""

@@ -1,0 +1,127 @@
+"""Pulsar's binary protocol, as far as a broker is asked for a transaction: what a client's error handling hides.
+
+Commands are frames of two sizes and a BaseCommand, see PulsarApi.proto of Pulsar; only the fields in use are written.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+NOT_ALLOWED = 22
+"""ServerError.NotAllowedError."""
+CONNECT, ERROR, NEW_TRANSACTION, NEW_TRANSACTION_RESPONSE = 2, 14, 50, 51
+"""BaseCommand.Type; the command itself is in the field with the same number."""
+PROTOCOL_VERSION = 21
+LIMIT = 20.0
+"""Seconds for each exchange."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A broker's error: a ServerError's number and its text."""
+
+    error: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A connection to a broker by a service URL; a proxy there connects to ``broker`` (host:port)."""
+
+    service_url: str
+    broker: str
+    token: str | None = field(default=None, repr=False)
+
+    def new_transaction(self) -> Refusal | None:
+        """Ask for a transaction of 10 s; None when there is one. Raises OSError when no broker answers."""
+        with self._connected() as line:
+            connect = _text(1, "conformance") + _number(4, PROTOCOL_VERSION) + _text(6, self.broker)
+            if self.token:
+                connect += _text(3, self.token) + _text(5, "token")
+            line.sendall(_command(CONNECT, connect))
+            # Connected, or why not: then there is no transaction either.
+            refusal = _refusal(line)
+            if refusal is not None:
+                return refusal
+            line.sendall(_command(NEW_TRANSACTION, _number(1, 1) + _number(2, 10) + _number(3, 0)))
+            return _refusal(line)
+
+    def _connected(self) -> socket.socket:
+        place = urllib.parse.urlsplit(self.service_url.split(",")[0])
+        host, secure = place.hostname or "", place.scheme == "pulsar+ssl"
+        line = socket.create_connection((host, place.port or (6651 if secure else 6650)), LIMIT)
+        return ssl.create_default_context().wrap_socket(line, server_hostname=host) if secure else line
+
+
+def _refusal(line: socket.socket) -> Refusal | None:
+    """The error that the next command tells."""
+    size, length = struct.unpack(">II", _exactly(line, 8))
+    fields = dict(_fields(_exactly(line, size - 4)[:length]))
+    kind = fields[1]
+    # The numbers of the fields with the error and its text.
+    where = {ERROR: (2, 3), NEW_TRANSACTION_RESPONSE: (4, 5)}.get(kind)
+    told = dict(_fields(fields[kind]))
+    if where is None or where[0] not in told:
+        return None
+    return Refusal(told[where[0]], told.get(where[1], b"").decode())
+
+
+def _command(kind: int, body: bytes) -> bytes:
+    whole = _number(1, kind) + _varint(kind << 3 | 2) + _varint(len(body)) + body
+    return struct.pack(">II", len(whole) + 4, len(whole)) + whole
+
+
+def _exactly(line: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = line.recv(size - len(data))
+        if not more:
+            raise ConnectionError("the broker closed the connection without an answer")
+        data += more
+    return data
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a protobuf message: whole numbers, and bytes for all else."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = number()
+        if tag & 7 == 2:
+            size = number()
+            yield tag >> 3, data[at : at + size]
+            at += size
+        else:
+            yield tag >> 3, number()
+
+
+def _number(where: int, value: int) -> bytes:
+    return _varint(where << 3) + _varint(value)
+
+
+def _text(where: int, value: str) -> bytes:
+    data = value.encode()
+    return _varint(where << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])

@@ -1,0 +1,48 @@
+"""The small Java program of the conformance suite, built with Maven into the cache: one folder of jars."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from e2e.kind import versions
+from e2e.kind.cache import Cache, digest_paths, digest_texts
+from e2e.kind.nodeimage import scratch_folder
+from e2e.kind.prereq import Need
+from e2e.kind.shell import Log
+from e2e.kind.steps import Step, file_step
+
+SOURCES = Path(__file__).parents[1] / "conformance" / "java"
+#: What Maven reads; what an editor or a build by hand leaves beside it is none of it.
+READ = ("pom.xml", "src")
+JAVAC = Need("javac", ("openjdk-17-jdk-headless",), "the conformance suite has a Java program")
+
+
+def java_client(cache: Cache) -> Path:
+    """The folder of jars that is the program's class path."""
+    return cache.root / "java-client"
+
+
+def java_client_digest() -> str:
+    """Inputs hash of the program and its libraries."""
+    return digest_texts("java-client-1", versions.PULSAR, digest_paths(SOURCES, [SOURCES / name for name in READ]))
+
+
+def java_client_step(cache: Cache) -> Step:
+    """Compile the program and lay it beside the libraries that it needs."""
+    home = java_client(cache)
+
+    def build(log: Log) -> None:
+        with scratch_folder(cache, "java-client") as folder:
+            for name in READ:
+                source = SOURCES / name
+                (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+            version = f"-Dpulsar.version={versions.PULSAR}"
+            log.run(["mvn", "--batch-mode", "--quiet", version, "package"], cwd=folder)
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir(parents=True)
+            for jar in (*(folder / "target").glob("*.jar"), *(folder / "target" / "lib").glob("*.jar")):
+                shutil.move(jar, home / jar.name)
+
+    outputs = [home / "conformance-client-1.jar", home / f"pulsar-client-{versions.PULSAR}.jar"]
+    return file_step(cache, "java client", "java-client", java_client_digest(), outputs=outputs, build=build)

@@ -1,0 +1,10 @@
+"""Hashes of keys and topics against values of Pulsar's own classes."""
+
+from __future__ import annotations
+
+from e2e.conformance.hashing import range_hash, ring_hash
+
+
+def test_values_of_pulsar() -> None:
+    assert range_hash("k1") == 24618
+    assert ring_hash("k1") == 56817
