@@ -12,6 +12,20 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/*
+Annotations of an object others refer to. helm uninstall deletes by kind and waits for nothing, so parents go while their
+children are still there: what Helm may delete is confirmed beforehand (deletion guard of the chart pulsar-operator).
+Arguments: list of the root context and the object's name.
+*/}}
+{{- define "pulsar.parentAnnotations" -}}
+{{- if (index . 0).Values.keepOnUninstall -}}
+{{- include "pulsar.annotations" (index . 0) -}}
+{{- else }}
+annotations:
+  pulsaroperator.io/confirm-delete: {{ index . 1 | quote }}
+{{- end }}
+{{- end -}}
+
 {{- define "pulsar.instanceName" -}}
 {{- if not (or .Values.instance.create .Values.instance.name) -}}
 {{- fail "instance.name must be set when instance.create is false: name the PulsarInstance this cluster belongs to" -}}
@@ -125,5 +139,25 @@ fills in the version of the day the cluster is made, and an upgrade of this char
 {{- fail (printf "%s has two entries named %q: name is metadata.name in Kubernetes; the name inside Pulsar can be set with spec.name" $key .name) -}}
 {{- end -}}
 {{- $_ := set $seen .name true -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The component clients come in by. Argument: PulsarCluster.spec. */}}
+{{- define "pulsar.front" -}}
+{{- if eq (default "Distributed" .mode) "Standalone" -}}
+standalone
+{{- else if gt (int (default dict .proxy).replicas) 0 -}}
+proxy
+{{- else -}}
+broker
+{{- end -}}
+{{- end -}}
+
+{{- define "pulsar.conformanceImage" -}}
+{{- $image := .Values.conformance.image -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $image.repository (default .Chart.Version $image.tag) -}}
 {{- end -}}
 {{- end -}}

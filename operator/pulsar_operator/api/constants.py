@@ -34,6 +34,8 @@ LABEL_OWNER_NAME = f"{GROUP}/owner-name"
 # Annotations
 ANNOTATION_PAUSE = f"{GROUP}/pause"
 ANNOTATION_DRY_RUN = f"{GROUP}/dry-run"
+ANNOTATION_CONFIRM_DELETE = f"{GROUP}/confirm-delete"
+"""With the object's own name: a parent may be deleted before its dependents. Read by the chart's admission policy."""
 ANNOTATION_CONFIG_HASH = f"{GROUP}/config-hash"
 """On pod templates: a change of rendered configuration is a change of the pod, with a reason to roll."""
 ANNOTATION_APPLIED_HASH = f"{GROUP}/applied-hash"

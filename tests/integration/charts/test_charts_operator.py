@@ -37,6 +37,7 @@ VARIANTS: dict[str, Json] = {
         "serviceAccount": {"create": False, "name": "mine"},
         "metrics": {"service": {"enabled": False}},
         "uninstall": {"releaseFinalizers": False},
+        "deletionGuard": {"enabled": False},
     },
 }
 

@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import API_VERSION, Kind
+from e2e.conformance.__main__ import parser
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.domain.render import render_cluster
 from tests.support.apiserver import ApiServer
-from tests.support.helm import PULSAR_CHART, Helm, HelmError, of_kind
+from tests.support.helm import PULSAR_CHART, Helm, HelmError, is_hook, of_kind
+from tests.support.rendering import inputs
 from tests.support.samples import path
 
 Json = dict[str, Any]
@@ -69,7 +73,7 @@ def test_lint(helm: Helm, variant: Json) -> None:
 
 def test_objects_are_accepted(helm: Helm, apiserver: ApiServer, namespace: str, variant: Json) -> None:
     """Strictly, and read by the models with every declared field in place."""
-    objects = helm.template(PULSAR_CHART, variant, namespace=namespace)
+    objects = [obj for obj in helm.template(PULSAR_CHART, variant, namespace=namespace) if not is_hook(obj)]
     assert objects
     for obj in objects:
         kind = Kind(obj["kind"])
@@ -142,8 +146,12 @@ def test_references(helm: Helm) -> None:
 
 
 def test_keep_on_uninstall(helm: Helm) -> None:
-    for values, wanted in (({}, None), ({"keepOnUninstall": True}, {"helm.sh/resource-policy": "keep"})):
-        for obj in helm.template(PULSAR_CHART, {**FULL, **values}):
+    """What Helm may delete is confirmed to the deletion guard beforehand, where others may refer to it."""
+    childless = {Kind.CLUSTER.value, Kind.TOPIC.value}
+    for keep in (False, True):
+        for obj in helm.template(PULSAR_CHART, {**FULL, "keepOnUninstall": keep, "conformance": {"enabled": False}}):
+            wanted = None if obj["kind"] in childless else {ANNOTATION_CONFIRM_DELETE: obj["metadata"]["name"]}
+            wanted = {"helm.sh/resource-policy": "keep"} if keep else wanted
             assert obj["metadata"].get("annotations") == wanted
 
 
@@ -154,6 +162,8 @@ def test_keep_on_uninstall(helm: Helm) -> None:
         ({"cluster": {"spec": {"broker": {"replicas": "2"}}}}, "at '/cluster/spec/broker/replicas'"),
         ({"cluster": {"spec": {"instanceRef": {"name": "x"}}}}, "additional properties 'instanceRef' not allowed"),
         ({"cluster": {"spec": {"metadataStore": {"managed": {"replicas": 2}}}}}, "managed/replicas"),
+        ({"conformance": {"only": "^ack"}}, "at '/conformance/only'"),
+        ({"conformance": {"image": {"repository": ""}}}, "at '/conformance/image/repository'"),
         ({"profile": "Medium"}, "at '/profile': value must be one of 'Small', 'Production'"),
         ({"topics": [{"name": "a"}]}, "missing property 'namespace'"),
         ({"topics": [{"name": "a", "namespace": "n"}] * 2}, 'topics has two entries named "a"'),
@@ -166,6 +176,73 @@ def test_wrong_values_are_refused(helm: Helm, values: Json, message: str) -> Non
     with pytest.raises(HelmError) as refused:
         helm.template(PULSAR_CHART, values)
     assert message in str(refused.value)
+
+
+def conformance_pod(helm: Helm, values: Json, namespace: str = "ops") -> Json:
+    """The only hook of the chart."""
+    (pod,) = (obj for obj in helm.template(PULSAR_CHART, values, release="east", namespace=namespace) if is_hook(obj))
+    return pod
+
+
+def arguments(pod: Json) -> list[str]:
+    """What the suite is told."""
+    found: list[str] = pod["spec"]["containers"][0]["args"]
+    return found
+
+
+def test_helm_test_runs_the_conformance_suite(helm: Helm) -> None:
+    """helm test --logs shows the log of the pod that has the hook's name, so it is a pod and not a Job."""
+    pod = conformance_pod(helm, {})
+    assert (pod["kind"], pod["metadata"]["name"]) == ("Pod", "east-conformance")
+    assert pod["metadata"]["annotations"] == {
+        "helm.sh/hook": "test",
+        "helm.sh/hook-delete-policy": "before-hook-creation",
+    }
+    assert pod["spec"]["restartPolicy"] == "Never"
+    assert pod["spec"]["containers"][0]["image"] == "pulsar-conformance:0.1.0"
+    chosen = {"conformance": {"image": {"tag": "dev"}, "only": ["^ack", "a b"], "waitLimit": 0, "workers": 2}}
+    pod = conformance_pod(helm, chosen)
+    assert pod["spec"]["containers"][0]["image"] == "pulsar-conformance:dev"
+    assert arguments(pod)[2:] == ["--workers=2", "--wait-limit=0", "--only=^ack", "--only=a b"]
+    objects = helm.template(PULSAR_CHART, {"conformance": {"enabled": False}})
+    assert not [obj for obj in objects if is_hook(obj)]
+
+
+def test_the_suite_accepts_what_it_is_told(helm: Helm) -> None:
+    found = parser().parse_args(arguments(conformance_pod(helm, {"conformance": {"only": ["^ack", "^nack"]}})))
+    assert (found.only, found.workers, found.wait_limit) == (["^ack", "^nack"], 8, 400)
+
+
+@pytest.mark.parametrize(
+    ("front", "spec"),
+    [
+        ("proxy", {}),
+        ("broker", {"proxy": {"replicas": 0}}),
+        ("proxy", {"clusterDomain": "k8s.example"}),
+        ("standalone", {"mode": "Standalone"}),
+    ],
+)
+def test_the_suite_goes_where_the_operator_says_clients_go(helm: Helm, front: str, spec: Json) -> None:
+    values: Json = {"cluster": {"name": "c", "spec": spec}}
+    (cluster,) = of_kind(helm.template(PULSAR_CHART, values, namespace="ns"), "PulsarCluster")
+    rendered = render_cluster(inputs(PulsarClusterSpec.model_validate(cluster["spec"]), name="c"))
+    assert rendered.endpoints.service_url.startswith(f"pulsar://c-{front}.ns.svc.")
+    urls = arguments(conformance_pod(helm, values, namespace="ns"))[:2]
+    endpoints = rendered.endpoints
+    assert urls == [f"--service-url={endpoints.service_url}", f"--admin-url={endpoints.web_service_url}"]
+
+
+def test_the_pod_of_the_suite_is_restricted(helm: Helm, apiserver: ApiServer) -> None:
+    """By the API server's own judgement of Pod Security Standard restricted."""
+    namespace = apiserver.new_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
+    pod = conformance_pod(helm, {}, namespace=namespace)
+    answer = apiserver.request(
+        "POST", f"/api/v1/namespaces/{namespace}/pods", pod, query={"dryRun": "All", "fieldValidation": "Strict"}
+    )
+    assert answer.code == 201, answer.message
+    (container,) = pod["spec"]["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert pod["spec"]["automountServiceAccountToken"] is False
 
 
 @pytest.mark.parametrize("release", ["9th", "a" * 41])

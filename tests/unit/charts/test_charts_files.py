@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pulsar_operator.api.constants import LEASE_NAME, PLURALS
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, GROUP, LEASE_NAME, PLURALS
+from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.controllers.refindex import PARENT_FIELD
 from pulsar_operator.handlers.watch import watched
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -222,3 +224,23 @@ def test_environment_names_are_settings() -> None:
     names = set(re.findall(rf"- name: {PREFIX}(\w+)", text))
     assert names <= {field.upper() for field in Settings.model_fields}
     assert {"WATCH_NAMESPACES", "NAMESPACE", "POD_NAME"} <= names
+
+
+def test_deletion_guard_knows_every_parent_and_its_children() -> None:
+    text = (OPERATOR / "templates" / "deletionguard.yaml").read_text()
+    children: dict[str, set[str]] = {}
+    for child, (_, parent) in PARENT_FIELD.items():
+        assert "dependents" in MODELS[parent].status.model_fields
+        children.setdefault(parent.value, set()).add(child.value)
+    told = {kind: set(re.findall(r"Pulsar\w+", names)) for kind, names in re.findall(r'"(Pulsar\w+)": "(.*?)"', text)}
+    assert told == children
+    (resources,) = re.findall(r"resources: \[(.*)\]", text)
+    assert set(resources.split(", ")) == {PLURALS[parent] for _, parent in PARENT_FIELD.values()}
+
+
+@pytest.mark.parametrize("chart", [OPERATOR, PULSAR], ids=lambda p: p.name)
+def test_annotation_that_confirms_a_deletion(chart: Path) -> None:
+    """Charts cannot import the constant."""
+    text = "".join(file.read_text() for file in sorted((chart / "templates").glob("*")) if file.is_file())
+    found = set(re.findall(rf"{GROUP}/confirm[-\w]*", text))
+    assert found == {ANNOTATION_CONFIRM_DELETE}
