@@ -52,6 +52,7 @@ DROPPED = frozenset(
 )
 DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 OBJECT_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+TAG = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
 CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
 
@@ -116,9 +117,50 @@ def text(description: str, pattern: str, length: int, *, empty: bool = False) ->
     return {"type": "string", "description": description, "pattern": pattern, "maxLength": length}
 
 
+def whole(description: str, minimum: int, maximum: int) -> Json:
+    """An integer."""
+    return {"type": "integer", "description": description, "minimum": minimum, "maximum": maximum}
+
+
 def items(description: str, item: Json) -> Json:
     """A list."""
     return {"type": "array", "description": description, "items": item}
+
+
+def conformance_schema() -> Json:
+    """Schema of what ``helm test`` of helm/pulsar runs."""
+    tag = text("Tag; empty = the chart's version. A number must be quoted.", TAG, 128, empty=True)
+    amounts = {"type": "object", "description": "Amounts by resource name."}
+    secret = struct("Reference to a Secret.", {"name": text("Name of the Secret.", OBJECT_NAME, 253)}, ["name"])
+    return struct(
+        "The conformance suite that helm test runs.",
+        {
+            "enabled": {"type": "boolean", "description": "Whether there is a test."},
+            "image": struct(
+                "Image of the suite.",
+                {
+                    "repository": {"type": "string", "description": "Image without tag.", "minLength": 1},
+                    "tag": tag,
+                    "digest": text("Digest; wins over the tag.", "^sha256:[0-9a-f]{64}$", 71, empty=True),
+                    "pullPolicy": {
+                        "type": "string",
+                        "description": "As in a container.",
+                        "enum": ["Always", "IfNotPresent", "Never"],
+                    },
+                    "pullSecrets": items("Pull secrets in the release namespace.", secret),
+                },
+                ["repository"],
+            ),
+            "only": items("Regular expressions of check ids; empty = all.", {"type": "string", "minLength": 1}),
+            "workers": whole("Checks at the same time.", 1, 64),
+            "waitLimit": whole("Longest wait of a check for the brokers' own periodic work, seconds.", 0, 3600),
+            "timeoutSeconds": whole("Seconds after which the pod is ended.", 60, 86400),
+            "resources": struct(
+                "Compute resources of the pod.",
+                {"requests": amounts, "limits": {**amounts, "description": "Upper limits by resource name."}},
+            ),
+        },
+    )
 
 
 def pulsar_schema(crds: dict[str, Json]) -> Json:
@@ -139,6 +181,7 @@ def pulsar_schema(crds: dict[str, Json]) -> Json:
                     "description": "Replicas, volumes and preset where cluster.spec does not say otherwise.",
                 },
                 "keepOnUninstall": policy,
+                "conformance": conformance_schema(),
                 "instance": struct(
                     "The PulsarInstance.",
                     {

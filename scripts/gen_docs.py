@@ -1,29 +1,44 @@
 """Writes the parts of docs/ that repeat the code: ``python scripts/gen_docs.py [--check]`` with the project's Python.
 
 A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- /generated -->``; what is between them is replaced
-by SECTIONS[NAME]. With --check nothing is written and the exit code is 1 when a page is not current.
+by PARTS[NAME]. With --check nothing is written and the exit code is 1 when a page is not current.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pulsar_operator.adapters.metrics import PrometheusMetrics
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster import Ensemble
-from pulsar_operator.domain.policies import NAMESPACE_POLICIES, PolicyRow
+from pulsar_operator.domain.policies import (
+    GLOBAL_POLICIES,
+    LOCAL_POLICIES,
+    NAMESPACE_POLICIES,
+    NOTHING,
+    UNMANAGED_KEYS,
+    UNMANAGED_MEMBERS,
+    PolicyRow,
+)
 from pulsar_operator.domain.render.presets import container_resources, preset_values
 from pulsar_operator.domain.render.quorum import resolve_quorum
 from pulsar_operator.domain.render.reserved import CONFIG_FIELDS, RESERVED, RESERVED_PREFIXES
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # the suite is not part of the installed project
+
+from e2e.conformance.catalogue import all_checks  # noqa: E402
+from e2e.conformance.concepts import CONCEPTS, SECTIONS  # noqa: E402
+from e2e.conformance.model import Check, Concept, is_slot  # noqa: E402
+
 NOT_SUMMED = (Component.CONFIGURATION_STORE, Component.STANDALONE)
 """Components most clusters do not have."""
-ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
 
 
@@ -87,22 +102,53 @@ def reserved_keys() -> str:
 def policies() -> str:
     """The policy table of namespaces, with the admin REST calls made."""
     return table(
-        ["field in spec", "set with", "reset with", "needs Pulsar"],
-        [[f"`{row.field}`", f"`{_set(row)}`", _reset(row), row.since_version] for row in NAMESPACE_POLICIES],
+        ["field in spec", "set with", "reset with", "kept by"],
+        [
+            [f"`{row.field}`", _set(row), _reset(row), "each cluster" if row.per_cluster else "the instance"]
+            for row in NAMESPACE_POLICIES
+        ],
     )
 
 
+def topic_policies() -> str:
+    """The policy table of topics."""
+    scopes = {row.path for row in GLOBAL_POLICIES}
+    return table(
+        ["field in spec", "set with", "reset with", "policyScope"],
+        [
+            [f"`{row.field}`", _set(row), _reset(row), "both" if row.path in scopes else "always Local"]
+            for row in LOCAL_POLICIES
+        ],
+    )
+
+
+def unmanaged_policies() -> str:
+    """What Pulsar keeps of a namespace or a topic and no field of the specifications sets."""
+    rows = [["namespace", f"`{name}`", why] for name, why in UNMANAGED_KEYS.items()]
+    rows += [["topic", f"`{name}`", why] for name, why in UNMANAGED_MEMBERS.items()]
+    return table(["of", "in Pulsar", "why"], rows)
+
+
 def _set(row: PolicyRow) -> str:
-    query = "".join(f"?{name}={value}" for name, value in row.query.items())
-    return f"{row.set_method} {'/'.join(('~', *row.endpoint))}{query}"
+    value = "{value}"
+    end = (value,) if row.value_in_path else ()
+    query = {**row.query, **row.write_query, **({row.value_in_query: value} if row.value_in_query else {})}
+    text = f"`{row.set_method} {'/'.join(('~', *row.endpoint, *end))}{_query(query)}`"
+    return text if row.set_by_delete is NOTHING else f"{text} for true, `DELETE` for false"
 
 
 def _reset(row: PolicyRow) -> str:
     call = row.remove_call(("~",))
     if call is None:
         return "not reset: the value stays"
-    query = "".join(f"?{name}={value}" for name, value in call.query.items())
-    return f"`{call.method} {'/'.join(call.path)}{query}`"
+    body = "" if row.remove_body in (NOTHING, None) else f" {json.dumps(row.remove_body)}"
+    return f"`{call.method} {'/'.join(call.path)}{_query(call.query)}{body}`"
+
+
+def _query(query: Mapping[str, str]) -> str:
+    """Without isGlobal, which every row of a topic with both scopes has."""
+    pairs = [f"{name}={value}" for name, value in query.items() if name != "isGlobal"]
+    return f"?{'&'.join(pairs)}" if pairs else ""
 
 
 def metrics() -> str:
@@ -131,11 +177,50 @@ def rights() -> str:
     return f"| API group{lines}\n"
 
 
-SECTIONS: dict[str, Callable[[], str]] = {
+def concepts() -> str:
+    """Every concept with its fields, who makes it true, and what proves it."""
+    proofs: dict[str, list[Check]] = {}
+    for found in all_checks():
+        for key in found.concepts:
+            proofs.setdefault(key, []).append(found)
+    head = ["concept", "declared in", "who makes it true", "proved by", "open"]
+    parts = []
+    for letter, title in SECTIONS.items():
+        rows = [_concept(row, proofs.get(row.key, [])) for row in CONCEPTS if row.key.startswith(f"{letter}.")]
+        parts.append(f"### {letter}. {title}\n\n{table(head, rows)}")
+    return "\n" + "\n".join(parts)
+
+
+def _concept(row: Concept, checks: Sequence[Check]) -> list[str]:
+    """One row; a slot is in italics, since it proves nothing yet."""
+    proofs = [f"*{found.id}*" if is_slot(found) else f"`{found.id}`" for found in checks]
+    if row.other_proof:
+        file, *_, name = row.other_proof.split("::")
+        proofs.append(f"[{name}](../{file})")
+    fields = _fields(row) or ("" if row.open else "nothing to declare")
+    return [f"{row.text} (`{row.key}`)", fields, row.enforced, ", ".join(proofs), row.open]
+
+
+def _fields(row: Concept) -> str:
+    """Fields by the kinds that have them."""
+    kinds: dict[str, list[str]] = {}
+    for field in row.fields:
+        kind, path = field.split(": ")
+        kinds.setdefault(path, []).append(kind)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path, names in kinds.items():
+        groups.setdefault(tuple(names), []).append(f"`{path}`")
+    return "; ".join(f"{', '.join(names)}: {', '.join(paths)}" for names, paths in groups.items())
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "concepts": concepts,
     "presets": presets,
     "quorums": quorums,
     "reserved-keys": reserved_keys,
     "policies": policies,
+    "topic-policies": topic_policies,
+    "unmanaged-policies": unmanaged_policies,
     "metrics": metrics,
     "rights": rights,
 }
@@ -143,7 +228,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
 
 def current(text: str) -> str:
     """A page with its generated parts as they must be. Raises KeyError for a part nobody generates."""
-    return MARKED.sub(lambda match: f"{match[1]}{SECTIONS[match['name']]()}{match[3]}", text)
+    return MARKED.sub(lambda match: f"{match[1]}{PARTS[match['name']]()}{match[3]}", text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

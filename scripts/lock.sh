@@ -9,3 +9,5 @@ UV=$(command -v uv || echo "$cache/uv/bin/uv")
 export_to() { out=$1; shift; "$UV" export -q --no-emit-project --no-annotate --no-header --format requirements-txt "$@" -o "$out" >/dev/null; }
 export_to requirements/runtime.txt --no-dev
 export_to requirements/dev.txt --all-groups
+# What the conformance image holds besides the suite itself.
+export_to requirements/conformance.txt --only-group conformance

@@ -115,7 +115,7 @@ def _secret(file: Path | None, variable: str) -> str | None:
 
 def _classpath(given: str | None) -> Path:
     if not given:
-        raise RuntimeError("name it with --java-classpath or CONFORMANCE_JAVA; python -m e2e.kind java-client builds it")
+        raise RuntimeError("name it: --java-classpath or CONFORMANCE_JAVA; python -m e2e.kind java-client builds it")
     return Path(given)
 
 

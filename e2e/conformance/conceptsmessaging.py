@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from e2e.conformance.conceptslogical import NOT_DECLARED, TABLE, policy
 from e2e.conformance.model import Concept
 
-NOT_DECLARED = "not declared in this version"
-QUOTAS = "PulsarNamespace: spec.policies.backlogQuotas"
+TYPES = policy("subscriptionTypesEnabled")
+BY_TYPE = "Pulsar, for every client; a namespace or topic may allow some types only"
 
 SUBSCRIPTIONS = (
-    Concept("E.subscription.exclusive", "Exclusive: one consumer, others are refused"),
+    Concept("E.subscription.exclusive", "Exclusive: one consumer, others are refused", TYPES, BY_TYPE),
     Concept(
         "E.subscription.failover.partitioned",
         "Failover on partitions: each partition has one active consumer, spread by priority and name",
+        TYPES,
+        BY_TYPE,
     ),
     Concept(
         "E.subscription.failover.hash",
@@ -20,7 +23,12 @@ SUBSCRIPTIONS = (
         ("PulsarCluster: spec.broker.config[activeConsumerFailoverConsistentHashing]",),
         "Pulsar with the rendered settings",
     ),
-    Concept("E.subscription.shared", "Shared: messages go round the consumers; those of a lost one go to the others"),
+    Concept(
+        "E.subscription.shared",
+        "Shared: messages go round the consumers; those of a lost one go to the others",
+        TYPES,
+        BY_TYPE,
+    ),
     Concept(
         "E.key_shared.autosplit",
         "Key_Shared, auto-split: the range of hashes is cut between consumers as they come",
@@ -36,7 +44,9 @@ SUBSCRIPTIONS = (
         ),
         "Pulsar with the rendered settings (true, its default)",
     ),
-    Concept("E.key_shared.sticky", "Key_Shared, sticky: each consumer names the ranges of hashes it takes"),
+    Concept(
+        "E.key_shared.sticky", "Key_Shared, sticky: each consumer names the ranges of hashes it takes", TYPES, BY_TYPE
+    ),
     Concept(
         "E.key_shared.draining",
         "A key moves to another consumer only when its earlier messages are acknowledged; topic stats show the hashes "
@@ -79,7 +89,7 @@ PRODUCERS = (
     Concept(
         "E.size",
         "A message has at most 5 MiB, or what is set; frames of brokers and bookies follow",
-        ("PulsarCluster: spec.broker.maxMessageSizeBytes",),
+        ("PulsarCluster: spec.broker.maxMessageSizeBytes", "PulsarTopic: spec.policies.maxMessageSizeBytes"),
         "operator: renders broker.conf `maxMessageSize` and bookie `nettyMaxFrameSizeBytes` in step",
         "e2e/tests/test_conformance.py::test_promises_that_need_other_settings",
     ),
@@ -97,17 +107,14 @@ FEATURES = (
     Concept(
         "E.deduplication",
         "What a producer sends again with the same sequence id is stored once",
-        ("PulsarCluster: spec.broker.config[brokerDeduplicationEnabled]",),
-        "Pulsar with the rendered settings",
+        (*policy("deduplication.enabled"), "PulsarCluster: spec.broker.config[brokerDeduplicationEnabled]"),
+        TABLE,
     ),
     Concept(
         "E.delayed.after",
         "A message is delivered after a delay, on Shared subscriptions",
-        (
-            "PulsarCluster: spec.broker.config[delayedDeliveryEnabled]",
-            "PulsarCluster: spec.broker.config[delayedDeliveryTickTimeMillis]",
-        ),
-        "Pulsar with the rendered settings",
+        policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMillis"),
+        TABLE,
     ),
     Concept(
         "E.delayed.at",
@@ -121,24 +128,25 @@ FEATURES = (
     Concept(
         "E.compaction",
         "Compaction leaves the last message of each key",
-        ("PulsarCluster: spec.broker.config[brokerServiceCompactionThresholdInBytes]",),
-        "Pulsar with the rendered threshold, or when asked over admin REST",
+        (
+            *policy("compactionThresholdBytes"),
+            "PulsarCluster: spec.broker.config[brokerServiceCompactionThresholdInBytes]",
+        ),
+        "operator: policy table; Pulsar compacts above the threshold, or when asked over admin REST",
     ),
     Concept(
         "E.retention",
         "Retention keeps what is acknowledged",
-        ("PulsarNamespace: spec.policies.retention",),
-        "operator: policy table, read back",
+        policy("retention"),
+        TABLE,
     ),
     Concept(
         "E.ttl",
         "TTL gives up what is not acknowledged in time",
-        ("PulsarNamespace: spec.policies.messageTTLSeconds",),
-        "operator: policy table, read back",
+        policy("messageTTLSeconds"),
+        TABLE,
     ),
-    Concept(
-        "E.backlog", "A backlog quota limits what is not acknowledged", (QUOTAS,), "operator: policy table, read back"
-    ),
+    Concept("E.backlog", "A backlog quota limits what is not acknowledged", policy("backlogQuotas"), TABLE),
     Concept(
         "E.nonpersistent",
         "Non-persistent topics store nothing: who is not there when a message comes does not get it",

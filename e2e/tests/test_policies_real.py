@@ -6,7 +6,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from e2e.kind.paths import paths
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from tests.support.classfile import field_names
+from tests.support.policy_classes import (
+    LOCAL_POLICIES_CLASS,
+    POLICIES_CLASS,
+    TOPIC_POLICIES_CLASS,
+    unknown_local,
+    unknown_of_namespace,
+    unknown_of_topic,
+)
 from tests.support.policy_contract import Place, PolicyContract, opened
 from tests.support.recorder import CountingMetrics
 
@@ -26,3 +36,17 @@ async def place(admin_url: str) -> AsyncIterator[Place]:
 
 class TestPoliciesReal(PolicyContract):
     """See tests/support/policy_contract.py."""
+
+
+def test_every_field_of_the_classes_of_policies_is_known() -> None:
+    """A policy that the distribution the images are made from has, and no row, fails here by its name."""
+    home = paths().pulsar_home
+    for jar, class_name, unknown in (
+        ("pulsar-client-admin-api", POLICIES_CLASS, unknown_of_namespace),
+        ("pulsar-common", LOCAL_POLICIES_CLASS, unknown_local),
+        ("pulsar-common", TOPIC_POLICIES_CLASS, unknown_of_topic),
+    ):
+        (file,) = (home / "lib").glob(f"*{jar}-[0-9]*.jar")
+        names = field_names(file, class_name)
+        assert names, class_name
+        assert unknown(names) == set(), class_name

@@ -16,10 +16,10 @@ from e2e.conformance.context import Context, Role
 from e2e.conformance.model import CheckFailed, check
 
 _TEXT = {"name": "text", "type": "string"}
-FIRST = [_TEXT]
-WITH_OPTIONAL = [_TEXT, {"name": "number", "type": ["null", "int"], "default": None}]
-WITH_REQUIRED = [_TEXT, {"name": "weight", "type": "int"}]
-OTHER_TYPE = [{"name": "text", "type": "int"}]
+FIRST: list[dict[str, Any]] = [_TEXT]
+WITH_OPTIONAL: list[dict[str, Any]] = [_TEXT, {"name": "number", "type": ["null", "int"], "default": None}]
+WITH_REQUIRED: list[dict[str, Any]] = [_TEXT, {"name": "weight", "type": "int"}]
+OTHER_TYPE: list[dict[str, Any]] = [{"name": "text", "type": "int"}]
 STRATEGIES = {
     "FULL": (True, False, False),
     "BACKWARD": (True, False, False),
@@ -71,7 +71,9 @@ def strategies(ctx: Context) -> str:
                 _upload(ctx, topic, fields)
                 got.append(True)
             except AdminError as error:
-                ctx.expect(error.status == 409, f"{strategy}: refused with {error.status}, not 409: {error.reason[:80]}")
+                ctx.expect(
+                    error.status == 409, f"{strategy}: refused with {error.status}, not 409: {error.reason[:70]}"
+                )
                 got.append(False)
         ctx.expect(
             tuple(got) == wanted, f"{strategy}: optional field, required field, other type: {got}, not {list(wanted)}"
@@ -161,7 +163,9 @@ def tenant_clusters(ctx: Context) -> str:
     """A namespace with a cluster the tenant does not list: at its creation and when its clusters are changed."""
     allowed = ctx.admin.get(f"tenants/{ctx.instance.tenant}")["allowedClusters"]
     foreign = f"{ctx.namespace.split('/')[1]}-elsewhere"
-    ctx.admin.put(f"clusters/{foreign}", {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"})
+    ctx.admin.put(
+        f"clusters/{foreign}", {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
+    )
     ctx.defer(lambda: ctx.admin.delete(f"clusters/{foreign}"))
     namespace = ctx.namespace
     at_creation = ctx.refused(AdminError, lambda: ctx.new_namespace(replication_clusters=[foreign]))
@@ -178,7 +182,7 @@ def tenant_clusters(ctx: Context) -> str:
 def _role(ctx: Context) -> Role:
     ctx.require(
         ctx.setting("authorizationEnabled") == "true",
-        "the brokers run without authorization: set spec.auth on the cluster, then --token-file, --role, --role-token-file",
+        "the brokers run without authorization: switch it on, then --token-file, --role and --role-token-file",
     )
     found = ctx.instance.role
     if found is None:
@@ -334,10 +338,14 @@ def tenant_admin(ctx: Context) -> str:
     except AdminError as error:
         raise CheckFailed(f"{role.name}, administrator of {tenant}, was refused: {error}") from None
     other = ctx.refused(AdminError, lambda: admin.post(f"namespaces/{ctx.namespace}/messageTTL", 5))
-    ctx.refused(AdminError, lambda: admin.put(f"tenants/{tenant}-more", {"adminRoles": [], "allowedClusters": clusters}))
+    ctx.refused(
+        AdminError, lambda: admin.put(f"tenants/{tenant}-more", {"adminRoles": [], "allowedClusters": clusters})
+    )
     ctx.admin.post(f"tenants/{tenant}", {"adminRoles": [], "allowedClusters": clusters})
     ctx.eventually(
         lambda: ctx.refused(AdminError, lambda: admin.post(f"namespaces/{tenant}/own/messageTTL", 5)),
         "refused when the role is no administrator any more",
     )
-    return f"{role.name} made a namespace in its tenant; in another: {other.split(': ', 1)[1][:70]}; refused once removed"
+    return (
+        f"{role.name} made a namespace in its tenant; in another {other.split(': ', 1)[1][:60]}; refused once removed"
+    )

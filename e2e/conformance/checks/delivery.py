@@ -36,7 +36,7 @@ def stored_once(ctx: Context) -> str:
     ctx.expect(stored == ["m0", "m1", "m2", "m3", "m4", "o1"], f"sent 0 to 4, then 2 to 4 again; stored: {stored}")
     entries = {found.entry_id() for found in again}
     ctx.expect(entries == {-1}, f"the repeated ones were to get no place of their own, they got entries {entries}")
-    return f"8 sent by one name, {len(ids)} stored, 3 repeated ones answered without a place; another name's id 1 was stored"
+    return f"8 sent by one name, {len(ids)} stored, 3 repeated got no place; id 1 of another name was stored"
 
 
 @check(

@@ -6,6 +6,7 @@ import urllib.parse
 from typing import Any
 
 from e2e.conformance.admin import AdminError
+from e2e.conformance.checks.redelivery import took
 from e2e.conformance.context import Context
 from e2e.conformance.model import check, slot
 from e2e.conformance.wire import NOT_ALLOWED, Wire
@@ -78,7 +79,9 @@ def on(ctx: Context) -> str:
     ctx.expect(
         left is None, f"the source was acknowledged in the committed transaction, {left and left.data!r} came again"
     )
-    return "2 topics and an acknowledgement: invisible while open; aborted: never seen, source came again; committed: all, once"
+    return (
+        "2 topics, 1 acknowledgement: unseen while open; aborted: never seen, source came again; committed: all, once"
+    )
 
 
 @check(
@@ -113,7 +116,7 @@ def broker(ctx: Context) -> str:
     """Host and port of a broker, as clients are told them."""
     found = ctx.admin.get(f"lookup/v2/topic/{ctx.path(ctx.topic())}")
     secure = ctx.instance.service_url.startswith("pulsar+ssl")
-    return urllib.parse.urlsplit(found["brokerUrlTls" if secure else "brokerUrl"]).netloc
+    return str(urllib.parse.urlsplit(found["brokerUrlTls" if secure else "brokerUrl"]).netloc)
 
 
 def denial(ctx: Context, path: str, names: str) -> str:
@@ -137,13 +140,6 @@ def work(ctx: Context, client: Any, source: str) -> Any:
     """A consumer of the source, by the client with transactions."""
     made = client.consumer(source, "sub", type="Shared", initial_position="Earliest", ackReceiptEnabled=True)
     return ctx.tamper.wrap("java.consumer", made)
-
-
-def took(ctx: Context, consumer: Any, what: str) -> Any:
-    """The next message of a Java consumer. Raises CheckFailed when none comes."""
-    message = consumer.receive(20_000)
-    ctx.expect(message is not None, f"not within 20 s: {what}")
-    return message
 
 
 def step(taker: Any, message: Any, producers: list[Any], data: bytes, transaction: Any) -> None:

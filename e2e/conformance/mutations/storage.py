@@ -12,7 +12,9 @@ NO_UNLOAD = drop_admin("PUT", r"/unload$")
 
 def lost(text: str, method: str = "send") -> Rule:
     """A message with this text is acknowledged to its sender and kept nowhere."""
-    return Rule("producer", method, lambda _call, *_args, **_kwargs: None, lambda data, *_a, **_kw: data == text.encode())
+    return Rule(
+        "producer", method, lambda _call, *_args, **_kwargs: None, lambda data, *_a, **_kw: data == text.encode()
+    )
 
 
 def unacknowledged(text: str) -> Rule:

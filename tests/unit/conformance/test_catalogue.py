@@ -23,7 +23,7 @@ from pulsar_operator.domain.render.reserved import RESERVED, RESERVED_PREFIXES
 ROOT = Path(__file__).resolve().parents[3]
 CHECK_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
 CONCEPT_KEY = re.compile(r"[A-E](\.[a-z0-9_]+)+")
-FIELD = re.compile(r"(?P<kind>Pulsar[A-Za-z]+): (?P<path>spec(\.[A-Za-z]+)+)(\[(?P<key>[A-Za-z_.]+)\])?")
+FIELD = re.compile(r"(?P<kind>Pulsar[A-Za-z]+): (?P<path>spec(\.[A-Za-z0-9]+)+)(\[(?P<key>[A-Za-z_.]+)\])?")
 COMPONENTS = {"broker": Component.BROKER, "bookkeeper": Component.BOOKIE, "proxy": Component.PROXY}
 
 
@@ -62,22 +62,41 @@ def field_problem(text: str) -> str | None:
 
 
 def proof_problem(text: str) -> str | None:
-    """What is wrong with a named test."""
+    """What is wrong with a named test: ``path::name``, or ``path::class::name``."""
     path, _, name = text.partition("::")
     file = ROOT / path
     if not path.startswith(("e2e/tests/", "tests/integration/")) or not file.is_file():
         return f"{text}: no such file of tests"
-    defined = {
-        node.name
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    return None if name.split("::")[-1].startswith("test_") and name in named_in(file) else f"{text}: no such test"
+
+
+def named_in(file: Path) -> set[str]:
+    """Functions of a file, and methods of its classes, also those of bases it imports from this repository."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    sources = {
+        alias.name: ROOT / f"{node.module.replace('.', '/')}.py"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
     }
-    return None if name.startswith("test_") and name in defined else f"{text}: no such test"
+    found = set()
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            methods = {child.name for child in node.body if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))}
+            for base in node.bases:
+                source = sources.get(base.id) if isinstance(base, ast.Name) else None
+                if source is not None and source.is_file():
+                    prefix = f"{ast.unparse(base)}::"
+                    methods |= {name.removeprefix(prefix) for name in named_in(source) if name.startswith(prefix)}
+            found |= {f"{node.name}::{method}" for method in methods}
+    return found
 
 
 def unproved(concepts: tuple[Concept, ...], checks: list[Check]) -> list[str]:
-    """Concepts with neither a check nor a test nor a reason; a slot is a reason, since its text says what it needs."""
-    named = {key for found in checks for key in found.concepts}
+    """Concepts with neither a check nor a test nor a reason; a slot proves nothing."""
+    named = {key for found in checks if not is_slot(found) for key in found.concepts}
     return [found.key for found in concepts if not (found.key in named or found.other_proof or found.open)]
 
 
@@ -149,6 +168,7 @@ def test_wrong_proofs_are_noticed() -> None:
     assert proof_problem("e2e/tests/test_quickstart.py::test_partitions_grow") is None
     assert proof_problem("e2e/tests/test_quickstart.py::test_partitions_shrink")
     assert proof_problem("e2e/tests/test_quickstart.py::reconciles")
+    assert proof_problem("e2e/tests/test_policies_real.py::TestPoliciesReal::test_nothing")
     assert proof_problem("e2e/tests/no_such_file.py::test_partitions_grow")
     assert proof_problem("tests/unit/conformance/test_catalogue.py::test_wrong_proofs_are_noticed")
 
@@ -161,7 +181,8 @@ def test_unproved_concepts_are_noticed() -> None:
         Concept("E.c", "c", open="why"),
         Concept("E.d", "d", other_proof="t"),
     )
-    assert unproved(rows, [proved]) == ["E.b"]
+    later = slot("theme.later", proves="x", concepts="E.b", needs="a second cluster")
+    assert unproved(rows, [proved, later]) == ["E.b"]
 
 
 def test_slots_are_told_from_checks() -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from e2e.kind import rootfs, versions
 from e2e.kind.cache import Cache
+from e2e.kind.conformancesite import image_python
 from e2e.kind.docker import Docker
 from e2e.kind.dockerfile import MissingSourceError, copy_sources, source_paths, stage
 from e2e.kind.nodeload import containerd_name, manifest_ids, parse_listing
-from e2e.kind.productimages import OPERATOR, ImageBuilder, Product
+from e2e.kind.productimages import CONFORMANCE, OPERATOR, ImageBuilder, Product, product_tags
+from e2e.kind.steps import SkippedError
 
 DOCKERFILE = """\
 # COPY not/this /x
@@ -33,11 +36,15 @@ def test_sources_of_a_dockerfile() -> None:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
-    for name in ("proxy/Dockerfile", "proxy/start.py", "shared/a.py", "other/b.py", "operator/Dockerfile"):
+    files = ("proxy/Dockerfile", "proxy/start.py", "shared/a.py", "other/b.py", "operator/Dockerfile")
+    for name in (*files, "conformance_image/Dockerfile", "e2e/conformance/run.py", "e2e/conformance/java/Main.java"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     (folder / "proxy" / "Dockerfile").write_text("FROM x\nCOPY proxy/start.py shared/ /opt/\n")
     (folder / "operator" / "Dockerfile").write_text("FROM x\nCOPY site/deps /d\nCOPY site/app /a\n")
+    (folder / "conformance_image" / "Dockerfile").write_text(
+        "FROM x\nCOPY java-client /j\nCOPY site /s\nCOPY e2e/conformance/*.py /e\n"
+    )
     (folder / "operator" / "pulsar_operator").mkdir()
     return folder
 
@@ -108,6 +115,76 @@ def test_the_operator_image_depends_on_its_wheel_and_its_locked_dependencies(
     (root / changed).parent.mkdir(exist_ok=True)
     (root / changed).write_text("changed")
     assert (builder(root).digest(OPERATOR) != before) is matters
+
+
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        ("e2e/conformance/run.py", True),
+        ("e2e/conformance/new.py", True),
+        ("requirements/conformance.txt", True),
+        ("conformance_image/Dockerfile", True),
+        ("conformance_image/README.md", False),
+        ("e2e/conformance/java/Main.java", False),
+        ("requirements/runtime.txt", False),
+        ("operator/pulsar_operator/main.py", False),
+    ],
+)
+def test_the_conformance_image_depends_on_the_suite_and_its_locked_dependencies(
+    root: Path, changed: str, matters: bool
+) -> None:
+    before = builder(root).digest(CONFORMANCE)
+    file = root / changed
+    file.parent.mkdir(exist_ok=True)
+    file.write_text((file.read_text() if file.exists() else "") + "\n# changed\n")
+    assert (builder(root).digest(CONFORMANCE) != before) is matters
+
+
+def test_the_conformance_image_depends_on_the_java_client(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = builder(root).digest(CONFORMANCE)
+    monkeypatch.setattr("e2e.kind.javaclient.java_client_digest", lambda: "another")
+    assert builder(root).digest(CONFORMANCE) != before
+
+
+def test_wheels_of_the_conformance_image_fit_its_base(root: Path) -> None:
+    """Alpine's Python in the stock Pulsar image, Debian trixie's in the one built here: other wheels."""
+    built, stock = image_python("built"), image_python("stock")
+    assert (built.version, stock.version) == (versions.BUILT_JAVA_PYTHON, versions.STOCK_JAVA_PYTHON)
+    assert "manylinux" in built.platform and "musl" in stock.platform
+    assert rootfs.JAVA.suite == "trixie", "its Python is BUILT_JAVA_PYTHON"
+    assert builder(root).digest(CONFORMANCE) != builder(root, "stock").digest(CONFORMANCE)
+
+
+def test_every_product_image_is_built_and_loaded() -> None:
+    assert set(product_tags()) == {
+        f"pulsar-bookie:{versions.DEV_TAG}",
+        f"pulsar-broker:{versions.DEV_TAG}",
+        f"pulsar-proxy:{versions.DEV_TAG}",
+        "pulsar-operator:dev",
+        "pulsar-conformance:dev",
+    }
+
+
+class Commands(list[list[str]]):
+    """Commands that a build would run."""
+
+    def run(self, command: list[object]) -> None:
+        self.append([str(word) for word in command])
+
+
+def test_folders_of_the_cache_go_to_their_place_in_the_context(root: Path, tmp_path: Path) -> None:
+    context, cache = tmp_path / "context", root.parent / "cache"
+    for name in ("conformance-site", "java-client"):
+        (cache / name).mkdir(parents=True)
+    ran = Commands()
+    for extra in CONFORMANCE.extras:
+        builder(root)._add(ran, extra, context)  # type: ignore[arg-type]
+    assert ran == [
+        ["cp", "-al", str(cache / "conformance-site"), str(context / "site")],
+        ["cp", "-al", str(cache / "java-client"), str(context / "java-client")],
+    ]
+    with pytest.raises(SkippedError, match="operator-site/deps is not there yet"):
+        builder(root)._add(ran, OPERATOR.extras[0], context)  # type: ignore[arg-type]
 
 
 def test_without_a_dockerfile_the_step_says_so(root: Path) -> None:
