@@ -183,7 +183,7 @@ class Connection:
         elif "error" in reply:
             future.set_exception(JavaError(str(reply["error"].get("type")), str(reply["error"].get("message"))))
         else:
-            future.set_result(reply["ok"])
+            future.set_result(reply.get("ok"))
 
     def _read_errors(self) -> None:
         for line in self._pipes.errors:

@@ -9,7 +9,7 @@ from typing import Any
 import pulsar
 
 from e2e.conformance.admin import AdminError
-from e2e.conformance.checks.storage import ledger_ids, ledgers, prompt_cursors, subscribe, trim, unload
+from e2e.conformance.checks.storage import ledger_ids, ledgers, prompt_cursors, settled, subscribe, trim, unload
 from e2e.conformance.context import Context
 from e2e.conformance.model import check
 
@@ -28,6 +28,7 @@ def _all_acknowledged(ctx: Context, topic: str, count: int) -> int:
     ctx.send(producer, [f"m{i}" for i in range(count)])
     ctx.receive(consumer, count)
     ctx.eventually(lambda: backlog(ctx, topic) == 0, "all is acknowledged")
+    settled(ctx, topic)
     first = ledger_ids(ctx, topic)[0]
     unload(ctx, topic)
     ctx.send(producer, ["last"])
@@ -110,6 +111,7 @@ def retention_size(ctx: Context) -> str:
             producer.send(b"x" * 200_000)
         ctx.receive(consumer, 3)
         ctx.eventually(lambda: backlog(ctx, topic) == 0, "all is acknowledged")
+        settled(ctx, topic)
         unload(ctx, topic)
     ctx.send(producer, ["last"])
     ids = ledger_ids(ctx, topic)
@@ -199,6 +201,7 @@ def ttl_not_retention(ctx: Context) -> str:
 
         ctx.eventually(expired, "the TTL acknowledges 5 messages", every=1)
         ctx.policy("messageTTL", 0, namespace=namespace)
+        settled(ctx, topic)
         unload(ctx, topic)
         ctx.send(producer, ["last"])
         if policy is NO_RETENTION:
