@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from pulsar_operator import __version__, logs
+from pulsar_operator.export import ExportError, Options, export
+from pulsar_operator.export.options import add_arguments, options_of
 from pulsar_operator.runtime import EXIT_FAILED, EXIT_USAGE, operate, release
 from pulsar_operator.settings import SettingsError, load
 
@@ -29,11 +31,17 @@ def run(argv: Sequence[str]) -> int:
     freeing.add_argument(
         "--wait", type=float, default=120.0, metavar="SECONDS", help="how long to wait for the running operator to end"
     )
+    exporting = commands.add_parser(
+        "export", help="write the tenants, namespaces and topics of a running Pulsar as manifests"
+    )
+    add_arguments(exporting)
     commands.add_parser("version", help="print the version")
     options = parser.parse_args(list(argv))
     if options.command == "version":
         print(__version__)
         return 0
+    if options.command == "export":
+        return _export(options_of(exporting, options))
     try:
         settings = load()
     except SettingsError as error:
@@ -45,6 +53,16 @@ def run(argv: Sequence[str]) -> int:
             return asyncio.run(release(settings, wait=options.wait))
         return asyncio.run(operate(settings))
     except RuntimeError as error:
+        print(f"pulsar-operator: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_FAILED
+
+
+def _export(options: Options) -> int:
+    try:
+        return asyncio.run(export(options))
+    except ExportError as error:
         print(f"pulsar-operator: {error}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt:

@@ -206,12 +206,14 @@ class PulsarAdminPort(Protocol):
         body: Any = None,
         content_type: str = "application/json",
         deadline: float | None = None,
+        text: bool = False,
     ) -> Any:
         """Call ``/admin/v2/<path>`` and return the decoded JSON (None for an empty answer).
 
         ``path`` is a sequence of raw segments; each is percent-encoded, so a hostile name cannot change the path.
         Redirects are followed with the method and body kept; 429, 5xx and connection errors of idempotent calls are
-        retried within the deadline (seconds). ``body`` None sends no body; anything else is JSON.
+        retried within the deadline (seconds). ``body`` None sends no body, bytes are sent as they are, anything else is
+        JSON. With ``text`` the answer is plain text, whatever its content type says: some endpoints of Pulsar do so.
         Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's own words),
         UnavailableError.
         """
@@ -274,8 +276,8 @@ class ReaderPort(Protocol):
     async def every(self, kind: Kind) -> list[Json]:
         """All objects of a kind."""
 
-    async def namesakes(self, kind: Kind, name: str) -> list[Key]:
-        """Objects of a kind with that name inside Pulsar."""
+    async def namesakes(self, obj: Json) -> list[Key]:
+        """Other objects of its kind that refer to the same parent and have the same name inside Pulsar."""
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """How many objects of a kind refer to the target and may."""

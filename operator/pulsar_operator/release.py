@@ -12,7 +12,15 @@ from pulsar_operator.ports import CUSTOM, ConflictError, Json, PortError, Resour
 
 log = logging.getLogger(__name__)
 
-ORDER = (Kind.TOPIC, Kind.NAMESPACE, Kind.TENANT, Kind.CLUSTER, Kind.INSTANCE)
+ORDER = (
+    Kind.TOPIC,
+    Kind.NAMESPACE,
+    Kind.TENANT,
+    Kind.RESOURCE_GROUP,
+    Kind.ISOLATION_POLICY,
+    Kind.CLUSTER,
+    Kind.INSTANCE,
+)
 """Children first, as a person would delete them."""
 ATTEMPTS = 5
 

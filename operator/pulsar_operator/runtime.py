@@ -54,6 +54,8 @@ def controllers(deps: Deps) -> Mapping[Kind, Reconciler]:
         Kind.TENANT: ("tenant", "TenantController"),
         Kind.NAMESPACE: ("namespace", "NamespaceController"),
         Kind.TOPIC: ("topic", "TopicController"),
+        Kind.RESOURCE_GROUP: ("resource_group", "ResourceGroupController"),
+        Kind.ISOLATION_POLICY: ("isolation_policy", "IsolationPolicyController"),
     }
     return {
         kind: getattr(import_module(f"pulsar_operator.controllers.{module}"), name)(deps)

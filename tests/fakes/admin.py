@@ -23,6 +23,7 @@ from pulsar_operator.ports import (
     RefusedError,
     UnavailableError,
 )
+from tests.fakes.answers import Text
 from tests.fakes.pulsar import FakePulsar
 
 
@@ -67,6 +68,7 @@ class FakeAdmin:
         body: Any = None,
         content_type: str = "application/json",
         deadline: float | None = None,
+        text: bool = False,
     ) -> Any:
         """See ports.PulsarAdminPort."""
         if any(segment in {"", ".", ".."} for segment in path):
@@ -80,7 +82,10 @@ class FakeAdmin:
             raise UnavailableError(f"no connection to cluster {endpoint.cluster}")
         # An endpoint is a cluster's own; a test of the port alone names it as it likes.
         cluster = endpoint.cluster if endpoint.cluster in self.pulsar.clusters else self.pulsar.clusters[0]
-        status, answer = self.pulsar.handle(cluster, method, path, dict(query or {}), json.loads(json.dumps(body)))
+        sent = body.decode() if isinstance(body, bytes) else json.loads(json.dumps(body))
+        status, answer = self.pulsar.handle(cluster, method, path, dict(query or {}), sent)
+        if isinstance(answer, Text) is not (text and answer is not None):
+            raise UnavailableError(f"{method} /{'/'.join(path)}: the answer is text, or is none")
         if seen.is_write:
             self.writes.append((method, "/".join(path)))
         for hook in self.after:
@@ -128,12 +133,14 @@ async def serve(pulsar: FakePulsar, cluster: str = "a", script: Script | None = 
         ):
             return web.Response(status=415)
         try:
-            body = json.loads(text) if text else None
+            body = text if path.endswith("/antiAffinity") else json.loads(text) if text else None
         except ValueError:
             return web.Response(status=400, text="Unrecognized token\n at [Source: REDACTED]")
         status, data = pulsar.handle(
             cluster, request.method, [unquote(s) for s in path.split("/")], dict(request.query), body
         )
+        if isinstance(data, Text):
+            return web.Response(status=status, text=data, content_type="application/json")
         if data is None and status == 404:
             return web.Response(status=404, text="<html><body>Not Found</body></html>", content_type="text/html")
         return web.Response(status=status) if data is None else web.json_response(data, status=status)

@@ -13,41 +13,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Answer = tuple[int, Any]
+from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
+from tests.fakes.pulsar_policies import (
+    NAMESPACE,
+    change,
+    check_retention,
+    local_policy,
+    new_namespace,
+    quota_fits,
+    quota_of,
+)
+from tests.fakes.pulsar_topics import FakeTopics
+
 NAME = re.compile(r"[-=:.A-Za-z0-9_]+")
-NO_CONTENT: Answer = (204, None)
-LIMIT_UNSET = 0
-
-
-class RefusalError(Exception):
-    """An answer other than success."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.answer: Answer = (status, {"reason": reason})
 
 
 @dataclass
-class FakeTopic:
-    """A topic, or a partition, in one cluster."""
-
-    producers: int = 0
-    backlog: dict[str, int] = field(default_factory=dict)
-    """Unread messages by subscription."""
-
-
-@dataclass
-class FakePulsar:
+class FakePulsar(FakeTopics):
     """State of the instance; tests change it directly to play another writer."""
 
     clusters: list[str] = field(default_factory=lambda: ["a"])
     tenants: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    namespaces: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Policies by tenant/namespace."""
-    partitioned: dict[str, int] = field(default_factory=dict)
-    """Number of partitions by full topic name."""
-    topics: dict[str, dict[str, FakeTopic]] = field(default_factory=dict)
-    """Topics by cluster and full name."""
+    local: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """What each cluster keeps for itself of a namespace, by cluster and tenant/namespace."""
+    resource_groups: set[str] = field(default_factory=set)
     force_delete_namespace: bool = False
     force_delete_tenant: bool = False
     default_quota_bytes: int = -1
@@ -62,6 +51,8 @@ class FakePulsar:
                 self.namespaces,
                 self.partitioned,
                 {c: sorted(names) for c, names in self.topics.items()},
+                self.local,
+                {f"{c} {name}": held for (c, name), held in self.topic_policies.items() if _anything_in(held)},
             )
         )
 
@@ -73,6 +64,18 @@ class FakePulsar:
             match list(path):
                 case ["clusters"] if method == "GET":
                     return 200, sorted(self.clusters)
+                case ["clusters", name] if method in {"PUT", "DELETE"}:
+                    self.clusters = sorted({*self.clusters, name} if method == "PUT" else {*self.clusters} - {name})
+                    return NO_CONTENT
+                case ["resourcegroups", name] if method in {"PUT", "DELETE"}:
+                    if any(p.get("resource_group_name") == name for p in self.namespaces.values()):
+                        raise RefusalError(412, "ResourceGroup is in use")
+                    (self.resource_groups.add if method == "PUT" else self.resource_groups.discard)(name)
+                    return NO_CONTENT
+                case ["resourcegroups"] if method == "GET":
+                    return 200, sorted(self.resource_groups)
+                case ["tenants"] if method == "GET":
+                    return 200, sorted(self.tenants)
                 case ["tenants", name]:
                     return self._tenant(method, name, query, body)
                 case ["namespaces", tenant] if method == "GET":
@@ -168,13 +171,10 @@ class FakePulsar:
         if not boundaries:
             count = bundles.get("numBundles") or 4
             boundaries = [f"0x{(2**32 // count) * i:08x}" for i in range(count)] + ["0xffffffff"]
-        return {
+        return new_namespace() | {
             "replication_clusters": clusters,
             "allowed_clusters": [],
             "bundles": {"boundaries": boundaries, "numBundles": len(boundaries) - 1},
-            "backlog_quota_map": {},
-            "schema_compatibility_strategy": "UNDEFINED",
-            "deleted": False,
         }
 
     def _check_allowed(self, tenant: str, clusters: Sequence[str]) -> None:
@@ -210,11 +210,9 @@ class FakePulsar:
         for name in self._names(full):
             self._drop_topic(name)
             self.partitioned.pop(name, None)
+        for held in self.local.values():
+            held.pop(full, None)
         del self.namespaces[full]
-
-    def _drop_topic(self, name: str) -> None:
-        for names in self.topics.values():
-            names.pop(name, None)
 
     def _leave(self, full: str, clusters: set[str]) -> None:
         """Brokers of a cluster that is neither in replication_clusters nor in allowed_clusters delete its topics."""
@@ -250,36 +248,35 @@ class FakePulsar:
             case "POST" | "DELETE", ["retention"]:
                 self._retention(policies, body if method == "POST" else None)
                 return NO_CONTENT
-            case "POST", ["messageTTL"]:
-                if body < 0:
-                    raise RefusalError(412, "Invalid value for message TTL, message TTL must >= 0")
-                policies["message_ttl_in_seconds"] = body
+            case "DELETE", ["removeOffloadPolicies"]:
+                policies.pop("offload_policies", None)
                 return NO_CONTENT
-            case "DELETE", ["messageTTL"]:
-                policies.pop("message_ttl_in_seconds", None)
+            case "POST" | "DELETE", ["resourcegroup", *name]:
+                if name and name[0] not in self.resource_groups:
+                    raise RefusalError(412, "ResourceGroup does not exist")
+                policies.pop("resource_group_name", None)
+                if name:
+                    policies["resource_group_name"] = name[0]
                 return NO_CONTENT
+            case "GET" | "POST" | "DELETE", ["antiAffinity"] | ["persistence", "bookieAffinity"]:
+                store = self.local.setdefault(cluster, {}).setdefault(full, {})
+                return local_policy(store, rest[-1], method, body)
+            case "POST" | "PUT" | "DELETE", [name] if name in NAMESPACE:
+                return change(policies, NAMESPACE[name], name, method, body, cluster)
         return 404, None
+
+    def _default_quota(self) -> dict[str, Any]:
+        return {"limitSize": self.default_quota_bytes, "limitTime": -1}
 
     def _fits(self, quotas: Mapping[str, Any], retention: Mapping[str, Any] | None) -> bool:
         """AdminResource.checkQuotas: only the storage quota is looked at, and the broker's default in its absence."""
-        if not quotas or retention is None:
-            return True
-        size, minutes = retention["retentionSizeInMB"], retention["retentionTimeInMinutes"]
-        quota = quotas.get("destination_storage") or {"limitSize": self.default_quota_bytes, "limitTime": -1}
-        if size > 0 and quota["limitSize"] >= size * 1024 * 1024:
-            return False
-        return not (minutes > 0 and quota["limitTime"] >= minutes * 60)
+        return not quotas or quota_fits(quotas.get("destination_storage") or self._default_quota(), retention)
 
     def _quota(self, policies: dict[str, Any], kind: str, body: Any) -> None:
         if body is None:
             policies["backlog_quota_map"].pop(kind, None)
             return
-        quota = {
-            "limit": body.get("limitSize", LIMIT_UNSET),
-            "limitSize": body.get("limitSize", LIMIT_UNSET),
-            "limitTime": body.get("limitTime", LIMIT_UNSET),
-            "policy": body["policy"],
-        }
+        quota = quota_of(body)
         if not self._fits({kind: quota}, policies.get("retention_policies")):
             raise RefusalError(
                 412,
@@ -292,100 +289,11 @@ class FakePulsar:
         if body is None:
             policies.pop("retention_policies", None)
             return
-        if (body["retentionTimeInMinutes"] == 0) != (body["retentionSizeInMB"] == 0):
-            raise RefusalError(400, "Invalid retention policy: Setting a single time or size limit to 0 is invalid")
+        check_retention(body)
         if not self._fits(policies["backlog_quota_map"], body):
             raise RefusalError(412, "Retention Quota must exceed configured backlog quota for namespace.")
         policies["retention_policies"] = dict(body)
 
-    # -------------------------------------------------------------------------------------------------- topics
 
-    def _topics(
-        self, cluster: str, method: str, prefix: str, rest: list[str], query: Mapping[str, str], body: Any
-    ) -> Answer:
-        here = self.topics.setdefault(cluster, {})
-        force = query.get("force") == "true"
-        match method, rest:
-            case "GET", []:
-                return 200, sorted(n for n in here if n.startswith(prefix))
-            case "GET", ["partitioned"]:
-                return 200, sorted(n for n in self.partitioned if n.startswith(prefix))
-            case "GET", [name, "partitions"]:
-                if prefix + name in self.partitioned:
-                    return 200, {"partitions": self.partitioned[prefix + name], "deleted": False}
-                self._need_topic(here, prefix + name)
-                return 200, {"partitions": 0, "deleted": False}
-            case "GET", [name, "stats"]:
-                topic = self._need_topic(here, prefix + name)
-                subscriptions = {s: {"msgBacklog": n, "consumers": []} for s, n in topic.backlog.items()}
-                return 200, {"publishers": [{}] * topic.producers, "subscriptions": subscriptions}
-            case "PUT", [name]:
-                self._create(here, prefix, name)
-                return NO_CONTENT
-            case "PUT", [name, "partitions"]:
-                self._create_partitioned(here, prefix, name, body)
-                return NO_CONTENT
-            case "POST", [name, "partitions"]:
-                self._grow(prefix + name, body)
-                return NO_CONTENT
-            case "DELETE", [name]:
-                full = prefix + name
-                if full in self.partitioned:
-                    raise RefusalError(
-                        409,
-                        f"{full} is a partitioned topic, instead of calling delete topic, please call "
-                        "delete-partitioned-topic.",
-                    )
-                self._delete_topic(here, full, force=force)
-                return NO_CONTENT
-            case "DELETE", [name, "partitions"]:
-                full = prefix + name
-                if full not in self.partitioned:
-                    if full in here:
-                        raise RefusalError(409, f"{full} is a non-partitioned topic. Instead of calling ...")
-                    raise RefusalError(404, f"Topic {full} not found.")
-                for i in range(self.partitioned[full]):
-                    if f"{full}-partition-{i}" in here:
-                        self._delete_topic(here, f"{full}-partition-{i}", force=force)
-                del self.partitioned[full]
-                return NO_CONTENT
-        return 404, None
-
-    def _need_topic(self, here: Mapping[str, FakeTopic], full: str) -> FakeTopic:
-        if full not in here:
-            raise RefusalError(404, f"Topic {full} not found")
-        return here[full]
-
-    def _create(self, here: dict[str, FakeTopic], prefix: str, name: str) -> None:
-        if prefix + name in here or prefix + name in self.partitioned:
-            raise RefusalError(409, "This topic already exists")
-        match = re.fullmatch(r"(.*)-partition-\d+", name)
-        if match is not None and prefix + match[1] not in self.partitioned:
-            raise RefusalError(412, f'Can\'t create topic {name} with "-partition-" followed by numeric value')
-        here[prefix + name] = FakeTopic()
-
-    def _create_partitioned(self, here: dict[str, FakeTopic], prefix: str, name: str, count: int) -> None:
-        if prefix + name in here or prefix + name in self.partitioned:
-            raise RefusalError(409, "This topic already exists")
-        if "-partition-" in name:
-            raise RefusalError(412, "Partitioned Topic Name should not contain '-partition-'")
-        self.partitioned[prefix + name] = count
-        if prefix.startswith("persistent"):
-            here.update({f"{prefix}{name}-partition-{i}": FakeTopic() for i in range(count)})
-
-    def _grow(self, full: str, count: int) -> None:
-        if full not in self.partitioned:
-            raise RefusalError(409, f"Topic {full} is not the partitioned topic.")
-        current = self.partitioned[full]
-        if count < current:
-            raise RefusalError(422, f"Desired partitions {count} can't be less than the current partitions {current}.")
-        self.partitioned[full] = count
-        for names in self.topics.values():
-            if f"{full}-partition-0" in names:
-                names.update({f"{full}-partition-{i}": FakeTopic() for i in range(current, count)})
-
-    def _delete_topic(self, here: dict[str, FakeTopic], full: str, *, force: bool) -> None:
-        topic = self._need_topic(here, full)
-        if topic.producers and not force:
-            raise RefusalError(412, f"Topic has {topic.producers} connected producers/consumers")
-        del here[full]
+def _anything_in(held: Mapping[str, Any]) -> bool:
+    return any(value not in (False, [], {}) for value in held.values())

@@ -201,10 +201,18 @@ class GatedAdmin:
         body: Any = None,
         content_type: str = "application/json",
         deadline: float | None = None,
+        text: bool = False,
     ) -> Any:
         """See ports.PulsarAdminPort."""
         if not self._answers(endpoint):
             raise UnavailableError(f"connection refused by {endpoint.url}")
         return await self._inner.call(
-            endpoint, method, path, query=query, body=body, content_type=content_type, deadline=deadline
+            endpoint,
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            deadline=deadline,
+            text=text,
         )

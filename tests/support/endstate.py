@@ -78,11 +78,13 @@ def _steady(value: Any, volatile: frozenset[str]) -> Any:
 
 
 def _pulsar(world: World) -> Any:
-    tenants, namespaces, partitioned, topics = world.pulsar.snapshot()
+    tenants, namespaces, partitioned, topics, local, policies = world.pulsar.snapshot()
     return {
         "clusters": sorted(world.pulsar.clusters),
         "tenants": tenants,
         "namespaces": namespaces,
         "partitioned": partitioned,
         "topics": topics,
+        "local": local,
+        "topic policies": policies,
     }

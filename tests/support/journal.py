@@ -234,12 +234,20 @@ class TappedAdmin:
         body: Any = None,
         content_type: str = "application/json",
         deadline: float | None = None,
+        text: bool = False,
     ) -> Any:
         """See ports.PulsarAdminPort."""
 
         def action() -> Awaitable[Any]:
             return self._inner.call(
-                endpoint, method, path, query=query, body=body, content_type=content_type, deadline=deadline
+                endpoint,
+                method,
+                path,
+                query=query,
+                body=body,
+                content_type=content_type,
+                deadline=deadline,
+                text=text,
             )
 
         call = PortCall(ADMIN, method, endpoint.cluster, "/".join(path), method != "GET")

@@ -60,11 +60,19 @@ class MappedAdmin:
         body: Any = None,
         content_type: str = "application/json",
         deadline: float | None = None,
+        text: bool = False,
     ) -> Any:
         """See ports.PulsarAdminPort."""
         here = AdminEndpoint(endpoint.cluster, self._urls[endpoint.cluster])
         return await self._inner.call(
-            here, method, path, query=query, body=body, content_type=content_type, deadline=deadline
+            here,
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            deadline=deadline,
+            text=text,
         )
 
 

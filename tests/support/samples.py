@@ -28,7 +28,14 @@ from pulsar_operator.api.v1alpha1.cluster import (
 )
 from pulsar_operator.api.v1alpha1.instance import ConfigurationStore, ExternalZooKeeper, PulsarInstanceSpec
 from pulsar_operator.api.v1alpha1.namespace import Bundles
-from pulsar_operator.api.v1alpha1.policies import Retention, StorageBacklogQuota
+from pulsar_operator.api.v1alpha1.policies import (
+    AutoTopicCreation,
+    LedgerPersistence,
+    NamespacePolicies,
+    Retention,
+    StorageBacklogQuota,
+    TopicPolicies,
+)
 
 Json = dict[str, Any]
 FieldKey = tuple[type[BaseModel], str]
@@ -51,7 +58,13 @@ VALUES: Mapping[FieldKey, Any] = {
     (PulsarClusterSpec, "cluster_name"): "east",
     (Bundles, "boundaries"): ["0x00000000", "0x7fffffff", "0xffffffff"],
     (Retention, "size_megabytes"): 2147483647,
+    (Retention, "time_minutes"): -1,
     (StorageBacklogQuota, "limit_bytes"): 2**50,
+    (LedgerPersistence, "max_mark_deletes_per_second"): "0.25",
+    (AutoTopicCreation, "topic_type"): "Partitioned",
+    (NamespacePolicies, "subscription_types_enabled"): ["Exclusive", "KeyShared"],
+    (TopicPolicies, "subscription_types_enabled"): ["Exclusive", "KeyShared"],
+    (TopicPolicies, "shadow_topics"): ["persistent://shop/orders/a", "persistent://shop/orders/b"],
 }
 """Values that a rule over several fields, or a pattern, narrows down."""
 

@@ -94,9 +94,17 @@ def default_namespace(ctx: Context) -> str:
     short = ctx.namespace.replace("/", "-")
     full = f"persistent://public/default/{short}"
     ctx.admin.put(ctx.path(full))
-    ctx.defer(lambda: ctx.admin.delete(ctx.path(full), force=True))
-    producer = ctx.producer(short)
-    consumer = ctx.consumer(full)
+
+    def remove() -> None:
+        for name in listed(ctx, "public/default"):
+            if name.startswith(full):
+                ctx.admin.delete(ctx.path(name), force=True)
+
+    ctx.defer(remove)
+    producer, consumer = ctx.producer(short), ctx.consumer(full)
+    # Before the topic is removed, for else they make it again.
+    ctx.defer(producer.close)
+    ctx.defer(consumer.close)
     ctx.send(producer, ["m"])
     ctx.receive(consumer, 1)
     ctx.expect(producer.topic() in (full, short), f"the producer's topic is {producer.topic()}")

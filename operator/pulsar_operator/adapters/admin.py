@@ -118,8 +118,9 @@ class AiohttpAdmin:
         body: Any = None,
         content_type: str = "application/json",
         deadline: float | None = None,
+        text: bool = False,
     ) -> Any:
-        """See :meth:`pulsar_operator.ports.PulsarAdminPort.call`. A body given as bytes is sent as it is.
+        """See :meth:`pulsar_operator.ports.PulsarAdminPort.call`.
 
         A path segment that is empty, "." or ".." is refused without a request: proxies rewrite those even encoded.
         """
@@ -135,7 +136,7 @@ class AiohttpAdmin:
         except TimeoutError:
             detail = f" (last attempt: {last[-1]})" if last else ""
             raise UnavailableError(f"{words}: no answer within {seconds:g} s{detail}") from None
-        return interpret(answer, words)
+        return interpret(answer, words, text=text)
 
     async def _attempts(self, request: _Request, last: list[str]) -> _Answer:
         """Try until there is an answer worth returning; the caller's deadline ends it."""
@@ -254,11 +255,13 @@ def redirect_target(current: URL, location: str) -> URL:
     return target
 
 
-def interpret(answer: _Answer, words: str) -> Any:
+def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
     """The decoded body of a success, or the error of ports.py that the status stands for, with Pulsar's own words."""
     if 200 <= answer.status < 300:
         if not answer.body.strip():
             return None
+        if text:
+            return plain(answer.body, words)
         try:
             return json.loads(answer.body)
         except ValueError as error:
@@ -272,6 +275,17 @@ def interpret(answer: _Answer, words: str) -> Any:
     if 400 <= answer.status < 500 and answer.status not in UNAVAILABLE:
         raise RefusedError(message, status=answer.status)
     raise UnavailableError(message, retry_after=answer.retry_after)
+
+
+def plain(body: bytes, words: str) -> str:
+    """A body that is text. Raises UnavailableError for a page in HTML, which comes from something before Pulsar."""
+    try:
+        found = body.decode()
+    except UnicodeDecodeError:
+        raise UnavailableError(f"{words}: a body that is not UTF-8") from None
+    if found.lstrip().startswith("<"):
+        raise UnavailableError(f"{words}: a page in HTML instead of an answer")
+    return found
 
 
 def reason_of(body: bytes) -> str:

@@ -51,6 +51,8 @@ class Kind(StrEnum):
     TENANT = "PulsarTenant"
     NAMESPACE = "PulsarNamespace"
     TOPIC = "PulsarTopic"
+    RESOURCE_GROUP = "PulsarResourceGroup"
+    ISOLATION_POLICY = "PulsarIsolationPolicy"
 
 
 PLURALS: dict[Kind, str] = {
@@ -59,6 +61,8 @@ PLURALS: dict[Kind, str] = {
     Kind.TENANT: "pulsartenants",
     Kind.NAMESPACE: "pulsarnamespaces",
     Kind.TOPIC: "pulsartopics",
+    Kind.RESOURCE_GROUP: "pulsarresourcegroups",
+    Kind.ISOLATION_POLICY: "pulsarisolationpolicies",
 }
 # pc would be PriorityClass to kubectl.
 SHORT_NAMES: dict[Kind, str] = {
@@ -67,6 +71,8 @@ SHORT_NAMES: dict[Kind, str] = {
     Kind.TENANT: "ptn",
     Kind.NAMESPACE: "pns",
     Kind.TOPIC: "pt",
+    Kind.RESOURCE_GROUP: "prg",
+    Kind.ISOLATION_POLICY: "pip",
 }
 
 
@@ -159,4 +165,6 @@ class Reason(StrEnum):
     ADMIN_UNREACHABLE = "AdminUnreachable"
     NOT_EMPTY = "NotEmpty"
     IMMUTABLE_IN_PULSAR = "ImmutableInPulsar"
+    IN_USE = "InUse"
+    NO_BROKER_MATCHES = "NoBrokerMatches"
     FINALIZER_RELEASED = "FinalizerReleased"

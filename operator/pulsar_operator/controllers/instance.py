@@ -52,6 +52,7 @@ CONDITIONS = (
     ConditionType.CLUSTERS_READY,
 )
 RETRY_SECONDS = 5.0
+OTHER_DEPENDENTS = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 
 
 @dataclass
@@ -67,7 +68,8 @@ class _Pass:
     servers: str | None = None
     chroot: str | None = None
     clusters: tuple[Json, ...] = ()
-    tenants: int = 0
+    others: int = 0
+    """Dependents that are no clusters."""
     backoff: bool = False
 
 
@@ -129,14 +131,15 @@ class InstanceController:
         return DONE if ready and not meta.deleting else Outcome(requeue_after=RETRY_SECONDS)
 
     async def _observe_dependents(self, state: _Pass) -> None:
-        """Clusters and tenants that refer to this instance, from every namespace the operator watches."""
+        """Clusters, and the rest that refers to this instance, from every namespace the operator watches."""
         found = []
         for obj in await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None):
             if _refers(obj, state.obj):
                 found.append(obj)
         state.clusters = tuple(sorted(found, key=_pulsar_name))
-        tenants = await self._deps.kube.list(CUSTOM[Kind.TENANT], None)
-        state.tenants = sum(1 for obj in tenants if _refers(obj, state.obj))
+        for kind in OTHER_DEPENDENTS:
+            others = await self._deps.kube.list(CUSTOM[kind], None)
+            state.others += sum(1 for obj in others if _refers(obj, state.obj))
 
     async def _configuration_store(self, state: _Pass) -> None:
         store = state.spec.configuration_store
@@ -316,7 +319,7 @@ class InstanceController:
             clusters=_unique(clusters),
             cluster_count=len(clusters),
             ready_clusters=f"{ready}/{len(clusters)}",
-            dependents=len(clusters) + state.tenants,
+            dependents=len(clusters) + state.others,
         )
 
 

@@ -30,7 +30,7 @@ from pulsar_operator.controllers.base import (
     meta_of,
     release_finalizer,
 )
-from pulsar_operator.controllers.logical_pass import KNOWN, Pass, Result, SpecT, StatusT
+from pulsar_operator.controllers.logical_pass import KNOWN, UNSEEN, Pass, Result, SpecT, StatusT
 from pulsar_operator.controllers.logical_scope import (
     WAIT_SECONDS,
     AdminUnreachableError,
@@ -70,6 +70,8 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     """Reconciles one logical kind."""
 
     kind: Kind
+    look_again: float | None = None
+    """Seconds until what was written is read once more, where Pulsar may lose it to another write of the same time."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
@@ -103,6 +105,10 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     def silent(self, p: Pass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
         """Clusters that gave no answer although the object has to be made in each; Ready is then Unknown."""
         return ()
+
+    def trouble(self, p: Pass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
+        """Why an object that is as declared is of no use; Ready is then False. None = it is fine."""
+        return None
 
     def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
         """Why the object's name cannot be used in Pulsar, or None."""
@@ -181,14 +187,14 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         if self.exists(facts) and not p.touched and p.held is None:
             await p.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
         refused: Refusals = {}
-        wrote = False
+        wrote: frozenset[str] = frozenset()
         if p.held is None:
             if p.spec.deletion_policy is not DeletionPolicy.RETAIN:
                 await ensure_finalizer(self.deps, p.obj)
             facts, plan, refused, wrote = await self._act(p, scope, memory, facts, plan)
         elif not self.exists(facts):
             plan = replace(plan, waiting=())
-        remaining = tuple(a for a in plan.actions if _place(a) not in refused)
+        remaining = tuple(a for a in plan.actions if _places(a)[0] not in refused)
         result = Result(plan, self.exists(facts), by_field(refused), remaining, wrote)
         after = result.report(p, name)
         p.fields["managed_fields"] = result.managed(memory, held=p.held is not None)
@@ -198,17 +204,29 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             text = f"{name} is as declared where clusters answer; no answer from {', '.join(silent)}"
             p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
             after = WAIT_SECONDS
+        trouble = self.trouble(p, facts)
+        if trouble is not None and p.conditions.is_true(ConditionType.READY):
+            p.conditions.set(ConditionType.READY, False, *trouble)
+            after = WAIT_SECONDS
+        if wrote and after is None:
+            after = self.look_again
+        if remaining and p.said_before(ConditionType.READY, UNSEEN):
+            return Outcome(backoff=True)  # written before and still not seen: ever more rarely
         return Outcome(requeue_after=after)
 
     async def _act(
         self, p: Pass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
-    ) -> tuple[FactsT, Plan, Refusals, bool]:
-        """Perform the plan, read back and plan again, until nothing is left that could be done now."""
+    ) -> tuple[FactsT, Plan, Refusals, frozenset[str]]:
+        """Perform the plan, read back and plan again, until nothing is left that could be done now.
+
+        Returns the last facts and plan, what was refused, and the fields that were written in at least one cluster.
+        """
         refused: Refusals = {}
+        wrote: set[str] = set()
         tried_at: dict[tuple[str, str], int] = {}
         done: set[str] = set()
         for _ in range(ROUNDS):
-            todo = [a for a in plan.actions if _call_id(a) not in done and tried_at.get(_place(a)) != len(done)]
+            todo = [a for a in plan.actions if _call_id(a) not in done and tried_at.get(_places(a)[0]) != len(done)]
             if not todo:
                 break
             creating = any(a.verb is Verb.CREATE for a in todo)
@@ -217,18 +235,21 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
                 message = await self._perform(p, scope, action, memory)
                 if message is None:
                     done.add(_call_id(action))
-                    refused.pop(_place(action), None)
+                    for place in _places(action):
+                        wrote.add(place[0])
+                        refused.pop(place, None)
                     if action.verb is Verb.CREATE:
                         # Nothing of a new object can have drifted, and what it was made with is managed.
                         memory = replace(memory, managed=memory.managed | plan.declared, applied=False)
                 else:
-                    refused[_place(action)] = message
-                    tried_at[_place(action)] = len(done)
+                    for place in _places(action):
+                        refused[place] = message
+                        tried_at[place] = len(done)
             facts = await self.observe(p, scope, memory)
             skip = frozenset(place[0] for place in refused if tried_at[place] == len(done))
             plan = self.plan(p, facts, replace(memory, skip=skip))
         await self._tell_refusals(p, refused)
-        return facts, plan, refused, bool(done)
+        return facts, plan, refused, frozenset(wrote)
 
     async def _perform(self, p: Pass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory) -> str | None:
         """Make one call; returns Pulsar's words when it refuses."""
@@ -252,7 +273,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         return None
 
     async def _tell_refusals(self, p: Pass[SpecT, StatusT], refused: Refusals) -> None:
-        for message in refused.values():
+        for message in dict.fromkeys(refused.values()):
             if not p.said_before(ConditionType.ACCEPTED, message[:200]):
                 await p.event(Reason.REFUSED_BY_PULSAR, message, warning=True)
 
@@ -263,12 +284,12 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
 
         An object that manages it looks too: two that were created at the same moment may not have seen each other.
         """
-        mine = _claim(p.obj)
+        mine = claim_of(p.obj)
         rivals = [mine]
         for key in await reader_of(self.deps).namesakes(p.obj):
             obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
             if obj is not None and await self._same(p, scope, obj):
-                rivals.append(_claim(obj))
+                rivals.append(claim_of(obj))
         first = winner(rivals)
         if first != mine:
             raise ObstacleError(
@@ -350,8 +371,8 @@ def _call_id(action: Action) -> str:
     return repr((action.cluster, action.call))
 
 
-def _place(action: Action) -> tuple[str, str]:
-    return action.field, action.cluster or ""
+def _places(action: Action) -> list[tuple[str, str]]:
+    return [(name, action.cluster or "") for name in (action.field, *(each.field for each in action.also))]
 
 
 def by_field(refused: Refusals) -> dict[str, str]:
@@ -362,7 +383,8 @@ def by_field(refused: Refusals) -> dict[str, str]:
     return out
 
 
-def _claim(obj: Json) -> Claim:
+def claim_of(obj: Json) -> Claim:
+    """What an object says of itself, to decide who manages an object of Pulsar."""
     meta = obj["metadata"]
     return Claim(
         newcomer=not (obj.get("status") or {}).get("pulsarName"),

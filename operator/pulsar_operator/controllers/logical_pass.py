@@ -9,7 +9,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, LogicalStatus
 from pulsar_operator.controllers.base import Meta, condition_of, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined
 from pulsar_operator.ports import Deps, Json
 
 SpecT = TypeVar("SpecT", bound=LogicalSpec)
@@ -17,6 +17,9 @@ StatusT = TypeVar("StatusT", bound=LogicalStatus)
 
 KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
 MAX_PENDING = 200
+UNSEEN = "Written and not visible in Pulsar yet"
+UNSEEN_SECONDS = 2.0
+"""Until what was written and not seen is looked at again."""
 
 
 @dataclass
@@ -71,7 +74,7 @@ class Pass(Generic[SpecT, StatusT]):
         update: dict[str, Any] = {}
         # A field Pulsar refused at this very generation is tried again without a status write in every pass.
         again = frozenset(self.before.refused_fields) if self.memory.applied else frozenset()
-        wanted = frozenset(self.before.managed_fields) | {f for f in managed if f.split("[", 1)[0] not in again}
+        wanted = frozenset(self.before.managed_fields) | {f for f in managed if not is_among(f, again)}
         if wanted != frozenset(self.before.managed_fields):
             update["managed_fields"] = sorted(wanted)
         if creating and self.before.observed_generation is not None:
@@ -109,24 +112,27 @@ class Result:
     """Pulsar's message by field; the empty field is the object itself."""
     remaining: tuple[Action, ...] = ()
     """Actions that are still needed: held back, or written and not visible yet."""
+    wrote: frozenset[str] = frozenset()
+    """Fields that were written in this pass in at least one cluster."""
 
     def managed(self, memory: Memory, *, held: bool) -> list[str]:
         """The entries of status.managedFields after the pass."""
         if held:
             return sorted(memory.managed)
-        never = {name for name in self.plan.declared - memory.managed if self._was_refused(name)}
+        new = self.plan.declared - memory.managed - self.wrote
+        never = {name for name in new if self._was_refused(name)}
         kept = {name for name in memory.managed if name in self.plan.declared or name in self.plan.kept}
         # Extended in this pass and refused: nothing of this object is in Pulsar, so nothing is to be reset later.
         return sorted((self.plan.declared | kept) - never) if self.exists else sorted(memory.managed)
 
     def _was_refused(self, name: str) -> bool:
-        return name.split("[", 1)[0] in self.refused
+        return is_among(name, self.refused)
 
     def drift(self) -> list[DriftEntry]:
         """Differences to report."""
-        held = [a.difference for a in self.remaining if a.verb is Verb.REPAIR and a.difference is not None]
-        entries = {d.field: d for d in [*self.plan.drift, *self.plan.fixed, *held]}
-        return [entries[name] for name in sorted(entries)]
+        held = [a for a in self.remaining if a.verb is Verb.REPAIR and a.difference is not None]
+        left = [each for a in held for each in (a.difference, *a.also) if each is not None]
+        return joined([*self.plan.drift, *self.plan.fixed, *left])
 
     def report(self, p: Pass[Any, Any], name: str) -> float | None:
         """Set the conditions and the shared status fields; returns when to look again, in seconds."""
@@ -146,8 +152,12 @@ class Result:
 
     def _accepted(self, p: Pass[Any, Any]) -> None:
         texts = [(problem.reason, problem.message) for problem in self.plan.problems]
+        together: dict[str, list[str]] = {}
         for where, message in sorted(self.refused.items()):
-            text = f"Pulsar refused spec.{where}: {message}" if where else f"Pulsar refused: {message}"
+            together.setdefault(message, []).append(where)
+        for message, fields in together.items():
+            named = ", ".join(f"spec.{where}" for where in fields if where)
+            text = f"Pulsar refused {named}: {message}" if named else f"Pulsar refused: {message}"
             texts.append((Reason.REFUSED_BY_PULSAR, text))
         if texts:
             p.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
@@ -173,7 +183,9 @@ class Result:
         ready = ConditionType.READY
         if not p.conditions.is_true(ConditionType.ACCEPTED):
             p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-            return None
+            # Pulsar may have judged by what was there before the other writes of this pass: topic policies take a
+            # moment to arrive. Once nothing is written any more, a refusal is final.
+            return UNSEEN_SECONDS if self.refused and self.wrote else None
         if self.remaining and p.held is not None:
             why = "paused" if p.held is Reason.PAUSED else "in dry run"
             first = self.remaining[0].reason
@@ -181,9 +193,9 @@ class Result:
             p.conditions.set(ready, False, p.held, text)
             return None
         if self.remaining:
-            text = f"Written and not visible in Pulsar yet: {self.remaining[0].reason}"
+            text = f"{UNSEEN}: {self.remaining[0].reason}"
             p.conditions.set(ready, False, Reason.PENDING, text)
-            return 2.0
+            return UNSEEN_SECONDS
         if self.plan.waiting:
             p.conditions.set(ready, False, Reason.WAITING_FOR_CLUSTERS, "; ".join(self.plan.waiting))
             return 15.0

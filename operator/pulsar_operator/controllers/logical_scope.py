@@ -22,6 +22,8 @@ PARENT_FIELDS: Mapping[Kind, tuple[str, Kind]] = {
     Kind.TENANT: ("instanceRef", Kind.INSTANCE),
     Kind.NAMESPACE: ("tenantRef", Kind.TENANT),
     Kind.TOPIC: ("namespaceRef", Kind.NAMESPACE),
+    Kind.RESOURCE_GROUP: ("instanceRef", Kind.INSTANCE),
+    Kind.ISOLATION_POLICY: ("instanceRef", Kind.INSTANCE),
 }
 
 SERVING_PARTS = (Component.BROKER.value, Component.STANDALONE.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind, Reason
@@ -15,7 +15,9 @@ from pulsar_operator.api.v1alpha1.namespace import (
 from pulsar_operator.balance.ranges import even_boundaries
 from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
-from pulsar_operator.controllers.logical_scope import ObstacleError, Scope, dependents, pulsar_name
+from pulsar_operator.controllers.logical_policies import read_own
+from pulsar_operator.controllers.logical_scope import ObstacleError, Scope
+from pulsar_operator.controllers.reader import name_of, reader_of
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
@@ -23,34 +25,27 @@ from pulsar_operator.domain.logical.namespace import (
     clusters_of,
     plan_namespace,
     replication_of,
+    wanted_policies,
 )
-from pulsar_operator.domain.logical.plan import Memory, Plan
-from pulsar_operator.domain.policies import Call
+from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.ports import ConflictError, RefusedError
 
 NamespacePass = Pass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 
 
-@dataclass(frozen=True)
-class Observed:
-    """Facts, and the cluster that gave them."""
-
-    facts: NamespaceFacts
-    answered_by: str | None
-
-
-class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespaceStatus, Observed]):
+class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespaceStatus, NamespaceFacts]):
     """Reconciles PulsarNamespaces."""
 
     kind = Kind.NAMESPACE
 
     def name_in_pulsar(self, p: NamespacePass, scope: Scope) -> str:
         """tenant/namespace."""
-        return f"{scope.parent_name(Kind.TENANT)}/{pulsar_name(p.obj)}"
+        return f"{scope.parent_name(Kind.TENANT)}/{name_of(p.obj)}"
 
-    async def observe(self, p: NamespacePass, scope: Scope, memory: Memory) -> Observed:
+    async def observe(self, p: NamespacePass, scope: Scope, memory: Memory) -> NamespaceFacts:
         """The namespace's policies; for a namespace that does not exist also what its tenant allows."""
-        tenant, name = scope.parent_name(Kind.TENANT), pulsar_name(p.obj)
+        tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
         found = await scope.admin.find(Call("GET", namespace_path(tenant, name)))
         tenant_clusters: frozenset[str] = frozenset()
         if found is None:
@@ -67,33 +62,59 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             boundaries=_boundaries(p.spec),
             version=scope.version,
         )
-        return Observed(facts, found[0] if found is not None else None)
+        if found is None:
+            return facts
+        return await self._in_each_cluster(p, scope, memory, facts, found[0], found[1])
 
-    def plan(self, p: NamespacePass, facts: Observed, memory: Memory) -> Plan:
+    async def _in_each_cluster(
+        self,
+        p: NamespacePass,
+        scope: Scope,
+        memory: Memory,
+        facts: NamespaceFacts,
+        answered_by: str,
+        live: Mapping[str, Any],
+    ) -> NamespaceFacts:
+        """The facts with what is each cluster's own: its answer, and the policies only it can tell."""
+        path = namespace_path(facts.tenant, facts.name)
+        holders = set(clusters_of(live)) & set(scope.names)
+        answers, silent = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path))
+        if answered_by in holders:
+            answers[answered_by] = dict(live)
+        wanted = wanted_policies(p.spec)
+        rows = [row for row in concerned(NAMESPACE_POLICIES, wanted, memory.managed) if row.own_get]
+        present = sorted(name for name, answer in answers.items() if answer is not None)
+        own, mute = await read_own(scope, rows, path, present) if rows else ({}, ())
+        return replace(
+            facts,
+            answers={name: answer for name, answer in answers.items() if name not in mute},
+            own=own,
+            silent=tuple(sorted({*silent, *mute})),
+        )
+
+    def plan(self, p: NamespacePass, facts: NamespaceFacts, memory: Memory) -> Plan:
         """See domain.logical.namespace."""
-        return plan_namespace(p.spec, facts.facts, memory)
+        return plan_namespace(p.spec, facts, memory)
 
-    def exists(self, facts: Observed) -> bool:
+    def exists(self, facts: NamespaceFacts) -> bool:
         """Whether Pulsar has the namespace."""
-        return facts.facts.live is not None
+        return facts.live is not None
 
-    async def status_fields(self, p: NamespacePass, scope: Scope, facts: Observed) -> dict[str, Any]:
+    def silent(self, p: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
+        """Some policies are written in each cluster; everything else is shared by all."""
+        rows = concerned(NAMESPACE_POLICIES, wanted_policies(p.spec), p.memory.managed)
+        return facts.silent if any(row.per_cluster for row in rows) else ()
+
+    async def status_fields(self, p: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
         """The namespace in each of its clusters; bundles are a cluster's own."""
-        counted = await dependents(self.deps, p.obj, Kind.TOPIC)
-        live = facts.facts.live
+        counted = await reader_of(self.deps).dependents(p.obj, Kind.TOPIC)
+        live = facts.live
         if live is None:
             return {"clusters": [], "bundle_count": None, "dependents": counted}
-        holders = set(clusters_of(live)) & set(scope.names)
-        others = holders - {facts.answered_by}
-        answers, silent = await scope.admin.everywhere(
-            others, Call("GET", namespace_path(facts.facts.tenant, facts.facts.name))
-        )
-        if facts.answered_by in holders:
-            answers[facts.answered_by] = live
         known = {c.name: c for c in p.before.clusters}
-        clusters = [_cluster_status(name, answer) for name, answer in sorted(answers.items())]
+        clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]
         # A cluster that does not answer keeps what was last seen of it.
-        clusters += [known[name] for name in silent if name in known]
+        clusters += [known[name] for name in facts.silent if name in known]
         clusters.sort(key=lambda c: c.name)
         return {
             "clusters": clusters,
@@ -107,7 +128,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         Pulsar refuses to delete a namespace of several clusters, and taking a cluster out deletes its data there: so a
         replicated namespace is first seen to be empty in every cluster, then reduced to one, then deleted.
         """
-        tenant, name = scope.parent_name(Kind.TENANT), pulsar_name(p.obj)
+        tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
         path = namespace_path(tenant, name)
         found = await scope.admin.find(Call("GET", path))
         if found is None:

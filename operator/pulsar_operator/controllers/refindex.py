@@ -1,6 +1,6 @@
 """Who waits for whom: on an event of one object, which other objects must be looked at again.
 
-Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents. Only a
+Namespaces wait for the resource group they name, which Pulsar refuses until it exists. Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents. Only a
 change others can act on spreads: creation, deletion, spec, a condition, the published endpoints. Used by engine.py.
 """
 
@@ -18,6 +18,8 @@ PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
     Kind.TENANT: ("instanceRef", Kind.INSTANCE),
     Kind.NAMESPACE: ("tenantRef", Kind.TENANT),
     Kind.TOPIC: ("namespaceRef", Kind.NAMESPACE),
+    Kind.RESOURCE_GROUP: ("instanceRef", Kind.INSTANCE),
+    Kind.ISOLATION_POLICY: ("instanceRef", Kind.INSTANCE),
 }
 
 
@@ -47,6 +49,23 @@ def references(kind: Kind, obj: Json) -> frozenset[Key]:
     return frozenset(found)
 
 
+def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
+    """What a raw object names by the name inside Pulsar, wherever the object that declares it is: keys of no object."""
+    spec = obj.get("spec")
+    policies = spec.get("policies") if kind is Kind.NAMESPACE and isinstance(spec, dict) else None
+    group = policies.get("resourceGroup") if isinstance(policies, dict) else None
+    return frozenset({Key(Kind.RESOURCE_GROUP, "", group)} if isinstance(group, str) else ())
+
+
+def alias(kind: Kind, obj: Json) -> Key | None:
+    """How others mention a raw object; None = in no such way."""
+    if kind is not Kind.RESOURCE_GROUP:
+        return None
+    spec = obj.get("spec")
+    name = spec.get("name") if isinstance(spec, dict) else None
+    return Key(kind, "", str(name or obj["metadata"]["name"]))
+
+
 def consents(target: Json, *, target_namespace: str, from_namespace: str) -> bool:
     """Whether the target object allows references from another Kubernetes namespace."""
     if target_namespace == from_namespace:
@@ -69,6 +88,8 @@ class Seen:
     conditions: tuple[tuple[str, str], ...]
     endpoints: str
     references: frozenset[Key]
+    mentions: frozenset[Key]
+    alias: Key | None
 
     def own_change(self, before: Seen) -> bool:
         """Whether the object's own controller must look again: anything but status, which it writes itself."""
@@ -97,6 +118,8 @@ def seen_of(kind: Kind, obj: Json) -> Seen:
         conditions=tuple((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()),
         endpoints=repr(sorted((status.get("endpoints") or {}).items())),
         references=references(kind, obj),
+        mentions=mentions(kind, obj),
+        alias=alias(kind, obj),
     )
 
 
@@ -139,12 +162,12 @@ class RefIndex:
         if before == now:
             return NOTHING
         self._seen[key] = now
-        self._link(key, before.references if before else frozenset(), now.references)
+        self._link(key, before.references | before.mentions if before else frozenset(), now.references | now.mentions)
         if before is not None and not now.outward_change(before) and now.references == before.references:
             return Effect(now.own_change(before), frozenset(), frozenset())
         return Effect(
             own=before is None or now.own_change(before),
-            referrers=frozenset(self._referrers.get(key, ())),
+            referrers=self._who_names(key, now.alias),
             referred=now.references | (before.references if before else frozenset()),
         )
 
@@ -153,8 +176,12 @@ class RefIndex:
         before = self._seen.pop(key, None)
         if before is None:
             return NOTHING
-        self._link(key, before.references, frozenset())
-        return Effect(own=True, referrers=frozenset(self._referrers.get(key, ())), referred=before.references)
+        self._link(key, before.references | before.mentions, frozenset())
+        return Effect(own=True, referrers=self._who_names(key, before.alias), referred=before.references)
+
+    def _who_names(self, key: Key, alias: Key | None) -> frozenset[Key]:
+        found = self._referrers.get(key, set())
+        return frozenset(found | self._referrers.get(alias, set()) if alias is not None else found)
 
     def _link(self, key: Key, old: frozenset[Key], new: frozenset[Key]) -> None:
         for target in old - new:

@@ -13,7 +13,9 @@ from pulsar_operator.api.v1alpha1.topic import (
 )
 from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
-from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope, pulsar_name
+from pulsar_operator.controllers.logical_policies import read_own
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.controllers.reader import name_of
 from pulsar_operator.domain.logical.names import (
     is_partition_of,
     namespace_path,
@@ -22,9 +24,9 @@ from pulsar_operator.domain.logical.names import (
     topic_path,
 )
 from pulsar_operator.domain.logical.namespace import replication_of
-from pulsar_operator.domain.logical.plan import Memory, Plan
-from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
-from pulsar_operator.domain.policies import Call
+from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
+from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
+from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
 from pulsar_operator.ports import Json, NotFoundError, RefusedError
 
 TopicPass = Pass[PulsarTopicSpec, PulsarTopicStatus]
@@ -37,11 +39,11 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     def name_in_pulsar(self, p: TopicPass, scope: Scope) -> str:
         """Full topic name."""
-        return topic_name(p.spec.persistence, *_place(scope), pulsar_name(p.obj))
+        return topic_name(p.spec.persistence, *_place(scope), name_of(p.obj))
 
     def problem_of_name(self, p: TopicPass) -> str | None:
         """A name Pulsar would read as something else."""
-        return topic_name_problem(pulsar_name(p.obj))
+        return topic_name_problem(name_of(p.obj))
 
     async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
         """The topic in every cluster of its namespace."""
@@ -51,14 +53,19 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         answers, silent = await scope.admin.everywhere(clusters, call)
         if not answers:
             raise AdminUnreachableError(f"no cluster of namespace {tenant}/{namespace} answers ({', '.join(silent)})")
+        rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
+        present = sorted(name for name, answer in answers.items() if answer is not None)
+        found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
         return TopicFacts(
             tenant=tenant,
             namespace=namespace,
-            name=pulsar_name(p.obj),
+            name=name_of(p.obj),
             clusters={
                 name: None if answer is None else int(answer.get("partitions") or 0) for name, answer in answers.items()
             },
-            silent=silent,
+            silent=tuple(sorted({*silent, *mute})),
+            found=found,
+            version=scope.version,
         )
 
     async def _clusters(self, scope: Scope) -> list[str]:
@@ -79,8 +86,10 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return any(found is not None for found in facts.clusters.values())
 
     def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
-        """A non-partitioned topic is made in each cluster; partition numbers are shared by all."""
-        return facts.silent if p.spec.partitions is None else ()
+        """A non-partitioned topic is made in each cluster, local policies are set in each; the rest is shared."""
+        rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
+        alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
+        return facts.silent if alone else ()
 
     async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
         """The topic in each cluster; one that does not answer keeps what was last seen."""
@@ -130,7 +139,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             return []
         topics = await scope.admin.at(cluster, Call("GET", ("persistent", tenant, namespace))) or []
         full = self.name_in_pulsar(p, scope)
-        prefix = len(full) - len(pulsar_name(p.obj))
+        prefix = len(full) - len(name_of(p.obj))
         if p.spec.partitions is None:
             return [topic[prefix:] for topic in topics if topic == full]
         return sorted(topic[prefix:] for topic in topics if is_partition_of(topic, full))
@@ -167,4 +176,4 @@ def _place(scope: Scope) -> tuple[str, str]:
 
 
 def _path(p: TopicPass, scope: Scope) -> tuple[str, ...]:
-    return topic_path(p.spec.persistence, *_place(scope), pulsar_name(p.obj))
+    return topic_path(p.spec.persistence, *_place(scope), name_of(p.obj))

@@ -264,3 +264,23 @@ async def test_a_broken_connection_repeats_only_what_may_be_repeated(method: str
         await admin.close()
         await runner.cleanup()
     assert len(seen) == requests
+
+
+async def test_answers_in_plain_text(admin: AiohttpAdmin) -> None:
+    """Only where they are expected, and never a page of something in between."""
+    script = answers(
+        lambda: web.Response(text="group 1", content_type="application/json"),
+        lambda: web.Response(text="group 1", content_type="application/json"),
+        lambda: web.Response(text=" <html>sign in</html>", content_type="text/html"),
+        lambda: web.Response(body=b"\xff"),
+        lambda: web.Response(status=204),
+    )
+    async with serve(FakePulsar(), script=script) as (url, _):
+        endpoint, path = AdminEndpoint("a", url), ("namespaces", "t", "n", "antiAffinity")
+        assert await admin.call(endpoint, "GET", path, text=True) == "group 1"
+        with pytest.raises(UnavailableError, match="not JSON"):
+            await admin.call(endpoint, "GET", path)
+        for words in ("HTML", "UTF-8"):
+            with pytest.raises(UnavailableError, match=words):
+                await admin.call(endpoint, "GET", path, text=True)
+        assert await admin.call(endpoint, "GET", path, text=True) is None

@@ -7,7 +7,7 @@ import pytest
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.controllers.base import ensure_finalizer
 from pulsar_operator.ports import CUSTOM
-from tests.fakes.pulsar import FakeTopic
+from tests.fakes.pulsar_topics import FakeTopic
 from tests.support.logical import NS, PAUSED, World
 
 

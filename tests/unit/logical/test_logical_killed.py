@@ -18,15 +18,18 @@ RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 def create(w: World) -> None:
     w.tenant(adminRoles=["r"], deletionPolicy="Delete")
     w.namespace(
-        bundles={"count": 3}, policies={"retention": RETENTION, "messageTTLSeconds": 5}, deletionPolicy="Delete"
+        bundles={"count": 3},
+        policies={"retention": RETENTION, "messageTTLSeconds": 5, "publishRate": {"messagesPerSecond": 3}},
+        deletionPolicy="Delete",
     )
-    w.topic("x", deletionPolicy="Delete")
+    w.topic("x", deletionPolicy="Delete", policies={"retention": RETENTION, "maxProducers": 3})
     w.topic("p", partitions=2, deletionPolicy="Delete")
 
 
 def change(w: World) -> None:
     w.tenant(adminRoles=["s"], deletionPolicy="Delete")
     w.namespace(bundles={"count": 3}, policies={"messageTTLSeconds": 6}, driftPolicy="Report", deletionPolicy="Delete")
+    w.topic("x", deletionPolicy="Delete", policies={"maxProducers": 4}, policyScope="Global")
     w.topic("p", partitions=4, deletionPolicy="Delete")
 
 
@@ -36,6 +39,7 @@ def lose(w: World) -> None:
     w.pulsar.namespaces.clear()
     w.pulsar.partitioned.clear()
     w.pulsar.topics.clear()
+    w.pulsar.topic_policies.clear()
 
 
 def remove(w: World) -> None:

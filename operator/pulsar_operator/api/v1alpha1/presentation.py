@@ -91,4 +91,23 @@ PRESENTATION: dict[Kind, Presentation] = {
             _PULSAR_NAME,
         )
     ),
+    Kind.RESOURCE_GROUP: Presentation(
+        columns=(
+            Column(
+                "Publish", ".spec.limits.publishRate.messagesPerSecond", type="integer", description="Messages/s in."
+            ),
+            Column(
+                "Dispatch", ".spec.limits.dispatchRate.messagesPerSecond", type="integer", description="Messages/s out."
+            ),
+            _PULSAR_NAME,
+        )
+    ),
+    Kind.ISOLATION_POLICY: Presentation(
+        columns=(
+            Column("Namespaces", ".spec.namespaces", description="Namespaces it is for."),
+            Column("Primary", ".spec.primary", description="Brokers that serve them."),
+            Column("Clusters", ".status.clusters[*].name", priority=1, description="Clusters it is in."),
+            _PULSAR_NAME,
+        )
+    ),
 }

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectReference, immutable, validations
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
+from pulsar_operator.api.v1alpha1.policies import PolicyScope, TopicPolicies
 
 TOPIC_NAME = r"^[^/\x00-\x1f\x7f]*[^/\x00-\x1f\x7f. ][^/\x00-\x1f\x7f]*$"
 """No slash, which separates the parts of a full topic name, no control character, and at least one character that is
@@ -53,6 +54,11 @@ class PulsarTopicSpec(LogicalSpec):
                 f"!has(self.name) || !self.name.matches('{PARTITION_SUFFIX}')",
                 "spec.name must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
             ),
+            (
+                "self.persistence != 'NonPersistent' || has(self.partitions) || !has(self.policies)",
+                "spec.policies of a non-persistent topic need spec.partitions: Pulsar keeps none for a non-persistent "
+                "topic without partitions",
+            ),
         )
     )
 
@@ -64,6 +70,12 @@ class PulsarTopicSpec(LogicalSpec):
     """Whether messages are stored."""
     partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
     """Number of partitions, may grow; absent = a non-partitioned topic."""
+    policies: TopicPolicies | None = None
+    """Policies; only fields that are set are managed. They win over those of the namespace."""
+    policy_scope: PolicyScope = PolicyScope.LOCAL
+    """Local = each cluster of the namespace keeps the policies for itself, they are set in each; Global = one set that
+    Pulsar replicates to all clusters of the namespace, and over which local values of others win. A change moves them:
+    they are set in the new scope, then reset in the old one."""
 
 
 class TopicClusterStatus(ApiModel):

@@ -49,3 +49,18 @@ def topic_name_problem(name: str) -> str | None:
 def is_partition_of(full_name: str, topic: str) -> bool:
     """Whether a full topic name is a partition of the topic with that full name."""
     return full_name.startswith(f"{topic}-partition-") and full_name[len(topic) + 11 :].isdigit()
+
+
+def resource_group_path(name: str) -> tuple[str, ...]:
+    """Path of a resource group."""
+    return ("resourcegroups", name)
+
+
+def isolation_path(cluster: str, name: str) -> tuple[str, ...]:
+    """Path of a namespace isolation policy."""
+    return ("clusters", cluster, "namespaceIsolationPolicies", name)
+
+
+def failure_domain_path(cluster: str, *name: str) -> tuple[str, ...]:
+    """Path of a failure domain, or of all of a cluster."""
+    return ("clusters", cluster, "failureDomains", *name)

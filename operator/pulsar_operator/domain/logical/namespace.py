@@ -6,7 +6,7 @@ Pulsar has no call that replaces all policies of a live namespace, so there is o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
@@ -37,6 +37,12 @@ class NamespaceFacts:
     """The declared bundle boundaries, in full; None = Pulsar's default."""
     version: str | None = None
     """Pulsar version of the cluster that is written to."""
+    answers: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    """The same answer from each cluster that holds the namespace; some policies are a cluster's own."""
+    own: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
+    """Live values, by field and cluster, of policies that are read with a GET of their own."""
+    silent: tuple[str, ...] = ()
+    """Clusters that hold the namespace and gave no answer."""
 
 
 def clusters_of(live: Mapping[str, Any]) -> list[str]:
@@ -61,9 +67,21 @@ def wanted_policies(spec: PulsarNamespaceSpec) -> dict[str, Any]:
     return {row.field: lookup(spec, row.field) for row in NAMESPACE_POLICIES}
 
 
-def found_policies(live: Mapping[str, Any]) -> dict[str, Any]:
-    """Live values by field."""
-    return {row.field: row.read(live) for row in NAMESPACE_POLICIES}
+def found_policies(
+    live: Mapping[str, Any],
+    answers: Mapping[str, Mapping[str, Any] | None],
+    own: Mapping[str, Mapping[str | None, Any]],
+) -> dict[str, Mapping[str | None, Any]]:
+    """Live values by field and cluster; see NamespaceFacts."""
+    found: dict[str, Mapping[str | None, Any]] = {**own}
+    for row in NAMESPACE_POLICIES:
+        if row.own_get:
+            continue
+        if row.per_cluster:
+            found[row.field] = {c: row.read(answer, c) for c, answer in answers.items() if answer is not None}
+        else:
+            found[row.field] = {None: row.read(live)}
+    return found
 
 
 def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Memory) -> Plan:
@@ -93,11 +111,12 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
         draft,
         NAMESPACE_POLICIES,
         wanted,
-        found_policies(facts.live),
+        found_policies(facts.live, facts.answers, facts.own),
         base=namespace_path(facts.tenant, facts.name),
         memory=memory,
         repair=spec.drift_policy is DriftPolicy.REPAIR,
         version=facts.version,
+        silent=facts.silent,
     )
     return draft.done()
 
@@ -110,7 +129,7 @@ def _plan_creation(draft: Draft, spec: PulsarNamespaceSpec, facts: NamespaceFact
     if not clusters:
         draft.waiting.append("the tenant may use no cluster of the instance yet")
         return
-    draft.declared |= {field for field, value in wanted.items() if value is not None}
+    draft.declared |= {name for name, value in wanted.items() if value is not None}
     body: dict[str, Any] = {"replication_clusters": clusters}
     shape = "Pulsar's default bundles"
     if facts.boundaries is not None:

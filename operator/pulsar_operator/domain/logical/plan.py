@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
-from pulsar_operator.domain.policies import Call, PolicyRow, describe, too_old
+from pulsar_operator.domain.policies import Call, PolicyRow, Unreadable, describe, too_old
 
 
 class Verb(StrEnum):
@@ -42,6 +42,8 @@ class Action:
     """The values before and after; None for creation."""
     cluster: str | None = None
     """The cluster it must be made at; None = any one cluster, since the shared configuration store takes it."""
+    also: tuple[DriftEntry, ...] = ()
+    """Further fields the same call changes, before and after."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Problem:
     field: str
     reason: Reason
     message: str
+
+
+def is_among(name: str, fields: Collection[str]) -> bool:
+    """Whether a field, or an entry of a list such as adminRoles[admin], is among the fields, or its whole list is."""
+    return name in fields or name.split("[", 1)[0] in fields
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Memory:
 
     def drifted(self, name: str) -> bool:
         """Whether a difference in this field was made by another writer, rather than by a change of the spec."""
-        return self.applied and name in self.managed and name.split("[", 1)[0] not in self.refused
+        return self.applied and name in self.managed and not is_among(name, self.refused)
 
 
 @dataclass(frozen=True)
@@ -120,28 +127,38 @@ def change_verb(memory: Memory, name: str) -> Verb:
     return Verb.REPAIR if memory.drifted(name) else Verb.SET
 
 
+def concerned(rows: Sequence[PolicyRow], wanted: Mapping[str, object], managed: Collection[str]) -> list[PolicyRow]:
+    """The rows a plan looks at: those that are declared, and those that may have to be reset."""
+    return [row for row in rows if wanted.get(row.field) is not None or row.field in managed]
+
+
+Found = Mapping[str, Mapping[str | None, object]]
+"""Live values by field and cluster; a value that all clusters share is under None. Fields nobody asked for are absent.
+"""
+
+
 def plan_policies(
     draft: Draft,
-    rows: tuple[PolicyRow, ...],
+    rows: Sequence[PolicyRow],
     wanted: Mapping[str, object],
-    found: Mapping[str, object],
+    found: Found,
     *,
     base: tuple[str, ...],
     memory: Memory,
     repair: bool,
     version: str | None,
+    silent: Collection[str] = (),
 ) -> None:
     """Add to the draft what makes the policies of an existing namespace or topic as declared.
 
-    ``wanted`` holds the declared values and ``found`` the live ones, by field. A field that is neither declared nor in
-    the managed set is not looked at.
+    ``wanted`` holds the declared values by field. A field that is neither declared nor in the managed set is not looked
+    at. ``silent`` are the clusters whose own values are not in ``found``: what they may still have is kept in mind.
     """
     for row in rows:
-        value, live = wanted.get(row.field), found.get(row.field)
+        value, live = wanted.get(row.field), found.get(row.field, {})
         if value is None:
-            _plan_reset(draft, row, live, base=base, memory=memory)
-            continue
-        if too_old(row, version):
+            _plan_reset(draft, row, live, base=base, memory=memory, unseen=row.per_cluster and bool(silent))
+        elif too_old(row, version):
             draft.problems.append(
                 Problem(
                     row.field,
@@ -150,21 +167,56 @@ def plan_policies(
                     "it or remove the field",
                 )
             )
+        else:
+            draft.declared.add(row.field)
+            _plan_value(draft, row, value, live, base=base, memory=memory, repair=repair)
+
+
+def _plan_value(
+    draft: Draft,
+    row: PolicyRow,
+    value: object,
+    found: Mapping[str | None, object],
+    *,
+    base: tuple[str, ...],
+    memory: Memory,
+    repair: bool,
+) -> None:
+    left: list[DriftEntry] = []
+    for cluster, live in sorted(found.items(), key=lambda item: item[0] or ""):
+        if isinstance(live, Unreadable):
+            draft.problems.append(_unreadable(row, live))
             continue
-        draft.declared.add(row.field)
         merged = row.merge(live, value)
         if merged.refusal is not None:
             draft.problems.append(Problem(row.field, Reason.IMMUTABLE_IN_PULSAR, merged.refusal))
         if row.in_sync(merged.value, live):
             continue
-        difference = DriftEntry(field=row.field, wanted=describe(merged.value), found=describe(live))
+        text = describe(live) + (f" in cluster {cluster}" if cluster is not None else "")
+        difference = DriftEntry(field=row.field, wanted=describe(merged.value), found=text)
         if memory.drifted(row.field) and not repair:
-            draft.drift.append(difference)
+            left.append(difference)
             continue
         verb = change_verb(memory, row.field)
-        draft.actions.append(
-            Action(verb, row.field, row.set_call(base, merged.value), words(verb, difference), difference),
-        )
+        call = row.set_call(base, merged.value)
+        draft.actions.append(Action(verb, row.field, call, words(verb, difference), difference, cluster))
+    draft.drift += joined(left)
+
+
+def _unreadable(row: PolicyRow, live: Unreadable) -> Problem:
+    return Problem(row.field, Reason.REFUSED_BY_PULSAR, f"spec.{row.field} cannot be read: {live.message}")
+
+
+def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
+    """One entry for each field, by name, with what was found in each cluster."""
+    out: dict[str, DriftEntry] = {}
+    for entry in entries:
+        known = out.get(entry.field)
+        if known is None:
+            out[entry.field] = entry
+        elif entry.found not in known.found.split("; "):
+            out[entry.field] = known.model_copy(update={"found": f"{known.found}; {entry.found}"})
+    return [out[name] for name in sorted(out)]
 
 
 def words(verb: Verb, difference: DriftEntry) -> str:
@@ -177,17 +229,36 @@ def words(verb: Verb, difference: DriftEntry) -> str:
     return f"Set spec.{difference.field} to {difference.wanted} (was {difference.found})"
 
 
-def _plan_reset(draft: Draft, row: PolicyRow, live: object, *, base: tuple[str, ...], memory: Memory) -> None:
+def _plan_reset(
+    draft: Draft,
+    row: PolicyRow,
+    found: Mapping[str | None, object],
+    *,
+    base: tuple[str, ...],
+    memory: Memory,
+    unseen: bool,
+) -> None:
     call = row.remove_call(base)
-    if row.field not in memory.managed or live is None or call is None:
+    if row.field not in memory.managed or call is None:
         return
-    draft.kept.add(row.field)
-    draft.actions.append(
-        Action(
-            Verb.RESET,
-            row.field,
-            call,
-            f"Reset spec.{row.field} to inherit (was {describe(live)}): it was removed from the spec",
-            DriftEntry(field=row.field, wanted=describe(None), found=describe(live)),
+    if unseen:
+        draft.kept.add(row.field)
+    for cluster, live in sorted(found.items(), key=lambda item: item[0] or ""):
+        if isinstance(live, Unreadable):
+            draft.kept.add(row.field)
+            draft.problems.append(_unreadable(row, live))
+            continue
+        if not row.is_set(live):
+            continue
+        draft.kept.add(row.field)
+        text = describe(live) + (f" in cluster {cluster}" if cluster is not None else "")
+        draft.actions.append(
+            Action(
+                Verb.RESET,
+                row.field,
+                call,
+                f"Reset spec.{row.field} to inherit (was {text}): it was removed from the spec",
+                DriftEntry(field=row.field, wanted=describe(None), found=text),
+                cluster,
+            )
         )
-    )

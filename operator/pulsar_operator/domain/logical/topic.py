@@ -6,14 +6,16 @@ Partition numbers are in the configuration store, one write for all clusters; a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.logical.names import topic_name, topic_path
-from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb
-from pulsar_operator.domain.policies import Call
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
+from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, declared_in, lookup
 
 PARTITIONS = "partitions"
 
@@ -30,6 +32,17 @@ class TopicFacts:
     non-partitioned topic, else the number of partitions."""
     silent: tuple[str, ...] = ()
     """Clusters of the namespace that did not answer."""
+    found: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
+    """Live policies by field and cluster: those that are declared or managed, in clusters that have the topic."""
+    version: str | None = None
+    """Pulsar version of the cluster that is written to."""
+
+
+def wanted_policies(spec: PulsarTopicSpec) -> dict[str, Any]:
+    """Declared values by field; the rows of the other scope have none."""
+    return {
+        row.field: lookup(spec, row.field) if declared_in(row, spec.policy_scope) else None for row in TOPIC_POLICIES
+    }
 
 
 def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan:
@@ -48,7 +61,25 @@ def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan
         _plan_plain(draft, spec, facts, memory)
     elif facts.clusters:
         _plan_partitioned(draft, spec, facts, memory, spec.partitions)
+    if not other:
+        _plan_policies(draft, spec, facts, memory)
     return draft.done()
+
+
+def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
+    """What is new is set before what is old is reset, so that a change of policyScope leaves no gap."""
+    wanted = wanted_policies(spec)
+    plan_policies(
+        draft,
+        sorted(TOPIC_POLICIES, key=lambda row: wanted[row.field] is None),
+        wanted,
+        facts.found,
+        base=_path(spec, facts),
+        memory=memory,
+        repair=spec.drift_policy is DriftPolicy.REPAIR,
+        version=facts.version,
+        silent=facts.silent,
+    )
 
 
 def _refuse_kind(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, other: Mapping[str, int]) -> None:

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 from pulsar_operator.domain.policies.model import (
+    NOTHING,
     Call,
     Merged,
     PolicyRow,
     Scope,
     Undecodable,
+    Unreadable,
     describe,
     lookup,
     too_old,
 )
-from pulsar_operator.domain.policies.namespace_rows import NAMESPACE_POLICIES
-
-TOPIC_POLICIES: tuple[PolicyRow, ...] = ()
-"""Policies of topics; each is read with a GET of its own and ``applied=false``."""
+from pulsar_operator.domain.policies.namespace_rows import NAMESPACE_POLICIES, UNMANAGED_KEYS
+from pulsar_operator.domain.policies.topic_rows import (
+    GLOBAL_POLICIES,
+    LOCAL_POLICIES,
+    TOPIC_POLICIES,
+    UNMANAGED_MEMBERS,
+    declared_in,
+)
 
 POLICIES: tuple[PolicyRow, ...] = NAMESPACE_POLICIES + TOPIC_POLICIES
 
 __all__ = [
+    "GLOBAL_POLICIES",
+    "LOCAL_POLICIES",
     "NAMESPACE_POLICIES",
+    "NOTHING",
     "POLICIES",
     "TOPIC_POLICIES",
+    "UNMANAGED_KEYS",
+    "UNMANAGED_MEMBERS",
     "Call",
     "Merged",
     "PolicyRow",
     "Scope",
     "Undecodable",
+    "Unreadable",
+    "declared_in",
     "describe",
     "lookup",
     "too_old",

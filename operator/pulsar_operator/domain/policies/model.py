@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -23,6 +23,8 @@ class Scope(StrEnum):
 
     NAMESPACE = "namespace"
     TOPIC = "topic"
+    RESOURCE_GROUP = "resource-group"
+    ISOLATION_POLICY = "isolation-policy"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class Call:
     path: tuple[str, ...]
     query: Mapping[str, str] = dataclass_field(default_factory=dict)
     body: Any = None
+    """None = no body; bytes are sent as they are."""
+    text: bool = False
+    """Whether the answer is plain text."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,13 @@ class Undecodable:
     """A live value the row cannot express, such as an enumeration of a newer Pulsar; differs from every wanted one."""
 
     raw: str
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Pulsar refused to tell the value."""
+
+    message: str
 
 
 @dataclass(frozen=True)
@@ -51,13 +63,25 @@ class Merged:
     """The part that is refused, in words; None when the whole value is written."""
 
 
+class Nothing(Enum):
+    """The one value that stands for "none given" where None is a value."""
+
+    NOTHING = "nothing"
+
+
+NOTHING = Nothing.NOTHING
+CLUSTER = "{cluster}"
+"""In ``live``: the name of the cluster that answers."""
+
+
 @dataclass(frozen=True)
 class PolicyRow:
     """One policy."""
 
     scope: Scope
     field: str
-    """Path in spec, as written in manifests; also the entry in status.managedFields."""
+    """Path in spec, as written in manifests; also the entry in status.managedFields. What follows an "@" is no part of
+    the path: it tells apart what Pulsar keeps more than once for one field."""
     endpoint: tuple[str, ...]
     """Path segments after the namespace or topic."""
     encode: Callable[[Any], Any]
@@ -65,28 +89,56 @@ class PolicyRow:
     decode: Callable[[Any], Any]
     """Live JSON to spec value; None when Pulsar has no value of its own. May raise on what it cannot express."""
     examples: tuple[Any, ...]
-    """At least two different spec values; each must survive encode, REST and decode on a real Pulsar."""
+    """At least two different spec values; each must survive encode, REST and decode on a real Pulsar. Words in braces
+    stand for things a test makes first, see e2e/tests/test_policies_real.py."""
     live: tuple[str, ...] = ()
-    """Keys in the answer of GET namespace; topic rows read with a GET of their own."""
+    """Keys in the answer that is read, from the outside in."""
+    own_get: bool = False
+    """Whether it is read with a GET of its own; otherwise with the GET of the namespace, one for all such rows."""
+    read_endpoint: tuple[str, ...] | None = None
+    """Endpoint of that GET where it is another one."""
+    text: bool = False
+    """Whether Pulsar writes and reads plain text instead of JSON."""
+    per_cluster: bool = False
+    """Whether each cluster has a value of its own, so that every cluster of the namespace is read and written."""
     set_method: str = "POST"
-    remove: bool = True
-    """Whether Pulsar can unset it (DELETE on the endpoint); where not, a field that leaves the spec keeps its value."""
-    query: Mapping[str, str] = dataclass_field(default_factory=dict)
-    """Query of every call of the row."""
     value_in_query: str | None = None
     """Name of the query parameter that carries the encoded value instead of a body."""
+    value_in_path: bool = False
+    """Whether the encoded value is the last path segment instead of a body."""
+    set_by_delete: Any = NOTHING
+    """The one spec value that is written with DELETE."""
+    remove: bool = True
+    """Whether Pulsar can unset it; where not, a field that leaves the spec keeps its value."""
+    remove_endpoint: tuple[str, ...] | None = None
+    """Endpoint of the DELETE that unsets it where it is another one."""
+    remove_body: Any = NOTHING
+    """Body that unsets it, written like a value, where there is no DELETE; None = no body."""
+    unset: Any = None
+    """Spec value that Pulsar shows where nobody set it."""
+    query: Mapping[str, str] = dataclass_field(default_factory=dict)
+    """Query of every call of the row."""
+    write_query: Mapping[str, str] = dataclass_field(default_factory=dict)
+    """Further query of the calls that write."""
     equal: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
     merge: Callable[[Any, Any], Merged] = lambda live, wanted: Merged(wanted)
     """(live value, wanted value) to what is written; for values that may only grow."""
     since_version: str = "4.0.0"
     """First Pulsar version that has it."""
+    refused_without: str | None = None
+    """What Pulsar answers (a regular expression) where an installation lacks what the examples need."""
 
-    def read(self, source: Any) -> Any:
-        """The live spec value from a namespace's policies (or a topic policy's own answer); None = not set."""
+    @property
+    def path(self) -> str:
+        """Path in spec."""
+        return self.field.partition("@")[0]
+
+    def read(self, source: Any, cluster: str | None = None) -> Any:
+        """The live spec value from the answer that is read; None = not set. ``cluster`` is who gave the answer."""
         for key in self.live:
             if not isinstance(source, Mapping):
                 return None
-            source = source.get(key)
+            source = source.get(cluster if key == CLUSTER else key)
         if source is None:
             return None
         try:
@@ -98,20 +150,35 @@ class PolicyRow:
         """Whether Pulsar has the wanted value."""
         return found is not None and not isinstance(found, Undecodable) and self.equal(wanted, found)
 
+    def is_set(self, found: Any) -> bool:
+        """Whether the live value is one that somebody set."""
+        return found is not None and not (self.unset is not None and self.in_sync(self.unset, found))
+
     def set_call(self, base: tuple[str, ...], value: Any) -> Call:
         """The call that writes ``value``; ``base`` is the path of the namespace or topic."""
+        query = {**self.query, **self.write_query}
+        if value == self.set_by_delete:
+            return Call("DELETE", base + self.endpoint, query)
         encoded = self.encode(value)
         if self.value_in_query is not None:
-            return Call(self.set_method, base + self.endpoint, {**self.query, self.value_in_query: str(encoded)})
-        return Call(self.set_method, base + self.endpoint, dict(self.query), encoded)
+            return Call(self.set_method, base + self.endpoint, {**query, self.value_in_query: str(encoded)})
+        if self.value_in_path:
+            return Call(self.set_method, (*base, *self.endpoint, str(encoded)), query)
+        return Call(self.set_method, base + self.endpoint, query, encoded)
 
     def remove_call(self, base: tuple[str, ...]) -> Call | None:
         """The call that resets to inherit, or None where Pulsar has none."""
-        return Call("DELETE", base + self.endpoint, dict(self.query)) if self.remove else None
+        if not self.remove:
+            return None
+        query = {**self.query, **self.write_query}
+        if self.remove_body is not NOTHING:
+            return Call(self.set_method, base + self.endpoint, query, self.remove_body)
+        return Call("DELETE", base + (self.remove_endpoint or self.endpoint), query)
 
     def get_call(self, base: tuple[str, ...]) -> Call:
-        """The call that reads a topic policy as set on the topic itself."""
-        return Call("GET", base + self.endpoint, {**self.query, "applied": "false"})
+        """The call that reads the policy as set on the object itself."""
+        query = {**self.query, "applied": "false"} if self.scope is Scope.TOPIC else dict(self.query)
+        return Call("GET", base + (self.read_endpoint or self.endpoint), query, text=self.text)
 
 
 def lookup(model: BaseModel, path: str) -> Any:
@@ -120,7 +187,7 @@ def lookup(model: BaseModel, path: str) -> Any:
     Raises KeyError for a name the model does not have: a row must never be silently ignored.
     """
     value: Any = model
-    for part in path.split("."):
+    for part in path.partition("@")[0].split("."):
         if value is None:
             return None
         names = {info.alias or name: name for name, info in type(value).model_fields.items()}
@@ -136,6 +203,8 @@ def describe(value: Any) -> str:
         return value.raw
     if isinstance(value, BaseModel):
         value = wire(value)
+    if isinstance(value, Unreadable):
+        return value.message
     if isinstance(value, (frozenset, set)):
         value = sorted(value)
     return json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)[:256]

@@ -1,4 +1,4 @@
-"""Policies of namespaces. All are read by one ``GET /namespaces/{tenant}/{namespace}``.
+"""Policies of namespaces. All but those with ``own_get`` are read by one ``GET /namespaces/{tenant}/{namespace}``.
 
 Source: class Namespaces of the broker's admin v2 and class Policies of the client admin API (Pulsar 4.0), checked
 against a running 4.0.8 by e2e/tests/test_policies_real.py. Rows are in the order in which they are first applied.
@@ -8,42 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsar_operator.api.v1alpha1.policies import AgeBacklogQuota, BacklogPolicy, Retention, StorageBacklogQuota
-from pulsar_operator.domain.policies.model import Merged, PolicyRow, Scope
+from pulsar_operator.api.v1alpha1.policies import SubscriptionAuthMode
+from pulsar_operator.domain.policies import codecs
+from pulsar_operator.domain.policies.codecs import Codec
+from pulsar_operator.domain.policies.model import CLUSTER, Merged, PolicyRow, Scope
+from pulsar_operator.domain.policies.offload import OFFLOAD
 
-_QUOTA_POLICIES = {
-    BacklogPolicy.PRODUCER_REQUEST_HOLD: "producer_request_hold",
-    BacklogPolicy.PRODUCER_EXCEPTION: "producer_exception",
-    BacklogPolicy.CONSUMER_BACKLOG_EVICTION: "consumer_backlog_eviction",
-}
-_QUOTA_NAMES = {text: policy for policy, text in _QUOTA_POLICIES.items()}
-
-
-def _encode_storage(quota: StorageBacklogQuota) -> dict[str, Any]:
-    return {"limitSize": quota.limit_bytes, "limitTime": -1, "policy": _QUOTA_POLICIES[quota.policy]}
-
-
-def _decode_storage(live: dict[str, Any]) -> StorageBacklogQuota:
-    return StorageBacklogQuota(limit_bytes=live["limitSize"], policy=_QUOTA_NAMES[live["policy"]])
-
-
-def _encode_age(quota: AgeBacklogQuota) -> dict[str, Any]:
-    return {"limitSize": -1, "limitTime": quota.limit_seconds, "policy": _QUOTA_POLICIES[quota.policy]}
-
-
-def _decode_age(live: dict[str, Any]) -> AgeBacklogQuota:
-    return AgeBacklogQuota(limit_seconds=live["limitTime"], policy=_QUOTA_NAMES[live["policy"]])
-
-
-def _encode_retention(retention: Retention) -> dict[str, Any]:
-    return {
-        "retentionTimeInMinutes": retention.time_minutes,
-        "retentionSizeInMB": retention.size_megabytes,
-    }
-
-
-def _decode_retention(live: dict[str, Any]) -> Retention:
-    return Retention(time_minutes=live["retentionTimeInMinutes"], size_megabytes=live["retentionSizeInMB"])
+NO_FILTER = "Entry filter '.*' not found"
 
 
 def _grow_only(live: Any, wanted: Any) -> Merged:
@@ -61,69 +32,181 @@ def _grow_only(live: Any, wanted: Any) -> Merged:
     return Merged(sorted(set(found) | set(wanted)), refusal)
 
 
-NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
-    PolicyRow(
+REPLICATION_CLUSTERS = PolicyRow(
+    scope=Scope.NAMESPACE,
+    field="replicationClusters",
+    endpoint=("replication",),
+    live=("replication_clusters",),
+    encode=list,
+    decode=sorted,
+    equal=lambda wanted, found: set(wanted) == set(found),
+    merge=_grow_only,
+    remove=False,
+    examples=(["{cluster}"], ["{cluster}", "{other}"]),
+)
+
+
+def _row(field: str, endpoint: str, codec: Codec, *live: str, **more: Any) -> PolicyRow:
+    return PolicyRow(
         scope=Scope.NAMESPACE,
-        field="replicationClusters",
-        endpoint=("replication",),
-        live=("replication_clusters",),
-        encode=list,
-        decode=sorted,
-        equal=lambda wanted, found: set(wanted) == set(found),
-        merge=_grow_only,
-        remove=False,
-        examples=(["{cluster}"], ["{cluster}", "{other}"]),
-    ),
+        field=f"policies.{field}",
+        endpoint=tuple(endpoint.split("/")),
+        encode=codec.encode,
+        decode=codec.decode,
+        equal=codec.equal,
+        live=live,
+        **{"examples": codec.examples, **more},
+    )
+
+
+def _quota(field: str, kind: str, codec: Codec) -> PolicyRow:
+    query = {"backlogQuotaType": kind}
+    return _row(f"backlogQuotas.{field}", "backlogQuota", codec, "backlog_quota_map", kind, write_query=query)
+
+
+NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
+    REPLICATION_CLUSTERS,
     # Pulsar compares retention with the storage quota (checkBacklogQuota), and with the broker's default quota while
     # the namespace has only a quota on age: the storage quota goes first, retention last.
-    PolicyRow(
-        scope=Scope.NAMESPACE,
-        field="policies.backlogQuotas.destinationStorage",
-        endpoint=("backlogQuota",),
-        query={"backlogQuotaType": "destination_storage"},
-        live=("backlog_quota_map", "destination_storage"),
-        encode=_encode_storage,
-        decode=_decode_storage,
-        examples=(
-            StorageBacklogQuota(limit_bytes=1048576, policy=BacklogPolicy.PRODUCER_EXCEPTION),
-            StorageBacklogQuota(limit_bytes=5 * 2**40, policy=BacklogPolicy.PRODUCER_REQUEST_HOLD),
-            StorageBacklogQuota(limit_bytes=0, policy=BacklogPolicy.CONSUMER_BACKLOG_EVICTION),
-        ),
+    _quota("destinationStorage", "destination_storage", codecs.STORAGE_QUOTA),
+    _quota("messageAge", "message_age", codecs.AGE_QUOTA),
+    _row("retention", "retention", codecs.RETENTION, "retention_policies"),
+    _row("messageTTLSeconds", "messageTTL", codecs.SECONDS, "message_ttl_in_seconds"),
+    _row(
+        "subscriptionExpirationMinutes",
+        "subscriptionExpirationTime",
+        codecs.SECONDS,
+        "subscription_expiration_time_minutes",
     ),
-    PolicyRow(
-        scope=Scope.NAMESPACE,
-        field="policies.backlogQuotas.messageAge",
-        endpoint=("backlogQuota",),
-        query={"backlogQuotaType": "message_age"},
-        live=("backlog_quota_map", "message_age"),
-        encode=_encode_age,
-        decode=_decode_age,
-        examples=(
-            AgeBacklogQuota(limit_seconds=3600, policy=BacklogPolicy.CONSUMER_BACKLOG_EVICTION),
-            AgeBacklogQuota(limit_seconds=2147483647, policy=BacklogPolicy.PRODUCER_EXCEPTION),
-        ),
+    _row("compactionThresholdBytes", "compactionThreshold", codecs.SIZE, "compaction_threshold", set_method="PUT"),
+    # Rates are kept by cluster: the cluster that answers writes its own.
+    _row("publishRate", "publishRate", codecs.PUBLISH_RATE, "publishMaxMessageRate", CLUSTER, per_cluster=True),
+    _row("dispatchRate", "dispatchRate", codecs.DISPATCH_RATE, "topicDispatchRate", CLUSTER, per_cluster=True),
+    _row(
+        "subscriptionDispatchRate",
+        "subscriptionDispatchRate",
+        codecs.DISPATCH_RATE,
+        "subscriptionDispatchRate",
+        CLUSTER,
+        per_cluster=True,
     ),
-    PolicyRow(
-        scope=Scope.NAMESPACE,
-        field="policies.retention",
-        endpoint=("retention",),
-        live=("retention_policies",),
-        encode=_encode_retention,
-        decode=_decode_retention,
-        examples=(
-            Retention(time_minutes=1440, size_megabytes=-1),
-            Retention(time_minutes=-1, size_megabytes=-1),
-            Retention(time_minutes=0, size_megabytes=0),
-            Retention(time_minutes=60, size_megabytes=20480),
-        ),
+    _row(
+        "replicatorDispatchRate",
+        "replicatorDispatchRate",
+        codecs.DISPATCH_RATE,
+        "replicatorDispatchRate",
+        CLUSTER,
+        per_cluster=True,
     ),
-    PolicyRow(
-        scope=Scope.NAMESPACE,
-        field="policies.messageTTLSeconds",
-        endpoint=("messageTTL",),
-        live=("message_ttl_in_seconds",),
-        encode=int,
-        decode=int,
-        examples=(3600, 0, 2147483647),
+    _row("subscribeRate", "subscribeRate", codecs.SUBSCRIBE_RATE, "clusterSubscribeRate", CLUSTER, per_cluster=True),
+    _row("persistence", "persistence", codecs.PERSISTENCE, "persistence"),
+    _row("bookieAffinityGroup", "persistence/bookieAffinity", codecs.BOOKIE_AFFINITY, own_get=True, per_cluster=True),
+    _row("antiAffinityGroup", "antiAffinity", codecs.TEXT, own_get=True, per_cluster=True, text=True),
+    _row("offload", "offloadPolicies", OFFLOAD, "offload_policies", remove_endpoint=("removeOffloadPolicies",)),
+    _row("deduplication.enabled", "deduplication", codecs.FLAG, "deduplicationEnabled"),
+    _row(
+        "deduplication.snapshotIntervalSeconds",
+        "deduplicationSnapshotInterval",
+        codecs.SECONDS,
+        "deduplicationSnapshotIntervalSeconds",
+        remove_body=None,
+    ),
+    _row("delayedDelivery", "delayedDelivery", codecs.DELAYED_DELIVERY, "delayed_delivery_policies"),
+    _row("autoTopicCreation", "autoTopicCreation", codecs.AUTO_TOPIC_CREATION, "autoTopicCreationOverride"),
+    _row(
+        "autoSubscriptionCreation",
+        "autoSubscriptionCreation",
+        codecs.AUTO_SUBSCRIPTION_CREATION,
+        "autoSubscriptionCreationOverride",
+    ),
+    _row("inactiveTopics", "inactiveTopicPolicies", codecs.INACTIVE_TOPICS, "inactive_topic_policies"),
+    _row("maxTopics", "maxTopicsPerNamespace", codecs.LIMIT, "max_topics_per_namespace"),
+    _row("maxProducersPerTopic", "maxProducersPerTopic", codecs.LIMIT, "max_producers_per_topic"),
+    _row("maxConsumersPerTopic", "maxConsumersPerTopic", codecs.LIMIT, "max_consumers_per_topic"),
+    _row("maxConsumersPerSubscription", "maxConsumersPerSubscription", codecs.LIMIT, "max_consumers_per_subscription"),
+    _row("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic", codecs.LIMIT, "max_subscriptions_per_topic"),
+    _row(
+        "maxUnackedMessagesPerConsumer",
+        "maxUnackedMessagesPerConsumer",
+        codecs.LIMIT,
+        "max_unacked_messages_per_consumer",
+    ),
+    _row(
+        "maxUnackedMessagesPerSubscription",
+        "maxUnackedMessagesPerSubscription",
+        codecs.LIMIT,
+        "max_unacked_messages_per_subscription",
+    ),
+    _row(
+        "schema.compatibilityStrategy",
+        "schemaCompatibilityStrategy",
+        codecs.SCHEMA_COMPATIBILITY,
+        "schema_compatibility_strategy",
+        set_method="PUT",
+        remove_body=codecs.UNDEFINED,
+    ),
+    _row(
+        "schema.allowAutoUpdate",
+        "isAllowAutoUpdateSchema",
+        codecs.FLAG,
+        "is_allow_auto_update_schema",
+        remove_body=True,
+        unset=True,
+    ),
+    _row(
+        "schema.validationEnforced",
+        "schemaValidationEnforced",
+        codecs.FLAG,
+        "schema_validation_enforced",
+        remove_body=False,
+        unset=False,
+    ),
+    _row(
+        "subscriptionTypesEnabled", "subscriptionTypesEnabled", codecs.SUBSCRIPTION_TYPES, "subscription_types_enabled"
+    ),
+    _row(
+        "subscriptionAuthMode",
+        "subscriptionAuthMode",
+        Codec(str, SubscriptionAuthMode, tuple(SubscriptionAuthMode)),
+        "subscription_auth_mode",
+        remove_body="None",
+        unset=SubscriptionAuthMode.NONE,
+    ),
+    _row(
+        "encryptionRequired", "encryptionRequired", codecs.FLAG, "encryption_required", remove_body=False, unset=False
+    ),
+    _row(
+        "resourceGroup",
+        "resourcegroup",
+        codecs.NAME,
+        "resource_group_name",
+        value_in_path=True,
+    ),
+    _row("entryFilters", "entryFilters", codecs.ENTRY_FILTERS, "entryFilters", refused_without=NO_FILTER),
+    # Pulsar takes no body here: POST means true, DELETE means false.
+    _row(
+        "dispatcherPauseOnAckStatePersistent",
+        "dispatcherPauseOnAckStatePersistent",
+        Codec(lambda _: None, codecs.FLAG.decode, (True, False)),
+        "dispatcherPauseOnAckStatePersistentEnabled",
+        set_by_delete=False,
+        unset=False,
     ),
 )
+
+UNMANAGED_KEYS = {
+    "auth_policies": "permissions, which are lists of entries and no policies",
+    "allowed_clusters": "changed together with replication_clusters only, since leaving a cluster deletes data there",
+    "bundles": "spec.bundles, at creation; splits are actions",
+    "clusterDispatchRate": "old name of topicDispatchRate, which no endpoint writes",
+    "latency_stats_sample_rate": "no endpoint writes it and no broker reads it",
+    "deleted": "set by Pulsar while it deletes the namespace",
+    "offload_threshold": "old form: the endpoint writes offload_policies, spec.policies.offload.thresholdBytes",
+    "offload_threshold_in_seconds": "old form: the endpoint writes offload_policies",
+    "offload_deletion_lag_ms": "old form: the endpoint writes offload_policies",
+    "schema_auto_update_compatibility_strategy": "old form of schema_compatibility_strategy",
+    "properties": "entries that anybody may add, and no policy",
+    "migrated": "set by Pulsar's cluster migration",
+    "clusterThatCanDeleteNamespace": "computed by Pulsar",
+}
+"""Keys of GET namespace (class Policies) that no row reads, and why."""

@@ -1,0 +1,65 @@
+"""Namespace and topic policies, as typed fields. Each has one row in domain/policies (the policy table)."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.v1alpha1.policies.namespace import (
+    AutoTopicCreation,
+    AutoTopicType,
+    BookieAffinityGroup,
+    NamespacePolicies,
+    NamespaceSchemaPolicies,
+    SubscriptionAuthMode,
+)
+from pulsar_operator.api.v1alpha1.policies.topic import PolicyScope, TopicPolicies, TopicSchemaPolicies
+from pulsar_operator.api.v1alpha1.policies.values import (
+    AgeBacklogQuota,
+    AutoSubscriptionCreation,
+    BacklogPolicy,
+    BacklogQuotas,
+    Deduplication,
+    DelayedDelivery,
+    DispatchRate,
+    InactiveTopicMode,
+    InactiveTopics,
+    LedgerPersistence,
+    Offload,
+    OffloadDriver,
+    OffloadReadPriority,
+    PublishRate,
+    Retention,
+    SchemaCompatibility,
+    StorageBacklogQuota,
+    SubscribeRate,
+    SubscriptionType,
+)
+
+__all__ = [
+    "AgeBacklogQuota",
+    "AutoSubscriptionCreation",
+    "AutoTopicCreation",
+    "AutoTopicType",
+    "BacklogPolicy",
+    "BacklogQuotas",
+    "BookieAffinityGroup",
+    "Deduplication",
+    "DelayedDelivery",
+    "DispatchRate",
+    "InactiveTopicMode",
+    "InactiveTopics",
+    "LedgerPersistence",
+    "NamespacePolicies",
+    "NamespaceSchemaPolicies",
+    "Offload",
+    "OffloadDriver",
+    "OffloadReadPriority",
+    "PolicyScope",
+    "PublishRate",
+    "Retention",
+    "SchemaCompatibility",
+    "StorageBacklogQuota",
+    "SubscribeRate",
+    "SubscriptionAuthMode",
+    "SubscriptionType",
+    "TopicPolicies",
+    "TopicSchemaPolicies",
+]

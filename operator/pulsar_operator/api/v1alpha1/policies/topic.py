@@ -1,0 +1,129 @@
+"""Policies of a topic; each field, or each member of a group, has one row in domain/policies."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, validations
+from pulsar_operator.api.v1alpha1.policies.values import (
+    QUOTA_RULE,
+    AutoSubscriptionCreation,
+    BacklogQuotas,
+    Bytes,
+    Count,
+    Deduplication,
+    DelayedDelivery,
+    DispatchRate,
+    EntryFilterNames,
+    InactiveTopics,
+    LedgerPersistence,
+    Offload,
+    PublishRate,
+    Retention,
+    SchemaCompatibility,
+    SubscribeRate,
+    SubscriptionTypes,
+)
+
+
+class PolicyScope(StrEnum):
+    """Where the policies of a topic count."""
+
+    LOCAL = "Local"
+    GLOBAL = "Global"
+
+
+class TopicSchemaPolicies(ApiModel):
+    """Schemas of the topic. Pulsar has no global form of these: they are set in each cluster, whatever the scope."""
+
+    compatibility_strategy: SchemaCompatibility | None = None
+    """Which new schemas the topic takes."""
+    validation_enforced: bool | None = None
+    """Whether clients without a schema are refused once the topic has one. Removed, it is set to false."""
+
+
+class TopicPolicies(ApiModel):
+    """Policies of a topic. A field that is set is managed; a field that is removed is reset to inherit."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            QUOTA_RULE,
+            (
+                "!has(self.retention) || self.retention.timeMinutes <= 0 || !has(self.backlogQuotas) || "
+                "!has(self.backlogQuotas.messageAge) || "
+                "self.backlogQuotas.messageAge.limitSeconds < self.retention.timeMinutes * 60",
+                "retention.timeMinutes must be longer than backlogQuotas.messageAge.limitSeconds: "
+                "Pulsar refuses a quota that retention would cut first",
+            ),
+        )
+    )
+
+    retention: Retention | None = None
+    """How long acknowledged messages are kept."""
+    message_ttl_seconds: Count | None = Field(default=None, alias="messageTTLSeconds")
+    """Unacknowledged messages older than this are acknowledged by the broker; 0 = never."""
+    backlog_quotas: BacklogQuotas | None = None
+    """Limits of unacknowledged data."""
+    compaction_threshold_bytes: Bytes | None = None
+    """The topic is compacted when it has more than this behind the last compaction; 0 = never by itself."""
+
+    publish_rate: PublishRate | None = None
+    """How fast producers may publish."""
+    dispatch_rate: DispatchRate | None = None
+    """How fast the topic may deliver to all its consumers."""
+    subscription_dispatch_rate: DispatchRate | None = None
+    """How fast each subscription may be delivered to."""
+    replicator_dispatch_rate: DispatchRate | None = None
+    """How fast the topic may be replicated to another cluster."""
+    subscribe_rate: SubscribeRate | None = None
+    """How often consumers may subscribe."""
+
+    persistence: LedgerPersistence | None = None
+    """How messages are written to bookies; counts for new ledgers."""
+    offload: Offload | None = None
+    """Tiered storage."""
+
+    deduplication: Deduplication | None = None
+    """Message deduplication."""
+    delayed_delivery: DelayedDelivery | None = None
+    """Messages delivered later than published."""
+    auto_subscription_creation: AutoSubscriptionCreation | None = None
+    """Whether consumers may create the subscriptions they name."""
+    inactive_topics: InactiveTopics | None = None
+    """Deletion of the topic when nobody uses it."""
+
+    max_producers: Count | None = None
+    """Producers; 0 = no limit."""
+    max_consumers: Count | None = None
+    """Consumers; 0 = no limit."""
+    max_consumers_per_subscription: Count | None = None
+    """Consumers of each subscription; 0 = no limit."""
+    max_subscriptions: Count | None = None
+    """Subscriptions; 0 = no limit."""
+    max_unacked_messages_per_consumer: Count | None = None
+    """Delivered and unacknowledged messages of a consumer; at the limit delivery to it stops; 0 = no limit."""
+    max_unacked_messages_per_subscription: Count | None = None
+    """Delivered and unacknowledged messages of a shared subscription; at the limit delivery stops; 0 = no limit."""
+    max_message_size_bytes: Count | None = None
+    """Size of a message, at most the brokers' own limit; 0 = no limit but theirs."""
+
+    # "schema" itself would hide a method of the model base.
+    schema_policies: TopicSchemaPolicies | None = Field(default=None, alias="schema")
+    """Schemas of the topic."""
+    subscription_types_enabled: SubscriptionTypes | None = None
+    """Subscription types consumers may use; absent = all."""
+    entry_filters: EntryFilterNames | None = None
+    """Entry filters installed in the brokers, in the order in which they look at a message."""
+    dispatcher_pause_on_ack_state_persistent: bool | None = None
+    """Whether delivery pauses while too many acknowledgements are not stored. Removed, it is set to false."""
+    shadow_topics: (
+        Annotated[
+            list[Annotated[str, Field(min_length=1, max_length=512, pattern=r"^persistent://[^/]+/[^/]+/[^/]+$")]],
+            Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """Shadow topics of this topic, by full name; they must exist."""

@@ -1,0 +1,204 @@
+"""PulsarIsolationPolicy: a namespace isolation policy and failure domains in each of its clusters.
+
+Isolation policies of a cluster are one value in the configuration store. A broker that is told of a new policy writes
+that value from what it last read, so two writes at the same time, or one broker that is late by a moment, lose one of
+the two policies (class ClustersBase, setIsolationDataAsync). So the operator writes them one after the other, and looks
+again some seconds after it wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.isolation_policy import (
+    IsolationClusterStatus,
+    PulsarIsolationPolicySpec,
+    PulsarIsolationPolicyStatus,
+)
+from pulsar_operator.controllers.logical_base import Blocker, LogicalController, Refusals, claim_of
+from pulsar_operator.controllers.logical_pass import Pass
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.reader import name_of, reader_of
+from pulsar_operator.controllers.refindex import references
+from pulsar_operator.domain.logical.isolation_policy import (
+    CLUSTERS,
+    DOMAINS,
+    ClusterFacts,
+    IsolationFacts,
+    exists,
+    plan_isolation,
+    target_clusters,
+)
+from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
+from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.siblings import winner
+from pulsar_operator.domain.logical.tenant import items_of
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import Deps, Json, NotFoundError
+
+IsolationPass = Pass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
+Facts = tuple[IsolationFacts, bool]
+"""What the plan depends on, and whether the object is in any cluster."""
+
+
+class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, Facts]):
+    """Reconciles PulsarIsolationPolicies."""
+
+    kind = Kind.ISOLATION_POLICY
+    look_again = 5.0
+
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+        self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By UID of the instance."""
+
+    def name_in_pulsar(self, p: IsolationPass, scope: Scope) -> str:
+        """The policy's name."""
+        return name_of(p.obj)
+
+    async def observe(self, p: IsolationPass, scope: Scope, memory: Memory) -> Facts:
+        """The policy, the failure domains and the brokers of each cluster it applies to, or did."""
+        name = name_of(p.obj)
+        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
+        known = frozenset(registered or ())
+        before = items_of(memory.managed, CLUSTERS) & scope.names & known
+        wanted = target_clusters(p.spec, scope.names, known) | before
+        domains = bool(p.spec.failure_domains) or bool(items_of(memory.managed, DOMAINS))
+        found = dict(
+            zip(
+                sorted(wanted),
+                await asyncio.gather(*(self._cluster(p, scope, c, domains=domains) for c in sorted(wanted))),
+                strict=True,
+            )
+        )
+        if wanted and not any(found.values()):
+            raise AdminUnreachableError(f"no cluster of isolation policy {name} answers ({', '.join(sorted(wanted))})")
+        facts = IsolationFacts(
+            name=name,
+            instance_clusters=scope.names,
+            registered=known,
+            clusters={cluster: facts for cluster, facts in found.items() if facts is not None},
+            silent=tuple(cluster for cluster, facts in found.items() if facts is None),
+            taken=await self._taken(p) if p.spec.failure_domains else {},
+        )
+        return facts, exists(p.spec, facts)
+
+    async def _cluster(self, p: IsolationPass, scope: Scope, cluster: str, *, domains: bool) -> ClusterFacts | None:
+        """What one cluster has, as its own brokers say; None when it does not answer."""
+        policy: Mapping[str, Any] | None = None
+        brokers: int | None = None
+        found: Mapping[str, Any] = {}
+        try:
+            if p.spec.namespaces is not None:
+                path = isolation_path(cluster, name_of(p.obj))
+                try:
+                    policy = await scope.admin.at(cluster, Call("GET", path))
+                except NotFoundError:
+                    policy = None
+                if policy is not None:
+                    brokers = _matching(policy, await scope.admin.at(cluster, Call("GET", (*path[:-1], "brokers"))))
+            if domains:
+                found = await scope.admin.at(cluster, Call("GET", failure_domain_path(cluster))) or {}
+        except AdminUnreachableError:
+            return None
+        return ClusterFacts(policy, {d: frozenset(v.get("brokers") or ()) for d, v in found.items()}, brokers)
+
+    async def _taken(self, p: IsolationPass) -> dict[str, str]:
+        """Declared failure domains that another object manages: two of them would change a domain to and fro."""
+        mine = {domain.name for domain in p.spec.failure_domains or ()}
+        taken: dict[str, str] = {}
+        for obj in await reader_of(self.deps).every(self.kind):
+            if obj["metadata"]["uid"] == p.meta.uid or references(self.kind, obj) != references(self.kind, p.obj):
+                continue
+            first = winner([claim_of(p.obj), claim_of(obj)])
+            if first != claim_of(p.obj) and _meet(p.obj, obj):
+                taken |= dict.fromkeys(mine & _domains(obj), first.text)
+        return taken
+
+    def plan(self, p: IsolationPass, facts: Facts, memory: Memory) -> Plan:
+        """See domain.logical.isolation_policy."""
+        return plan_isolation(p.spec, facts[0], memory)
+
+    def exists(self, facts: Facts) -> bool:
+        """Whether any cluster has it."""
+        return facts[1]
+
+    def silent(self, p: IsolationPass, facts: Facts) -> tuple[str, ...]:
+        """It is written in each cluster."""
+        return facts[0].silent
+
+    def trouble(self, p: IsolationPass, facts: Facts) -> tuple[Reason, str] | None:
+        """Clusters where no live broker may serve the namespaces: their topics cannot be used there."""
+        idle = [c for c, found in sorted(facts[0].clusters.items()) if found.policy is not None and found.brokers == 0]
+        if not idle:
+            return None
+        return (
+            Reason.NO_BROKER_MATCHES,
+            f"no live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so nobody serves the "
+            "namespaces there: correct the expressions (each is compared with a broker's whole host, without port, such "
+            "as east-broker-0.east-broker-headless.pulsar.svc.cluster.local), or start such a broker",
+        )
+
+    async def _act(
+        self, p: IsolationPass, scope: Scope, memory: Memory, facts: Facts, plan: Plan
+    ) -> tuple[Facts, Plan, Refusals, frozenset[str]]:
+        """One writer at a time; see the module."""
+        async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
+            return await super()._act(p, scope, memory, facts, plan)
+
+    async def status_fields(self, p: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
+        """The policy in each cluster; one that does not answer keeps what was last seen."""
+        known = {c.name: c for c in p.before.clusters}
+        found, targets = facts[0], target_clusters(p.spec, facts[0].instance_clusters, facts[0].registered)
+        clusters = [
+            IsolationClusterStatus(name=name, exists=each.policy is not None, brokers=each.brokers)
+            for name, each in found.clusters.items()
+            if name in targets or each.policy is not None
+        ]
+        clusters += [known[name] for name in found.silent if name in known]
+        return {"clusters": sorted(clusters, key=lambda c: c.name)}
+
+    async def delete(self, p: IsolationPass, scope: Scope, *, force: bool) -> Blocker | None:
+        """Delete the policy, and the failure domains this object managed, in each cluster. Nothing blocks it."""
+        managed = frozenset(p.before.managed_fields)
+        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
+        wanted = (
+            items_of(managed, CLUSTERS) | target_clusters(p.spec, scope.names, frozenset(registered or ()))
+        ) & scope.names
+        async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
+            for cluster in sorted(wanted & frozenset(registered or ())):
+                paths = [failure_domain_path(cluster, domain) for domain in sorted(items_of(managed, DOMAINS))]
+                if p.spec.namespaces is not None:
+                    paths.append(isolation_path(cluster, name_of(p.obj)))
+                for path in paths:
+                    await self._remove(scope, cluster, path)
+        return None
+
+    async def _remove(self, scope: Scope, cluster: str, path: tuple[str, ...]) -> None:
+        try:
+            await scope.admin.at(cluster, Call("GET", path))
+            await scope.admin.at(cluster, Call("DELETE", path))
+        except NotFoundError:
+            return
+
+
+def _matching(policy: Mapping[str, Any], brokers: Any) -> int:
+    """Live brokers the policy matches. Pulsar tells for each broker the namespaces of all policies that match it, but
+    only one of these policies by name; so the namespaces are compared."""
+    wanted = set(policy.get("namespaces") or ())
+    return sum(1 for broker in brokers or () if wanted and wanted <= set(broker.get("namespaceRegex") or ()))
+
+
+def _domains(obj: Json) -> set[str]:
+    listed = (obj.get("spec") or {}).get("failureDomains") or ()
+    return {str(each.get("name")) for each in listed if isinstance(each, dict)}
+
+
+def _meet(one: Json, other: Json) -> bool:
+    """Whether two objects have a cluster in common."""
+    lists = [(obj.get("spec") or {}).get("clusters") for obj in (one, other)]
+    return not all(lists) or bool(set(lists[0] or ()) & set(lists[1] or ()))

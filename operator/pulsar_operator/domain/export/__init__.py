@@ -1,0 +1,52 @@
+"""From the live JSON of a Pulsar to manifests that declare just that. Pure; pulsar_operator/export reads.
+
+The policy table alone says which policies there are: a row that is added is exported.
+"""
+
+from __future__ import annotations
+
+from pulsar_operator.domain.export.manifests import (
+    MAX_BUNDLES,
+    Entry,
+    NamespaceAnswers,
+    Settings,
+    TopicAnswers,
+    export_namespace,
+    export_tenant,
+    export_topic,
+    not_exported,
+)
+from pulsar_operator.domain.export.names import (
+    CHANGE_EVENTS,
+    is_system_namespace,
+    is_system_tenant,
+    is_system_topic,
+    object_name,
+    split_partition,
+)
+from pulsar_operator.domain.export.policies import Note, may_hold_policies
+from pulsar_operator.domain.export.text import Source, render, sentence, shown
+
+__all__ = [
+    "CHANGE_EVENTS",
+    "MAX_BUNDLES",
+    "Entry",
+    "NamespaceAnswers",
+    "Note",
+    "Settings",
+    "Source",
+    "TopicAnswers",
+    "export_namespace",
+    "export_tenant",
+    "export_topic",
+    "is_system_namespace",
+    "is_system_tenant",
+    "is_system_topic",
+    "may_hold_policies",
+    "not_exported",
+    "object_name",
+    "render",
+    "sentence",
+    "shown",
+    "split_partition",
+]

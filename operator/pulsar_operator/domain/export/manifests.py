@@ -1,0 +1,196 @@
+"""Manifests of a tenant, a namespace and a topic, each checked as an API server would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulsar_operator.api.constants import API_VERSION, Kind
+from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
+from pulsar_operator.api.v1alpha1.policies import PolicyScope
+from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
+from pulsar_operator.api.v1alpha1.topic import Persistence, PulsarTopicSpec
+from pulsar_operator.domain.export.names import object_name
+from pulsar_operator.domain.export.policies import Found, Note, laid_over, read_policies, shown, unmanaged
+from pulsar_operator.domain.export.rules import problem_of
+from pulsar_operator.domain.logical.names import topic_name, topic_name_problem
+from pulsar_operator.domain.logical.namespace import clusters_of
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, declared_in
+
+MAX_ROLES = 256
+MAX_BUNDLES = 1024
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the manifests refer to besides each other."""
+
+    instance: str
+    """metadata.name of the PulsarInstance."""
+    cluster: str
+    """Name of the cluster that answers, inside Pulsar."""
+    namespace: str | None = None
+    """Kubernetes namespace of the objects; None = the manifests name none."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One object of Pulsar as it is exported."""
+
+    kind: Kind
+    about: str
+    """The object in Pulsar, in words."""
+    manifest: dict[str, Any] | None
+    """None = it cannot be expressed, the notes say why."""
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class NamespaceAnswers:
+    """What was read of a namespace."""
+
+    live: Mapping[str, Any]
+    """GET namespace."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Answers by field of the rows that are read with a GET of their own; Unreadable where it was refused."""
+    even_bundles: bool = False
+    """Whether the bundles are at most MAX_BUNDLES, all of the same width."""
+
+
+@dataclass(frozen=True)
+class TopicAnswers:
+    """What was read of a topic."""
+
+    persistence: Persistence
+    partitions: int
+    """0 = a topic without partitions."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    policies: Mapping[str, Any] = field(default_factory=dict)
+    """Answers by field; Unreadable where it was refused. Empty when none was read."""
+
+
+def _entry(
+    settings: Settings, kind: Kind, about: str, name: str, spec: Mapping[str, Any], notes: Iterable[tuple[str, bool]]
+) -> Entry:
+    metadata = {"name": name} | ({"namespace": settings.namespace} if settings.namespace else {})
+    manifest = {"apiVersion": API_VERSION, "kind": kind.value, "metadata": metadata, "spec": dict(spec)}
+    return Entry(kind, about, manifest, tuple(Note(about, text, failed) for text, failed in notes))
+
+
+def not_exported(kind: Kind, about: str, reason: str, *, failed: bool = False) -> Entry:
+    """An object that is left out, and why."""
+    return Entry(kind, about, None, (Note(about, reason, failed),))
+
+
+def _named(name: str, pulsar_name: str) -> dict[str, Any]:
+    return {} if name == pulsar_name else {"name": pulsar_name}
+
+
+def export_tenant(settings: Settings, tenant: str, live: Mapping[str, Any]) -> Entry:
+    """A tenant, from GET tenant."""
+    about, name = f"tenant {tenant}", object_name(tenant)
+    notes: list[str] = []
+    spec: dict[str, Any] = {"instanceRef": {"name": settings.instance}, **_named(name, tenant)}
+    problem = problem_of(PulsarTenantSpec, spec)
+    if problem is not None:
+        return not_exported(Kind.TENANT, about, problem)
+    roles: list[str] = []
+    for role in sorted(set(live.get("adminRoles") or ())):
+        problem = problem_of(PulsarTenantSpec, {**spec, "adminRoles": [role]})
+        if problem is None and len(roles) < MAX_ROLES:
+            roles.append(role)
+        else:
+            notes.append(f"admin role {shown(role)}: {problem or f'more than {MAX_ROLES} roles'}")
+    clusters = sorted(set(live.get("allowedClusters") or ()))
+    if roles:
+        spec["adminRoles"] = roles
+    if clusters:
+        spec["allowedClusters"] = clusters
+    else:
+        notes.append("allowedClusters is empty, which the field cannot express: applied, every cluster is allowed")
+    problem = problem_of(PulsarTenantSpec, spec)
+    if problem is not None:
+        return not_exported(Kind.TENANT, about, problem)
+    return _entry(settings, Kind.TENANT, about, name, spec, [(text, False) for text in notes])
+
+
+def _bundles(answers: NamespaceAnswers) -> dict[str, Any] | None:
+    boundaries = list((answers.live.get("bundles") or {}).get("boundaries") or ())
+    if len(boundaries) < 2:
+        return None
+    return {"count": len(boundaries) - 1} if answers.even_bundles else {"boundaries": boundaries}
+
+
+def export_namespace(settings: Settings, tenant: str, namespace: str, answers: NamespaceAnswers) -> Entry:
+    """A namespace, with the policies that are set on it."""
+    about, name, live = f"namespace {tenant}/{namespace}", object_name(tenant, namespace), answers.live
+    spec: dict[str, Any] = {"tenantRef": {"name": object_name(tenant)}, **_named(name, namespace)}
+    problem = problem_of(PulsarNamespaceSpec, spec)
+    if problem is not None:
+        return not_exported(Kind.NAMESPACE, about, problem)
+    if live.get("deleted"):
+        return not_exported(Kind.NAMESPACE, about, "Pulsar is deleting it")
+    notes: list[tuple[str, bool]] = []
+    bundles = _bundles(answers)
+    if bundles is not None:
+        problem = problem_of(PulsarNamespaceSpec, {**spec, "bundles": bundles})
+        if problem is None:
+            spec["bundles"] = bundles
+        else:
+            notes.append((f"bundles: {problem}", False))
+    holders = clusters_of(live) or [settings.cluster]
+    ordered = sorted(holders, key=lambda cluster: (cluster != settings.cluster, cluster))
+    sources = {row.field: live for row in NAMESPACE_POLICIES if not row.own_get}
+    found = read_policies(NAMESPACE_POLICIES, {**sources, **answers.own}, ordered)
+    spec, refused = laid_over(PulsarNamespaceSpec, spec, found.values)
+    notes += [*found.notes, *((text, False) for text in (*refused, *unmanaged(live, NAMESPACE_POLICIES)))]
+    others = [cluster for cluster in holders if cluster != settings.cluster]
+    if others:
+        text = (
+            f"it is also in {', '.join(others)}: what each cluster keeps for itself (topics without partitions, local "
+            f"topic policies, bookie affinity, anti-affinity) was read in {settings.cluster} alone"
+        )
+        notes.append((text, False))
+    return _entry(settings, Kind.NAMESPACE, about, name, spec, notes)
+
+
+def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, answers: TopicAnswers) -> Entry:
+    """A topic, with the policies that are set on it."""
+    persistence = answers.persistence
+    about = f"topic {topic_name(persistence, tenant, namespace, topic)}"
+    name = object_name(tenant, namespace, topic, persistence=persistence)
+    spec: dict[str, Any] = {"namespaceRef": {"name": object_name(tenant, namespace)}, **_named(name, topic)}
+    if persistence is not Persistence.PERSISTENT:
+        spec["persistence"] = persistence.value
+    if answers.partitions:
+        spec["partitions"] = answers.partitions
+    problem = topic_name_problem(topic) or problem_of(PulsarTopicSpec, spec)
+    if problem is not None:
+        return not_exported(Kind.TOPIC, about, problem)
+    notes: list[tuple[str, bool]] = []
+    if answers.properties:
+        notes.append((f"properties {shown(dict(answers.properties))}: there is no field for them", False))
+    found = read_policies(TOPIC_POLICIES, answers.policies, [settings.cluster])
+    scope = _scope(found)
+    if scope is not PolicyScope.LOCAL:
+        spec["policyScope"] = scope.value
+    mine = [(row, value) for row, value in found.values if declared_in(row, scope)]
+    spec, refused = laid_over(PulsarTopicSpec, spec, mine)
+    notes += [*found.notes, *((text, False) for text in refused)]
+    for row, value in found.values:
+        if not declared_in(row, scope):
+            text = f"{row.path}: also set globally, to {shown(row.encode(value))}; a topic declares one scope"
+            notes.append((text, False))
+    return _entry(settings, Kind.TOPIC, about, name, spec, notes)
+
+
+def _scope(found: Found) -> PolicyScope:
+    """Global when every policy that has a scope is global; local ones win in Pulsar, so they win here."""
+    scopes = {
+        scope
+        for row, _ in found.values
+        for scope in PolicyScope
+        if declared_in(row, scope) and not all(declared_in(row, each) for each in PolicyScope)
+    }
+    return PolicyScope.GLOBAL if scopes == {PolicyScope.GLOBAL} else PolicyScope.LOCAL

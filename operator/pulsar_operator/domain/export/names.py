@@ -1,0 +1,66 @@
+"""Names of exported objects in Kubernetes, and which names in Pulsar are its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from pulsar_operator.api.v1alpha1.base import DNS_LABEL
+from pulsar_operator.api.v1alpha1.topic import Persistence
+
+CHANGE_EVENTS = "__change_events"
+"""Topic of each namespace in which Pulsar keeps the policies of its topics (class SystemTopicNames)."""
+_SYSTEM_TOPICS = re.compile(
+    r"__change_events|__transaction_buffer_snapshot(_segments|_indexes)?|.*__transaction_pending_ack", re.DOTALL
+)
+"""Local names of topics that brokers make in users' namespaces (class SystemTopicNames)."""
+_SYSTEM_TENANTS = frozenset({"pulsar", "sla-monitor"})
+"""Tenant pulsar has pulsar/system and the heartbeat namespaces pulsar/<broker> (class NamespaceService)."""
+_FUNCTIONS = "public/functions"
+_LABEL = re.compile(DNS_LABEL)
+_PARTITION = re.compile(r"(.+)-partition-(0|[1-9][0-9]*)", re.DOTALL)
+MAX_NAME = 200
+"""Of 253: the name is also that of a file."""
+SLUG = 48
+HASH = 12
+
+
+def object_name(*parts: str, persistence: Persistence = Persistence.PERSISTENT) -> str:
+    """metadata.name for a tenant, a namespace (tenant, namespace) or a topic (tenant, namespace, topic).
+
+    It depends on the name in Pulsar alone, so that an export stays the same when other objects come and go. Parts that
+    are DNS labels are joined with dots, which they cannot have; any other name gets a hash as one label more, so that
+    no two names of a kind meet.
+    """
+    plain = ".".join(parts)
+    if len(plain) <= MAX_NAME and all(_LABEL.fullmatch(part) for part in parts):
+        return plain if persistence is Persistence.PERSISTENT else f"{plain}.non-persistent"
+    whole = "\0".join((persistence.value, *parts)).encode("utf-8", "surrogatepass")
+    return ".".join([*map(_slug, parts), hashlib.sha256(whole).hexdigest()[:HASH]])
+
+
+def _slug(part: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", part[: 4 * SLUG].lower())
+    return words.strip("-")[:SLUG].strip("-") or "x"
+
+
+def split_partition(local: str) -> tuple[str, int] | None:
+    """Topic and number of what looks like a partition; None for any other local name (class TopicName)."""
+    found = _PARTITION.fullmatch(local)
+    return (found[1], int(found[2])) if found is not None and len(found[2]) < 10 else None
+
+
+def is_system_tenant(tenant: str) -> bool:
+    """Whether brokers made the tenant for themselves."""
+    return tenant in _SYSTEM_TENANTS
+
+
+def is_system_namespace(full: str) -> bool:
+    """Whether brokers or function workers made a namespace (tenant/namespace) for themselves."""
+    return is_system_tenant(full.split("/", 1)[0]) or full == _FUNCTIONS
+
+
+def is_system_topic(local: str) -> bool:
+    """Whether brokers made the topic, or the partition, with that local name for themselves."""
+    found = split_partition(local)
+    return _SYSTEM_TOPICS.fullmatch(found[0] if found is not None else local) is not None

@@ -1,0 +1,214 @@
+"""Policies that are set in Pulsar as values of a specification, through the rows of the policy table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.domain.export.rules import problem_of
+from pulsar_operator.domain.policies import UNMANAGED_KEYS, PolicyRow, Undecodable, Unreadable
+from pulsar_operator.domain.policies.model import CLUSTER
+
+FILLED_IN: Mapping[str, Any] = {
+    "offloadersDirectory": "./offloaders",
+    "s3ManagedLedgerOffloadMaxBlockSizeInBytes": 67108864,
+    "s3ManagedLedgerOffloadReadBufferSizeInBytes": 1048576,
+    "s3ManagedLedgerOffloadRoleSessionName": "pulsar-s3-offload",
+    "gcsManagedLedgerOffloadMaxBlockSizeInBytes": 134217728,
+    "gcsManagedLedgerOffloadReadBufferSizeInBytes": 1048576,
+    "managedLedgerOffloadMaxThreads": 2,
+    "managedLedgerOffloadReadThreads": 2,
+    "managedLedgerOffloadPrefetchRounds": 1,
+}
+"""Members Pulsar 4.0.8 adds to a value by itself (class OffloadPoliciesImpl)."""
+COMPUTED = frozenset({"limit", "s3Driver", "gcsDriver", "fileSystemDriver"})
+"""Members Pulsar computes from the others."""
+COMPUTED_KEYS = frozenset({"bundles", "deleted", "clusterThatCanDeleteNamespace"})
+"""Keys of GET namespace that are no value anybody set, or are read elsewhere."""
+SECOND_COPY = {"clusterDispatchRate": "topicDispatchRate"}
+"""Keys Pulsar 4.0.8 keeps a second time under an older name."""
+SECRET = re.compile(r"secret|credential|password|token|key", re.IGNORECASE)
+SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that is in Pulsar and not in the manifests."""
+
+    about: str
+    """The object in Pulsar, such as "topic persistent://shop/orders/clicks"."""
+    text: str
+    failed: bool = False
+    """Whether it could not be read, as opposed to has no field."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is set: values by row, and what has no value."""
+
+    values: tuple[tuple[PolicyRow, Any], ...]
+    notes: tuple[tuple[str, bool], ...]
+    """(text, whether it could not be read)."""
+
+
+def _empty(value: Any) -> bool:
+    """Whether a live value means that nobody set anything."""
+    if isinstance(value, Mapping):
+        return all(_empty(each) for each in value.values())
+    return value is None or value is False or value in (-1, "", [])
+
+
+def shown(value: Any) -> str:
+    """A live value for a comment, compact, without anything that sounds like a secret."""
+
+    def without(item: Any) -> Any:
+        if isinstance(item, Mapping):
+            return {k: "(not shown)" if SECRET.search(str(k)) else without(v) for k, v in item.items()}
+        return [without(each) for each in item] if isinstance(item, list) else item
+
+    text = json.dumps(without(value), sort_keys=True, default=str)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _dig(row: PolicyRow, answer: Any, cluster: str) -> Any:
+    """The part of the answer the row decodes."""
+    for key in row.live:
+        answer = answer.get(cluster if key == CLUSTER else key) if isinstance(answer, Mapping) else None
+    return answer
+
+
+def _left_over(row: PolicyRow, source: Any, value: Any) -> list[str]:
+    """Members of the live value that the specification has no field for."""
+    if not isinstance(source, Mapping):
+        return []
+    encoded = row.encode(value)
+    known = set(encoded) if isinstance(encoded, Mapping) else set()
+    return sorted(set(_set_members(source)) - known)
+
+
+def _set_members(source: Any) -> Any:
+    """The live value without what Pulsar adds by itself."""
+    if not isinstance(source, Mapping):
+        return source
+    return {
+        name: member
+        for name, member in source.items()
+        if name not in COMPUTED and not _empty(member) and FILLED_IN.get(name) != member
+    }
+
+
+def _lean(row: PolicyRow, value: Any) -> Any:
+    """The value without members that make no difference to Pulsar: it fills them in by itself."""
+    if not isinstance(value, BaseModel):
+        return value
+    for name, info in type(value).model_fields.items():
+        if info.default is None and getattr(value, name) is not None:
+            without = value.model_copy(update={name: None})
+            value = without if row.equal(without, value) else value
+    return value
+
+
+def _in_cluster(row: PolicyRow, answer: Any, cluster: str) -> tuple[Any, list[str]]:
+    """The value set there, or None, and what is to be said about it."""
+    source, value = _dig(row, answer, cluster), row.read(answer, cluster)
+    if value is None or isinstance(value, Undecodable):
+        nobodys = value is None and (_empty(_set_members(source)) or source == row.remove_body)
+        text = f"{row.path}: Pulsar has {shown(_set_members(source))}, which the field cannot express"
+        return None, [] if nobodys else [text]
+    rest = _left_over(row, source, value)
+    text = f"{row.path}: there is no field for {', '.join(rest)}; a change of {row.path} would reset that"
+    return (_lean(row, value) if row.is_set(value) else None), [text] if rest else []
+
+
+def _same(row: PolicyRow, first: Any, second: Any) -> bool:
+    return first is second if first is None or second is None else row.in_sync(first, second)
+
+
+def read_policies(rows: Iterable[PolicyRow], answers: Mapping[str, Any], clusters: Sequence[str]) -> Found:
+    """What is set. ``answers`` holds by field what each row is read from; a row without an answer is left out.
+
+    ``clusters`` are those whose values can be in one answer, the one that answered first.
+    """
+    values: list[tuple[PolicyRow, Any]] = []
+    notes: dict[str, bool] = {}
+    refused: dict[str, Unreadable] = {}
+    for row in rows:
+        if row.field not in answers:
+            continue
+        answer = answers[row.field]
+        if isinstance(answer, Unreadable):
+            refused[row.path] = answer
+            continue
+        many = clusters if CLUSTER in row.live else clusters[:1]
+        found = [_in_cluster(row, answer, cluster) for cluster in many]
+        notes |= {text: False for _, texts in found for text in texts}
+        first = found[0][0]
+        if any(not _same(row, first, value) for value, _ in found[1:]):
+            each = {c: _dig(row, answer, c) for c in many}
+            notes[f"{row.path}: differs between the clusters: {shown(each)}; the field is the same in all"] = False
+        elif first is not None:
+            values.append((row, first))
+    if refused:
+        first_of = next(iter(refused.values()))
+        notes[f"{', '.join(refused)} could not be read: {first_of.message}"] = True
+    return Found(tuple(values), tuple(notes.items()))
+
+
+def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow]) -> Iterator[str]:
+    """What GET namespace tells beyond the rows and nobody's defaults."""
+    known = {row.live[0] for row in rows if row.live} | COMPUTED_KEYS
+    for key in sorted(set(live) - known):
+        value = live[key]
+        if _empty(value) or (key in SECOND_COPY and value == live.get(SECOND_COPY[key])):
+            continue
+        reason = UNMANAGED_KEYS.get(key)
+        yield f"{key} {shown(value)}: there is no field for it" + (f" ({reason})" if reason else "")
+
+
+def plain(value: Any) -> Any:
+    """A value of a specification as it is in a manifest."""
+    if isinstance(value, BaseModel):
+        return wire(value)
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, str) else value
+
+
+def _with(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    first, _, rest = path.partition(".")
+    inner = _with(spec.get(first) or {}, rest, value) if rest else plain(value)
+    return {**spec, first: inner}
+
+
+def laid_over(
+    model: type[BaseModel], spec: Mapping[str, Any], values: Sequence[tuple[PolicyRow, Any]]
+) -> tuple[dict[str, Any], list[str]]:
+    """The specification with the values that an API server would admit, and what is to be said of the others."""
+    whole = dict(spec)
+    for row, value in values:
+        whole = _with(whole, row.path, value)
+    if problem_of(model, whole) is None:
+        return whole, []
+    # One value at a time: of two that do not go together, the first in the order of the table stays.
+    kept, notes = dict(spec), []
+    for row, value in values:
+        tried = _with(kept, row.path, value)
+        problem = problem_of(model, tried)
+        if problem is None:
+            kept = tried
+        else:
+            notes.append(f"{row.path}: Pulsar has {shown(plain(value))}, which would not be admitted: {problem}")
+    return kept, notes
+
+
+def may_hold_policies(stats: Mapping[str, Any]) -> bool:
+    """Whether policies of topics were ever set, by internalStats of the namespace's topic __change_events."""
+    compacted = stats.get("compactedLedger")
+    size = compacted.get("size") if isinstance(compacted, Mapping) else None
+    return stats.get("totalSize") != 0 or (isinstance(size, int) and size > 0)

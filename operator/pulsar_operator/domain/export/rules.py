@@ -1,0 +1,127 @@
+"""What an API server would refuse: the definitions' own rules, looked at before a manifest is written.
+
+The models check ranges and patterns; CEL rules, list sets and patterns of int-or-string fields are in the definitions
+alone and are checked here. Every CEL rule of the three logical kinds has its counterpart in CHECKS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
+
+Struct = Mapping[str, Any]
+MEBIBYTE = 1048576
+
+
+def _at(struct: Struct, path: str) -> Any:
+    """The value at a path; None where it is absent."""
+    value: Any = struct
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _quota_fits(struct: Struct) -> bool:
+    size, quota = _at(struct, "retention.sizeMegabytes"), _at(struct, "backlogQuotas.destinationStorage.limitBytes")
+    return size is None or size <= 0 or quota is None or quota < size * MEBIBYTE
+
+
+def _age_fits(struct: Struct) -> bool:
+    minutes, age = _at(struct, "retention.timeMinutes"), _at(struct, "backlogQuotas.messageAge.limitSeconds")
+    return minutes is None or minutes <= 0 or age is None or age < minutes * 60
+
+
+def _typed_when_enabled(struct: Struct) -> bool:
+    return bool(struct["enabled"]) == ("topicType" in struct)
+
+
+def _counted_when_partitioned(struct: Struct) -> bool:
+    return (struct.get("topicType") == "Partitioned") == ("defaultPartitions" in struct)
+
+
+def _boundaries_cover(struct: Struct) -> bool:
+    found = struct.get("boundaries")
+    return found is None or (found[0], found[-1]) == ("0x00000000", "0xffffffff")
+
+
+def _policies_fit(struct: Struct) -> bool:
+    return struct.get("persistence") != "NonPersistent" or "partitions" in struct or "policies" not in struct
+
+
+CHECKS: Mapping[str, Callable[[Struct], bool]] = {
+    "retention.timeMinutes and retention.sizeMegabytes must both be 0 or both be non-zero": (
+        lambda s: (s["timeMinutes"] == 0) == (s["sizeMegabytes"] == 0)
+    ),
+    "retention.sizeMegabytes must be larger than": _quota_fits,
+    "retention.timeMinutes must be longer than": _age_fits,
+    "persistence must have ensembleSize >= writeQuorum >= ackQuorum": (
+        lambda s: s["ensembleSize"] >= s["writeQuorum"] >= s["ackQuorum"]
+    ),
+    "autoTopicCreation.topicType is required": _typed_when_enabled,
+    "autoTopicCreation.defaultPartitions is required": _counted_when_partitioned,
+    "offload.bucket is required": lambda s: s["driver"] == "FileSystem" or "bucket" in s,
+    "exactly one of bundles.count and bundles.boundaries": lambda s: ("count" in s) != ("boundaries" in s),
+    "bundles.boundaries must start with": _boundaries_cover,
+    "bundles.boundaries must be in ascending order": (
+        lambda s: s.get("boundaries") is None or s["boundaries"] == sorted(s["boundaries"])
+    ),
+    "spec.name must not end with -partition-N": lambda s: re.search(PARTITION_SUFFIX, s.get("name") or "") is None,
+    "spec.policies of a non-persistent topic need spec.partitions": _policies_fit,
+}
+"""By how the rule's message begins: whether a struct of the manifest passes."""
+
+
+def check_of(message: str) -> Callable[[Struct], bool] | None:
+    """The counterpart of the CEL rule with that message."""
+    return next((check for start, check in CHECKS.items() if message.startswith(start)), None)
+
+
+def rules_of(model: type[BaseModel]) -> Iterator[str]:
+    """Messages of a struct's CEL rules that count when an object is created."""
+    extra = model.model_config.get("json_schema_extra")
+    rules = extra.get("x-kubernetes-validations") if isinstance(extra, dict) else None
+    for rule in rules if isinstance(rules, list) else ():
+        if isinstance(rule, dict) and "oldSelf" not in str(rule["rule"]):
+            yield str(rule["message"])
+
+
+def _broken(model: BaseModel) -> Iterator[str]:
+    struct = wire(model)
+    for message in rules_of(type(model)):
+        check = check_of(message)
+        if check is not None and not check(struct):
+            yield message
+    for name, info in type(model).model_fields.items():
+        value = getattr(model, name)
+        extra = info.json_schema_extra
+        if value is not None and isinstance(extra, dict):
+            yield from _broken_field(info.alias or name, value, extra)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, BaseModel):
+                yield from _broken(item)
+
+
+def _broken_field(name: str, value: Any, extra: Mapping[str, Any]) -> Iterator[str]:
+    pattern, longest = extra.get("pattern"), extra.get("maxLength")
+    if pattern is not None and re.search(str(pattern), str(value)) is None:
+        yield f"{name} {str(value)[:40]!r} does not match {pattern}"
+    elif isinstance(longest, int) and len(str(value)) > longest:
+        yield f"{name} is longer than {longest} characters"
+    if extra.get("x-kubernetes-list-type") == "set" and len(set(map(str, value))) != len(value):
+        yield f"{name} has an entry more than once"
+
+
+def problem_of(model: type[BaseModel], spec: Struct) -> str | None:
+    """Why a specification would be refused, in words; None = it would be admitted."""
+    try:
+        read = model.model_validate(spec)
+    except ValidationError as error:
+        items = error.errors(include_url=False, include_input=False, include_context=False)
+        return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg'][:160]}" for item in items[:3])
+    return next(_broken(read), None)

@@ -1,0 +1,241 @@
+"""The plan of a PulsarIsolationPolicy: the same policy and failure domains in each of its clusters.
+
+Pulsar keeps an isolation policy as one value and may unload all its namespaces at every write, so all changes in one
+cluster are one call. A broker is in one failure domain at most: one that moves leaves its old domain first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.base import DriftPolicy
+from pulsar_operator.api.v1alpha1.isolation_policy import PulsarIsolationPolicySpec
+from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, change_verb, joined, words
+from pulsar_operator.domain.logical.tenant import entry, items_of
+from pulsar_operator.domain.policies import Call, describe, lookup
+from pulsar_operator.domain.policies.instance_rows import ISOLATION_FIELDS
+
+CLUSTERS = "clusters"
+DOMAINS = "failureDomains"
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What one cluster has."""
+
+    policy: Mapping[str, Any] | None
+    """Answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies/{name}``; None = no such policy."""
+    domains: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Brokers of each failure domain; only looked at where domains are declared or managed."""
+    brokers: int | None = None
+    """Live brokers that match the policy; None = not known."""
+
+
+@dataclass(frozen=True)
+class IsolationFacts:
+    """Everything the plan depends on."""
+
+    name: str
+    instance_clusters: frozenset[str]
+    """Pulsar names of the instance's clusters."""
+    registered: frozenset[str]
+    """Clusters Pulsar knows."""
+    clusters: Mapping[str, ClusterFacts]
+    """Clusters that answered, of those the object applies to or did."""
+    silent: tuple[str, ...] = ()
+    """Those that gave no answer."""
+    taken: Mapping[str, str] = field(default_factory=dict)
+    """Failure domains that another object manages, and which object."""
+
+
+def target_clusters(spec: PulsarIsolationPolicySpec, instance: frozenset[str], known: frozenset[str]) -> frozenset[str]:
+    """Clusters the object applies to and Pulsar can be told of."""
+    return (instance if spec.clusters is None else frozenset(spec.clusters)) & instance & known
+
+
+def exists(spec: PulsarIsolationPolicySpec, facts: IsolationFacts) -> bool:
+    """Whether any cluster has the policy; without one, whether any has a declared failure domain."""
+    if spec.namespaces is not None:
+        return any(found.policy is not None for found in facts.clusters.values())
+    declared = {domain.name for domain in spec.failure_domains or ()}
+    return any(declared & set(found.domains) for found in facts.clusters.values())
+
+
+def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memory: Memory) -> Plan:
+    """Decide what makes the policy and the failure domains as declared."""
+    draft = Draft()
+    targets = target_clusters(spec, facts.instance_clusters, facts.registered)
+    _check_clusters(draft, spec, facts, targets)
+    draft.declared |= {entry(CLUSTERS, cluster) for cluster in targets}
+    if spec.namespaces is not None and targets:
+        draft.declared |= {row.field for row in ISOLATION_FIELDS if lookup(spec, row.field) is not None}
+    domains = {d.name: frozenset(d.brokers) for d in spec.failure_domains or () if d.name not in facts.taken}
+    if targets:
+        draft.declared |= {entry(DOMAINS, name) for name in domains}
+    for name, owner in sorted(facts.taken.items()):
+        text = f"spec.failureDomains[{name}] is managed by PulsarIsolationPolicy {owner}: declare it in one of the two"
+        draft.problems.append(Problem(DOMAINS, Reason.DUPLICATE, text))
+    repair = spec.drift_policy is DriftPolicy.REPAIR
+    lost = not exists(spec, facts)
+    for cluster, live in sorted(facts.clusters.items()):
+        if cluster in targets:
+            if spec.namespaces is not None:
+                _plan_policy(draft, spec, facts.name, cluster, live.policy, memory, repair=repair, lost=lost)
+            _plan_domains(draft, domains, cluster, live, facts.taken, memory, repair=repair)
+        elif entry(CLUSTERS, cluster) in memory.managed:
+            _plan_leaving(draft, facts.name, cluster, live, memory, isolated=spec.namespaces is not None)
+    if facts.silent:  # what they may still have is kept in mind
+        draft.kept |= memory.managed - {entry(DOMAINS, name) for name in facts.taken}
+    draft.drift[:] = joined(draft.drift)
+    return draft.done()
+
+
+def _check_clusters(
+    draft: Draft, spec: PulsarIsolationPolicySpec, facts: IsolationFacts, targets: Collection[str]
+) -> None:
+    for cluster in sorted(set(spec.clusters or ()) - facts.instance_clusters):
+        known = ", ".join(sorted(facts.instance_clusters)) or "none"
+        text = (
+            f"spec.clusters names {cluster!r}, which is no cluster of the instance (its clusters: {known}): correct "
+            "the name or create a PulsarCluster with that clusterName"
+        )
+        draft.problems.append(Problem(CLUSTERS, Reason.INVALID_SPEC, text))
+    for cluster in sorted((set(spec.clusters or ()) & facts.instance_clusters) - set(targets)):
+        draft.waiting.append(f"cluster {cluster} is not registered in Pulsar yet")
+    if not targets and not draft.problems and not draft.waiting:
+        draft.waiting.append("no cluster of the instance is registered in Pulsar yet")
+
+
+def _plan_policy(
+    draft: Draft,
+    spec: PulsarIsolationPolicySpec,
+    name: str,
+    cluster: str,
+    live: Mapping[str, Any] | None,
+    memory: Memory,
+    *,
+    repair: bool,
+    lost: bool,
+) -> None:
+    body: dict[str, Any] = dict(live or {})
+    changes: list[tuple[Verb, DriftEntry]] = []
+    for row in ISOLATION_FIELDS:
+        key, wanted, found = row.live[0], lookup(spec, row.field), row.read(live)
+        text = f"{describe(found)} in cluster {cluster}"
+        if wanted is None:
+            if live is not None and row.field in memory.managed and row.is_set(found):
+                draft.kept.add(row.field)
+                difference = DriftEntry(field=row.field, wanted=describe(row.unset), found=text)
+                changes.append((Verb.RESET, difference))
+                body.pop(key, None)
+            if row.unset is not None and key not in body:
+                body[key] = row.encode(row.unset)
+            continue
+        if row.in_sync(wanted, found):
+            continue
+        difference = DriftEntry(field=row.field, wanted=describe(wanted), found=text)
+        if live is not None and memory.drifted(row.field) and not repair:
+            draft.drift.append(difference)
+            continue
+        changes.append((change_verb(memory, row.field), difference))
+        body[key] = row.encode(wanted)
+    call = Call("POST", isolation_path(cluster, name), body=body)
+    if live is None:
+        _plan_missing(draft, name, cluster, call, memory, repair=repair, lost=lost)
+    elif changes:
+        verb = next((v for v in (Verb.REPAIR, Verb.SET) if v in {c[0] for c in changes}), Verb.RESET)
+        reason = "; ".join(_change(each, difference) for each, difference in changes)
+        first, *others = [difference for _, difference in changes]
+        draft.actions.append(Action(verb, first.field, call, reason, first, cluster, tuple(others)))
+
+
+def _change(verb: Verb, difference: DriftEntry) -> str:
+    if verb is Verb.RESET:
+        return f"Reset spec.{difference.field} (was {difference.found}): it was removed from the spec"
+    return words(verb, difference)
+
+
+def _plan_missing(
+    draft: Draft, name: str, cluster: str, call: Call, memory: Memory, *, repair: bool, lost: bool
+) -> None:
+    """The policy is not in the cluster: nowhere yet or any more (create), or not there (a cluster joins, or drift)."""
+    what = f"for namespaces {describe(call.body['namespaces'])} on brokers {describe(call.body['primary'])}"
+    text = f"Create isolation policy {name} in cluster {cluster}, {what}: Pulsar has none of that name there"
+    if lost:
+        draft.actions.append(Action(Verb.CREATE, "", call, text, None, cluster))
+        return
+    item = entry(CLUSTERS, cluster)
+    difference = DriftEntry(field=item, wanted="there", found="not there")
+    if memory.drifted(item) and not repair:
+        draft.drift.append(difference)
+        return
+    draft.actions.append(Action(change_verb(memory, item), item, call, text, difference, cluster))
+
+
+def _plan_domains(
+    draft: Draft,
+    wanted: Mapping[str, frozenset[str]],
+    cluster: str,
+    live: ClusterFacts,
+    taken: Collection[str],
+    memory: Memory,
+    *,
+    repair: bool,
+) -> None:
+    going = items_of(memory.managed, DOMAINS) - set(wanted) - set(taken)
+    for name in sorted(going & set(live.domains)):
+        draft.kept.add(entry(DOMAINS, name))
+        draft.actions.append(_remove_domain(name, cluster, live.domains[name]))
+    for name, brokers in sorted(wanted.items()):
+        found = live.domains.get(name)
+        if found == brokers:
+            continue
+        item = entry(DOMAINS, name)
+        text = "not there" if found is None else describe(found)
+        difference = DriftEntry(field=item, wanted=describe(brokers), found=f"{text} in cluster {cluster}")
+        if memory.drifted(item) and not repair:
+            draft.drift.append(difference)
+            continue
+        held = {broker: other for other, its in live.domains.items() if other != name for broker in its & brokers}
+        for broker, other in sorted(held.items()):
+            if other not in going and broker in wanted.get(other, live.domains[other]):
+                problem = (
+                    f"spec.failureDomains[{name}] has broker {broker}, which is in failure domain {other} of cluster "
+                    f"{cluster} already: a broker is in one domain, take it out of one of the two"
+                )
+                draft.problems.append(Problem(DOMAINS, Reason.INVALID_SPEC, problem))
+        now = brokers - set(held)
+        if now == found or (found is None and not now):
+            continue  # another domain lets go first
+        verb = change_verb(memory, item)
+        call = Call("POST", failure_domain_path(cluster, name), body={"brokers": sorted(now)})
+        draft.actions.append(Action(verb, item, call, words(verb, difference), difference, cluster))
+
+
+def _remove_domain(name: str, cluster: str, brokers: frozenset[str]) -> Action:
+    item = entry(DOMAINS, name)
+    difference = DriftEntry(field=item, wanted=describe(None), found=f"{describe(brokers)} in cluster {cluster}")
+    reason = (
+        f"Delete failure domain {name} of cluster {cluster} (was {describe(brokers)}): it was removed from the spec"
+    )
+    return Action(Verb.RESET, item, Call("DELETE", failure_domain_path(cluster, name)), reason, difference, cluster)
+
+
+def _plan_leaving(draft: Draft, name: str, cluster: str, live: ClusterFacts, memory: Memory, *, isolated: bool) -> None:
+    """A cluster left the list: what this object put there goes."""
+    item = entry(CLUSTERS, cluster)
+    if isolated and live.policy is not None:
+        draft.kept.add(item)
+        difference = DriftEntry(field=item, wanted="not there", found="there")
+        reason = f"Delete isolation policy {name} in cluster {cluster}: the cluster was removed from spec.clusters"
+        draft.actions.append(
+            Action(Verb.RESET, item, Call("DELETE", isolation_path(cluster, name)), reason, difference, cluster)
+        )
+    for domain in sorted(items_of(memory.managed, DOMAINS) & set(live.domains)):
+        draft.kept |= {item, entry(DOMAINS, domain)}
+        draft.actions.append(_remove_domain(domain, cluster, live.domains[domain]))

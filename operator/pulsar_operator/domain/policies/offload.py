@@ -1,0 +1,98 @@
+"""The form of offload policies, alike for namespaces and topics (class OffloadPoliciesImpl of Pulsar 4.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_operator.api.v1alpha1.policies import Offload, OffloadDriver, OffloadReadPriority
+from pulsar_operator.domain.policies.codecs import Codec, words
+
+_driver_out, _driver_in = words(
+    {
+        OffloadDriver.AWS_S3: "aws-s3",
+        OffloadDriver.S3: "S3",
+        OffloadDriver.GOOGLE_CLOUD_STORAGE: "google-cloud-storage",
+        OffloadDriver.AZURE_BLOB: "azureblob",
+        OffloadDriver.ALIYUN_OSS: "aliyun-oss",
+        OffloadDriver.FILE_SYSTEM: "filesystem",
+    }
+)
+_priority_out, _priority_in = words(
+    {
+        OffloadReadPriority.TIERED_STORAGE_FIRST: "TIERED_STORAGE_FIRST",
+        OffloadReadPriority.BOOKKEEPER_FIRST: "BOOKKEEPER_FIRST",
+    }
+)
+_OFFLOAD: Mapping[str, tuple[str, Any]] = {
+    "bucket": ("managedLedgerOffloadBucket", None),
+    "region": ("managedLedgerOffloadRegion", None),
+    "service_endpoint": ("managedLedgerOffloadServiceEndpoint", None),
+    "s3_role": ("s3ManagedLedgerOffloadRole", None),
+    "s3_role_session_name": ("s3ManagedLedgerOffloadRoleSessionName", "pulsar-s3-offload"),
+    "threshold_bytes": ("managedLedgerOffloadThresholdInBytes", None),
+    "threshold_seconds": ("managedLedgerOffloadThresholdInSeconds", None),
+    "deletion_lag_millis": ("managedLedgerOffloadDeletionLagInMillis", None),
+    "max_block_size_bytes": ("managedLedgerOffloadMaxBlockSizeInBytes", None),
+    "read_buffer_size_bytes": ("managedLedgerOffloadReadBufferSizeInBytes", None),
+    "max_threads": ("managedLedgerOffloadMaxThreads", 2),
+    "read_threads": ("managedLedgerOffloadReadThreads", 2),
+    "prefetch_rounds": ("managedLedgerOffloadPrefetchRounds", 1),
+}
+"""Plain members of Offload: Pulsar's name, and what Pulsar fills in where it is absent (class OffloadPoliciesImpl)."""
+
+
+def _encode_offload(value: Offload) -> dict[str, Any]:
+    body: dict[str, Any] = {"managedLedgerOffloadDriver": _driver_out(value.driver)}
+    if value.read_priority is not None:
+        body["managedLedgerOffloadedReadPriority"] = _priority_out(value.read_priority)
+    members = ((name, getattr(value, member)) for member, (name, _) in _OFFLOAD.items())
+    return body | {name: found for name, found in members if found is not None}
+
+
+def _decode_offload(live: Mapping[str, Any]) -> Offload | None:
+    """None also for thresholds without a driver, which is what the older endpoints offloadThreshold and so on leave."""
+    if live.get("managedLedgerOffloadDriver") is None:
+        return None
+    members: dict[str, Any] = {member: live.get(name) for member, (name, _) in _OFFLOAD.items()}
+    priority = live.get("managedLedgerOffloadedReadPriority")
+    return Offload(
+        driver=_driver_in(live["managedLedgerOffloadDriver"]),
+        read_priority=_priority_in(priority) if priority is not None else None,
+        **members,
+    )
+
+
+def _same_offload(wanted: Offload, found: Offload) -> bool:
+    filled = {name: default for name, default in _OFFLOAD.values() if default is not None}
+    return filled | _encode_offload(wanted) == filled | _encode_offload(found)
+
+
+OFFLOAD = Codec(
+    _encode_offload,
+    _decode_offload,
+    (
+        Offload(driver=OffloadDriver.FILE_SYSTEM, threshold_bytes=10 * 2**30),
+        Offload(driver=OffloadDriver.GOOGLE_CLOUD_STORAGE, bucket="b", region="r", max_threads=2),
+        Offload(driver=OffloadDriver.AZURE_BLOB, bucket="b", deletion_lag_millis=-1, threshold_bytes=-1),
+        Offload(driver=OffloadDriver.ALIYUN_OSS, bucket="b", service_endpoint="https://oss.example"),
+        Offload(driver=OffloadDriver.S3, bucket="b", service_endpoint="http://minio:9000", threshold_seconds=0),
+        Offload(
+            driver=OffloadDriver.AWS_S3,
+            bucket="b",
+            region="eu-west-1",
+            s3_role="arn:aws:iam::1:role/x",
+            s3_role_session_name="pulsar",
+            threshold_bytes=0,
+            threshold_seconds=86400,
+            deletion_lag_millis=3600000,
+            read_priority=OffloadReadPriority.BOOKKEEPER_FIRST,
+            max_block_size_bytes=5242880,
+            read_buffer_size_bytes=65536,
+            max_threads=4,
+            read_threads=4,
+            prefetch_rounds=0,
+        ),
+    ),
+    equal=_same_offload,
+)

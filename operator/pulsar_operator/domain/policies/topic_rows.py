@@ -1,0 +1,126 @@
+"""Policies of topics. Each is read with a GET of its own and ``applied=false``, so only managed ones are read.
+
+Source: class PersistentTopics of the broker's admin v2 and class TopicPolicies (Pulsar 4.0), checked against a running
+4.0.8 by e2e/tests/test_policies_real.py. Rows are in the order in which they are first applied.
+
+Pulsar keeps two sets of topic policies: the local one, which each cluster has for itself and which wins, and the global
+one, which is replicated to all clusters of the namespace. A row exists for each, told apart by "@Global".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pulsar_operator.api.v1alpha1.policies import PolicyScope
+from pulsar_operator.domain.policies import codecs
+from pulsar_operator.domain.policies.codecs import Codec
+from pulsar_operator.domain.policies.model import PolicyRow, Scope
+from pulsar_operator.domain.policies.namespace_rows import NO_FILTER
+from pulsar_operator.domain.policies.offload import OFFLOAD
+
+IS_GLOBAL = "isGlobal"
+
+
+def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
+    """A row of the local set; ``query`` without isGlobal = Pulsar has only that."""
+    return PolicyRow(
+        scope=Scope.TOPIC,
+        field=f"policies.{field}",
+        endpoint=(endpoint,),
+        encode=codec.encode,
+        decode=codec.decode,
+        equal=codec.equal,
+        own_get=True,
+        per_cluster=True,
+        **{"examples": codec.examples, "query": {IS_GLOBAL: "false"}, **more},
+    )
+
+
+def _quota(field: str, kind: str, codec: Codec) -> PolicyRow:
+    return _row(
+        f"backlogQuotas.{field}",
+        "backlogQuota",
+        codec,
+        read_endpoint=("backlogQuotaMap",),
+        live=(kind,),
+        write_query={"backlogQuotaType": kind},
+    )
+
+
+LOCAL_POLICIES: tuple[PolicyRow, ...] = (
+    # Pulsar compares retention with the quotas of the topic, or with the namespace's where the topic has none.
+    _quota("destinationStorage", "destination_storage", codecs.STORAGE_QUOTA),
+    _quota("messageAge", "message_age", codecs.AGE_QUOTA),
+    _row("retention", "retention", codecs.RETENTION),
+    _row("messageTTLSeconds", "messageTTL", codecs.SECONDS, value_in_query="messageTTL"),
+    _row("compactionThresholdBytes", "compactionThreshold", codecs.SIZE),
+    _row("publishRate", "publishRate", codecs.PUBLISH_RATE),
+    _row("dispatchRate", "dispatchRate", codecs.DISPATCH_RATE),
+    _row("subscriptionDispatchRate", "subscriptionDispatchRate", codecs.DISPATCH_RATE),
+    _row("replicatorDispatchRate", "replicatorDispatchRate", codecs.DISPATCH_RATE),
+    _row("subscribeRate", "subscribeRate", codecs.SUBSCRIBE_RATE),
+    _row("persistence", "persistence", codecs.PERSISTENCE),
+    _row("offload", "offloadPolicies", OFFLOAD),
+    _row("deduplication.enabled", "deduplicationEnabled", codecs.FLAG),
+    _row("deduplication.snapshotIntervalSeconds", "deduplicationSnapshotInterval", codecs.SECONDS),
+    _row("delayedDelivery", "delayedDelivery", codecs.DELAYED_DELIVERY),
+    _row("autoSubscriptionCreation", "autoSubscriptionCreation", codecs.AUTO_SUBSCRIPTION_CREATION),
+    _row("inactiveTopics", "inactiveTopicPolicies", codecs.INACTIVE_TOPICS),
+    _row("maxProducers", "maxProducers", codecs.LIMIT),
+    _row("maxConsumers", "maxConsumers", codecs.LIMIT),
+    _row("maxConsumersPerSubscription", "maxConsumersPerSubscription", codecs.LIMIT),
+    _row("maxSubscriptions", "maxSubscriptionsPerTopic", codecs.LIMIT),
+    _row("maxUnackedMessagesPerConsumer", "maxUnackedMessagesOnConsumer", codecs.LIMIT),
+    _row("maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", codecs.LIMIT),
+    _row("maxMessageSizeBytes", "maxMessageSize", codecs.LIMIT, examples=(1024, 0, 1048576)),
+    # Pulsar ignores isGlobal for the schema policies and for shadow topics (seen on 4.0.8).
+    _row(
+        "schema.compatibilityStrategy",
+        "schemaCompatibilityStrategy",
+        codecs.SCHEMA_COMPATIBILITY,
+        set_method="PUT",
+        query={},
+    ),
+    _row(
+        "schema.validationEnforced",
+        "schemaValidationEnforced",
+        codecs.FLAG,
+        remove_body=False,
+        unset=False,
+        query={},
+    ),
+    _row("subscriptionTypesEnabled", "subscriptionTypesEnabled", codecs.SUBSCRIPTION_TYPES),
+    _row("entryFilters", "entryFilters", codecs.ENTRY_FILTERS, refused_without=NO_FILTER),
+    _row(
+        "dispatcherPauseOnAckStatePersistent",
+        "dispatcherPauseOnAckStatePersistent",
+        Codec(lambda _: None, codecs.FLAG.decode, (True, False)),
+        set_by_delete=False,
+        unset=False,
+    ),
+    _row("shadowTopics", "shadowTopics", codecs.SHADOW_TOPICS, set_method="PUT", query={}),
+)
+
+
+def _global(row: PolicyRow) -> PolicyRow:
+    return replace(
+        row, field=f"{row.field}@{PolicyScope.GLOBAL}", query={**row.query, IS_GLOBAL: "true"}, per_cluster=False
+    )
+
+
+GLOBAL_POLICIES: tuple[PolicyRow, ...] = tuple(_global(row) for row in LOCAL_POLICIES if IS_GLOBAL in row.query)
+TOPIC_POLICIES = LOCAL_POLICIES + GLOBAL_POLICIES
+
+
+def declared_in(row: PolicyRow, scope: PolicyScope) -> bool:
+    """Whether a row takes its value from a specification with that spec.policyScope."""
+    return IS_GLOBAL not in row.query or (row.query[IS_GLOBAL] == "true") == (scope is PolicyScope.GLOBAL)
+
+
+UNMANAGED_MEMBERS = {
+    "isGlobal": "spec.policyScope",
+    "replicationClusters": "moves data between clusters, like spec.replicationClusters of the namespace",
+    "subscriptionPolicies": "a dispatch rate for each subscription, which is an entry of a subscription",
+}
+"""Members of class TopicPolicies that no row reads, and why."""

@@ -1,0 +1,55 @@
+"""The command ``export``: the tenants, namespaces and topics of a running Pulsar as manifests."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TextIO
+
+import aiohttp
+
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.export.options import Options
+from pulsar_operator.export.output import TOLD, Exported, Progress, summarise, write
+from pulsar_operator.export.reader import CONCURRENCY, DEADLINE_SECONDS, Exporter, ExportError
+
+
+class TokenAdmin(AiohttpAdmin):
+    """The admin port with a token; like Pulsar's own client it also sends it where brokers redirect to."""
+
+    def __init__(self, metrics: Any, *, deadline: float, token: str | None) -> None:
+        super().__init__(metrics, deadline=deadline, concurrency=CONCURRENCY)
+        self._token = token
+
+    def _open(self) -> aiohttp.ClientSession:
+        session = super()._open()
+        if self._token is not None:
+            session.headers["Authorization"] = f"Bearer {self._token}"
+        return session
+
+
+class _NoMetrics:
+    """ports.MetricsPort of a command that ends."""
+
+    def admin_call(self, cluster: str, method: str, status: str, seconds: float) -> None:
+        """Counted nowhere."""
+
+
+async def export(options: Options, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+    """Run the command; returns 0, or 1 when something could not be read. Raises ExportError."""
+    errors = err or sys.stderr
+    admin = TokenAdmin(_NoMetrics(), deadline=DEADLINE_SECONDS, token=options.token)
+    try:
+        exported = await Exporter(admin, options, Progress(errors)).run()
+    finally:
+        await admin.close()
+    try:
+        old = write(exported, options.output, out or sys.stdout)
+    except OSError as error:
+        raise ExportError(f"cannot write to {options.output}: {error.strerror or error}") from None
+    summarise(exported, errors)
+    if old:
+        print(f"not from this export: {', '.join(old[:TOLD])} in {options.output}", file=errors)
+    return 1 if exported.failed else 0
+
+
+__all__ = ["ExportError", "Exported", "Exporter", "Options", "Progress", "TokenAdmin", "export"]

@@ -1,0 +1,114 @@
+"""The command line of ``export``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pulsar_operator.api.v1alpha1.base import DNS_LABEL
+
+DEFAULT_INSTANCE = "pulsar"
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_NAMESPACE = re.compile(DNS_LABEL)
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
+
+
+@dataclass(frozen=True, repr=False)
+class Options:
+    """What the user asked for. Not printed: it holds the token."""
+
+    admin_url: str
+    token: str | None = None
+    instance: str = DEFAULT_INSTANCE
+    namespace: str | None = None
+    tenants: re.Pattern[str] | None = None
+    exclude_system: bool = True
+    topic_policies: bool = True
+    cluster: str | None = None
+    output: str = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--admin-url", required=True, metavar="URL", help="admin REST of a broker or proxy, http(s)://")
+    parser.add_argument("--token-file", metavar="FILE", help="file with a token of a role that may read everything")
+    parser.add_argument(
+        "--instance",
+        default=DEFAULT_INSTANCE,
+        metavar="NAME",
+        help=f"PulsarInstance the tenants refer to (default: {DEFAULT_INSTANCE})",
+    )
+    parser.add_argument("--namespace", metavar="NAME", help="Kubernetes namespace of the objects (default: not named)")
+    parser.add_argument("--tenants", metavar="REGEX", help="only tenants whose whole name matches")
+    parser.add_argument(
+        "--exclude-system",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="leave out what brokers made for themselves (default)",
+    )
+    parser.add_argument(
+        "--topic-policies",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="read the policies of topics, in namespaces that have any (default)",
+    )
+    parser.add_argument(
+        "--cluster", metavar="NAME", help="Pulsar name of the cluster that answers (default: it is asked)"
+    )
+    parser.add_argument(
+        "--output",
+        default="-",
+        metavar="FILE|-|DIR",
+        help="a file, standard output (-, default), or a directory (one that exists, or a name that ends with /), with "
+        "one file for the tenants and one for each namespace",
+    )
+
+
+def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Options:
+    """The options, checked; ends the process with code 2 and a message where one is wrong."""
+    url = str(given.admin_url)
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        named = False
+    if not named:
+        parser.error("--admin-url must be a URL such as http://broker.example:8080")
+    if parts.username is not None or parts.query or parts.fragment:
+        parser.error("--admin-url must have no user, query or fragment: a token comes from --token-file")
+    if _SUBDOMAIN.fullmatch(given.instance) is None:
+        parser.error(f"--instance {given.instance!r} is no name of a Kubernetes object")
+    if given.namespace is not None and (_NAMESPACE.fullmatch(given.namespace) is None or len(given.namespace) > 63):
+        parser.error(f"--namespace {given.namespace!r} is no name of a Kubernetes namespace")
+    try:
+        tenants = re.compile(given.tenants) if given.tenants is not None else None
+    except re.error as error:
+        parser.error(f"--tenants {given.tenants!r} is no regular expression: {error}")
+    return Options(
+        admin_url=url,
+        token=_token(parser, given.token_file),
+        instance=given.instance,
+        namespace=given.namespace,
+        tenants=tenants,
+        exclude_system=given.exclude_system,
+        topic_policies=given.topic_policies,
+        cluster=given.cluster or None,
+        output=given.output,
+    )
+
+
+def _token(parser: argparse.ArgumentParser, file: str | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        token = Path(file).read_text(encoding="ascii").strip()
+    except OSError as error:
+        parser.error(f"--token-file {file}: {error.strerror}")
+    except ValueError:
+        token = ""
+    if _TOKEN.fullmatch(token) is None:
+        parser.error(f"--token-file {file} holds no token: one word of letters, digits and the characters . _ - + / =")
+    return token

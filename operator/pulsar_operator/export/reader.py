@@ -1,0 +1,318 @@
+"""Reading a running Pulsar, and nothing else: at most CONCURRENCY calls are under way at once.
+
+Policies of topics have one GET each, and Pulsar 4.0 has no call that tells them all or which topics have any: they are
+read only in namespaces in whose topic __change_events anything was ever written, which costs one GET per namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.topic import Persistence
+from pulsar_operator.balance.ranges import even_boundaries
+from pulsar_operator.domain.export import (
+    CHANGE_EVENTS,
+    MAX_BUNDLES,
+    Entry,
+    NamespaceAnswers,
+    Note,
+    Settings,
+    Source,
+    TopicAnswers,
+    export_namespace,
+    export_tenant,
+    export_topic,
+    is_system_namespace,
+    is_system_tenant,
+    is_system_topic,
+    may_hold_policies,
+    not_exported,
+    object_name,
+    split_partition,
+)
+from pulsar_operator.domain.logical.names import domain_of, namespace_path, tenant_path, topic_name, topic_path
+from pulsar_operator.domain.logical.namespace import clusters_of
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Call, PolicyRow, Unreadable, too_old
+from pulsar_operator.export.options import Options
+from pulsar_operator.export.output import Exported, Progress
+from pulsar_operator.ports import AdminEndpoint, NotFoundError, PortError, PulsarAdminPort, UnavailableError
+
+CONCURRENCY = 8
+DEADLINE_SECONDS = 60.0
+"""Of one call; a namespace may have many topics to list."""
+SILENCE = 10
+"""Calls without an answer, one after the other, after which the export ends."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ExportError(RuntimeError):
+    """The export cannot go on; the message says why and what to do."""
+
+
+@dataclass
+class _Namespace:
+    """A namespace being exported."""
+
+    tenant: str
+    name: str
+    entry: Entry
+    topics: list[_Topic] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    """Of its topics."""
+
+
+@dataclass(frozen=True)
+class _Topic:
+    """A topic to be read."""
+
+    tenant: str
+    namespace: str
+    name: str
+    persistence: Persistence
+    partitioned: bool
+    policies: bool
+    """Whether its policies are read."""
+
+
+class Exporter:
+    """Reads one cluster. Not to be used twice."""
+
+    def __init__(self, admin: PulsarAdminPort, options: Options, progress: Progress) -> None:
+        self._admin = admin
+        self._options = options
+        self._progress = progress
+        self._endpoint = AdminEndpoint(options.cluster or "source", options.admin_url)
+        self._settings = Settings(options.instance, options.cluster or "", options.namespace)
+        self._version: str | None = None
+        self._silent = 0
+
+    async def run(self) -> Exported:
+        """Read everything. Raises ExportError when Pulsar does not answer or does not list its tenants."""
+        try:
+            self._version = await self._find(Call("GET", ("brokers", "version"), text=True))
+            cluster = self._options.cluster or await self._cluster()
+            self._settings = Settings(self._options.instance, cluster, self._options.namespace)
+            tenants = [name for name in await self._ask(Call("GET", ("tenants",))) or () if self._wanted(name)]
+        except PortError as error:
+            raise ExportError(f"nothing was read: {error}") from None
+        self._progress.total("tenants", len(tenants))
+        read = await _pool(self._tenant, sorted(tenants))
+        names = sorted(name for _, inside in read for name in inside)
+        self._progress.total("namespaces", len(names))
+        namespaces = await _pool(self._namespace, names)
+        found = [each for each in namespaces if each is not None]
+        self._progress.total("topics", sum(len(each.topics) for each in found))
+        topics = [(each, topic) for each in found for topic in each.topics]
+        for (each, _), entry in zip(topics, await _pool(self._topic, [t for _, t in topics]), strict=True):
+            each.entries += [entry] if entry is not None else []
+        self._progress.end()
+        files: dict[str, Sequence[Entry]] = {"tenants": [entry for entry, _ in read if entry is not None]}
+        for each in sorted(found, key=lambda n: (n.tenant, n.name)):
+            files[object_name(each.tenant, each.name)] = [each.entry, *sorted(each.entries, key=lambda e: e.about)]
+        return Exported(Source(cluster, self._version), files)
+
+    # ----------------------------------------------------------------------------------------------- one call
+
+    async def _ask(self, call: Call) -> Any:
+        """The answer. Raises PortError; ExportError when Pulsar has fallen silent."""
+        try:
+            answer = await self._admin.call(
+                self._endpoint, call.method, call.path, query=call.query, text=call.text, deadline=DEADLINE_SECONDS
+            )
+        except UnavailableError as error:
+            self._silent += 1
+            if self._silent >= SILENCE:
+                raise ExportError(f"nothing is written: Pulsar does not answer any more: {error}") from None
+            raise
+        except PortError:
+            self._silent = 0
+            raise
+        self._silent = 0
+        return answer
+
+    async def _find(self, call: Call) -> Any:
+        """Like :meth:`_ask`; None for what does not exist."""
+        try:
+            return await self._ask(call)
+        except NotFoundError:
+            return None
+
+    async def _answers(self, rows: Iterable[PolicyRow], base: tuple[str, ...]) -> dict[str, Any]:
+        """What rows are read from, by field; rows that read the same answer share one GET."""
+        seen: dict[str, Any] = {}
+        out: dict[str, Any] = {}
+        for row in rows:
+            if too_old(row, self._version):
+                continue
+            call = row.get_call(base)
+            target = repr((call.path, sorted(call.query.items())))
+            if target not in seen:
+                try:
+                    seen[target] = await self._find(call)
+                except PortError as error:
+                    seen[target] = Unreadable(str(error))
+            out[row.field] = seen[target]
+        return out
+
+    # ------------------------------------------------------------------------------------------------ objects
+
+    def _wanted(self, tenant: str) -> bool:
+        if self._options.exclude_system and is_system_tenant(tenant):
+            return False
+        return self._options.tenants is None or self._options.tenants.fullmatch(tenant) is not None
+
+    async def _cluster(self) -> str:
+        """Name of the cluster that answers: Pulsar has no call that only tells this."""
+        clusters = [name for name in await self._find(Call("GET", ("clusters",))) or () if name != "global"]
+        if len(clusters) == 1:
+            return str(clusters[0])
+        try:
+            running = await self._ask(Call("GET", ("brokers", "configuration", "runtime")))
+            if isinstance(running, Mapping) and running.get("clusterName"):
+                return str(running["clusterName"])
+        except PortError:
+            pass
+        known = ", ".join(sorted(map(str, clusters))) or "none"
+        raise ExportError(f"which of the clusters ({known}) answers is not told by it: name it with --cluster")
+
+    async def _tenant(self, tenant: str) -> tuple[Entry | None, list[str]]:
+        """The tenant, and its namespaces when it can be referred to."""
+        try:
+            live = await self._find(Call("GET", tenant_path(tenant)))
+            if live is None:
+                return None, []
+            entry = export_tenant(self._settings, tenant, live)
+            inside = [str(name) for name in await self._find(Call("GET", ("namespaces", tenant))) or ()]
+        except PortError as error:
+            return not_exported(Kind.TENANT, f"tenant {tenant}", f"could not be read: {error}", failed=True), []
+        finally:
+            self._progress.done("tenants")
+        if self._options.exclude_system:
+            inside = [name for name in inside if not is_system_namespace(name)]
+        if entry.manifest is None and inside:
+            reason = f"{entry.notes[0].text}; with it its {len(inside)} namespaces are left out"
+            return not_exported(Kind.TENANT, entry.about, reason), []
+        return entry, inside
+
+    async def _namespace(self, full: str) -> _Namespace | None:
+        tenant, _, name = full.partition("/")
+        about = f"namespace {full}"
+        try:
+            if "/" in name:
+                reason = "its name has three parts, a form Pulsar 2 gave up; there is no field for it"
+                return _Namespace(tenant, name, not_exported(Kind.NAMESPACE, about, reason))
+            base = namespace_path(tenant, name)
+            live = await self._find(Call("GET", base))
+            if live is None:
+                return None
+            own = await self._answers((row for row in NAMESPACE_POLICIES if row.own_get), base)
+            answers = NamespaceAnswers(live, own, even_bundles=_even(live))
+            entry = export_namespace(self._settings, tenant, name, answers)
+            here = self._settings.cluster in (clusters_of(live) or [self._settings.cluster])
+            found = _Namespace(tenant, name, entry)
+            if entry.manifest is not None and here:
+                await self._topics_of(found)
+            return found
+        except PortError as error:
+            entry = not_exported(Kind.NAMESPACE, about, f"could not be read: {error}", failed=True)
+            return _Namespace(tenant, name, entry)
+        finally:
+            self._progress.done("namespaces")
+
+    async def _topics_of(self, found: _Namespace) -> None:
+        try:
+            await self._list(found)
+        except PortError as error:
+            note = Note(found.entry.about, f"its topics could not be listed: {error}", failed=True)
+            found.entry = replace(found.entry, notes=(*found.entry.notes, note))
+
+    async def _list(self, found: _Namespace) -> None:
+        """Find the namespace's topics; partitions are no topics of their own."""
+        place = (found.tenant, found.name)
+        with_system = {"includeSystemTopic": "true"}
+        read = self._options.topic_policies
+        for persistence in Persistence:
+            base = (domain_of(persistence), *place)
+            prefix = topic_name(persistence, *place, "")
+            named = await self._find(Call("GET", base, with_system)) or ()
+            split = await self._find(Call("GET", (*base, "partitioned"), with_system)) or ()
+            whole = {str(topic).removeprefix(prefix) for topic in split if str(topic).startswith(prefix)}
+            local = {str(topic).removeprefix(prefix) for topic in named if str(topic).startswith(prefix)}
+            single = {name for name in local if not _is_part_of(name, whole)}
+            if persistence is Persistence.PERSISTENT:
+                read = read and await self._any_policies(place, single | whole, local)
+            # Pulsar keeps no policies for a non-persistent topic without partitions.
+            for name in sorted(single | whole):
+                if self._options.exclude_system and is_system_topic(name):
+                    continue
+                policies = read and (persistence is Persistence.PERSISTENT or name in whole)
+                found.topics.append(_Topic(*place, name, persistence, name in whole, policies))
+
+    async def _any_policies(self, place: tuple[str, str], topics: set[str], parts: set[str]) -> bool:
+        """Whether a topic of the namespace may have policies; True where that cannot be told."""
+        if CHANGE_EVENTS not in topics:
+            return False
+        logs = [p for p in parts if (split_partition(p) or (p, 0))[0] == CHANGE_EVENTS]
+        for log in logs or [CHANGE_EVENTS]:
+            try:
+                path = (*topic_path(Persistence.PERSISTENT, *place, log), "internalStats")
+                stats = await self._ask(Call("GET", path))
+            except PortError:
+                return True
+            if not isinstance(stats, Mapping) or may_hold_policies(stats):
+                return True
+        return False
+
+    async def _topic(self, topic: _Topic) -> Entry | None:
+        place = (topic.tenant, topic.namespace, topic.name)
+        path = topic_path(topic.persistence, *place)
+        try:
+            metadata: Mapping[str, Any] = {}
+            if topic.partitioned:
+                metadata = await self._find(Call("GET", (*path, "partitions"))) or {}
+                if not metadata.get("partitions"):
+                    return None  # deleted meanwhile
+            policies = await self._answers(TOPIC_POLICIES, path) if topic.policies else {}
+        except PortError as error:
+            about = f"topic {topic_name(topic.persistence, *place)}"
+            return not_exported(Kind.TOPIC, about, f"could not be read: {error}", failed=True)
+        finally:
+            self._progress.done("topics")
+        partitions = int(metadata.get("partitions") or 0)
+        answers = TopicAnswers(topic.persistence, partitions, metadata.get("properties") or {}, policies)
+        return export_topic(self._settings, *place, answers)
+
+
+def _even(live: Mapping[str, Any]) -> bool:
+    boundaries = list((live.get("bundles") or {}).get("boundaries") or ())
+    return 1 < len(boundaries) <= MAX_BUNDLES + 1 and boundaries == even_boundaries(len(boundaries) - 1)
+
+
+def _is_part_of(local: str, topics: set[str]) -> bool:
+    found = split_partition(local)
+    return found is not None and found[0] in topics
+
+
+async def _pool(work: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
+    """Do the work for each item, CONCURRENCY at a time; results in the order of the items. The first error ends it."""
+    results: dict[int, R] = {}
+    waiting = iter(enumerate(items))
+
+    async def worker() -> None:
+        for index, item in waiting:
+            results[index] = await work(item)
+
+    workers = [asyncio.create_task(worker()) for _ in range(min(CONCURRENCY, len(items)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for task in workers:
+            task.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return [results[index] for index in range(len(items))]

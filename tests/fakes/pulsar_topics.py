@@ -1,0 +1,164 @@
+"""Topics of the in-memory Pulsar: they and their partitions are per cluster, partition numbers are shared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
+from tests.fakes.pulsar_policies import UNSCOPED, topic_policy
+
+GLOBAL = "*"
+"""In place of a cluster: what is replicated to all."""
+
+
+@dataclass
+class FakeTopic:
+    """A topic, or a partition, in one cluster."""
+
+    producers: int = 0
+    backlog: dict[str, int] = field(default_factory=dict)
+    """Unread messages by subscription."""
+
+
+@dataclass
+class FakeTopics:
+    """The part of FakePulsar that answers for topics."""
+
+    namespaces: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Policies by tenant/namespace."""
+    partitioned: dict[str, int] = field(default_factory=dict)
+    """Number of partitions by full topic name."""
+    topics: dict[str, dict[str, FakeTopic]] = field(default_factory=dict)
+    """Topics by cluster and full name."""
+    topic_policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """Topic policies by cluster (GLOBAL = the replicated ones) and full topic name."""
+    late: dict[str, list[Any]] = field(default_factory=dict)
+    """By name of a topic policy: answers still given after it was changed, since its event has not arrived."""
+    refuse_reads: dict[str, str] = field(default_factory=dict)
+    """Reason by name of a topic policy that Pulsar does not tell."""
+
+    def _drop_topic(self, name: str) -> None:
+        for names in self.topics.values():
+            names.pop(name, None)
+        self._forget_policies(name)
+
+    def _forget_policies(self, name: str) -> None:
+        for where in [w for w in self.topic_policies if w[1] == name]:
+            del self.topic_policies[where]
+
+    def _topics(
+        self, cluster: str, method: str, prefix: str, rest: list[str], query: Mapping[str, str], body: Any
+    ) -> Answer:
+        here = self.topics.setdefault(cluster, {})
+        force = query.get("force") == "true"
+        match method, rest:
+            case "GET", []:
+                return 200, sorted(n for n in here if n.startswith(prefix))
+            case "GET", ["partitioned"]:
+                return 200, sorted(n for n in self.partitioned if n.startswith(prefix))
+            case "GET", [name, "partitions"]:
+                if prefix + name in self.partitioned:
+                    return 200, {"partitions": self.partitioned[prefix + name], "deleted": False}
+                self._need_topic(here, prefix + name)
+                return 200, {"partitions": 0, "deleted": False}
+            case "GET", [name, "stats"]:
+                topic = self._need_topic(here, prefix + name)
+                subscriptions = {s: {"msgBacklog": n, "consumers": []} for s, n in topic.backlog.items()}
+                return 200, {"publishers": [{}] * topic.producers, "subscriptions": subscriptions}
+            case "PUT", [name]:
+                self._create(here, prefix, name)
+                return NO_CONTENT
+            case "PUT", [name, "partitions"]:
+                self._create_partitioned(here, prefix, name, body)
+                return NO_CONTENT
+            case "POST", [name, "partitions"]:
+                self._grow(prefix + name, body)
+                return NO_CONTENT
+            case "DELETE", [name]:
+                full = prefix + name
+                if full in self.partitioned:
+                    raise RefusalError(
+                        409,
+                        f"{full} is a partitioned topic, instead of calling delete topic, please call "
+                        "delete-partitioned-topic.",
+                    )
+                self._delete_topic(here, full, force=force)
+                return NO_CONTENT
+            case "DELETE", [name, "partitions"]:
+                full = prefix + name
+                if full not in self.partitioned:
+                    if full in here:
+                        raise RefusalError(409, f"{full} is a non-partitioned topic. Instead of calling ...")
+                    raise RefusalError(404, f"Topic {full} not found.")
+                for i in range(self.partitioned[full]):
+                    if f"{full}-partition-{i}" in here:
+                        self._delete_topic(here, f"{full}-partition-{i}", force=force)
+                del self.partitioned[full]
+                self._forget_policies(full)
+                return NO_CONTENT
+            case "GET" | "POST" | "PUT" | "DELETE", [name, policy]:
+                return self._topic_policy(cluster, method, prefix, name, policy, query, body)
+        return 404, None
+
+    def _topic_policy(
+        self, cluster: str, method: str, prefix: str, name: str, policy: str, query: Mapping[str, str], body: Any
+    ) -> Answer:
+        full = prefix + name
+        known = full in self.partitioned or (full in self.topics[cluster] and prefix.startswith("persistent"))
+        if not known:
+            raise RefusalError(404, f"Topic {full} not found")
+        if policy == "shadowTopics":
+            for shadow in body or ():
+                if shadow not in self.topics[cluster] and shadow not in self.partitioned:
+                    raise RefusalError(412, f"Shadow topic [{shadow}] not exists.")
+        everywhere = query.get("isGlobal") == "true" and policy not in UNSCOPED
+        store = self.topic_policies.setdefault((GLOBAL if everywhere else cluster, full), {})
+        if method == "GET" and policy in self.refuse_reads:
+            raise RefusalError(405, self.refuse_reads[policy])
+        if method == "GET" and self.late.get(policy):
+            return 200, self.late[policy].pop(0)
+        namespace = self.namespaces[full.split("://", 1)[1].rsplit("/", 1)[0]]
+        return topic_policy(store, namespace, policy, method, query, body)
+
+    def _need_topic(self, here: Mapping[str, FakeTopic], full: str) -> FakeTopic:
+        if full not in here:
+            raise RefusalError(404, f"Topic {full} not found")
+        return here[full]
+
+    def _create(self, here: dict[str, FakeTopic], prefix: str, name: str) -> None:
+        if prefix + name in here or prefix + name in self.partitioned:
+            raise RefusalError(409, "This topic already exists")
+        match = re.fullmatch(r"(.*)-partition-\d+", name)
+        if match is not None and prefix + match[1] not in self.partitioned:
+            raise RefusalError(412, f'Can\'t create topic {name} with "-partition-" followed by numeric value')
+        here[prefix + name] = FakeTopic()
+
+    def _create_partitioned(self, here: dict[str, FakeTopic], prefix: str, name: str, count: int) -> None:
+        if prefix + name in here or prefix + name in self.partitioned:
+            raise RefusalError(409, "This topic already exists")
+        if "-partition-" in name:
+            raise RefusalError(412, "Partitioned Topic Name should not contain '-partition-'")
+        self.partitioned[prefix + name] = count
+        if prefix.startswith("persistent"):
+            here.update({f"{prefix}{name}-partition-{i}": FakeTopic() for i in range(count)})
+
+    def _grow(self, full: str, count: int) -> None:
+        if full not in self.partitioned:
+            raise RefusalError(409, f"Topic {full} is not the partitioned topic.")
+        current = self.partitioned[full]
+        if count < current:
+            raise RefusalError(422, f"Desired partitions {count} can't be less than the current partitions {current}.")
+        self.partitioned[full] = count
+        for names in self.topics.values():
+            if f"{full}-partition-0" in names:
+                names.update({f"{full}-partition-{i}": FakeTopic() for i in range(current, count)})
+
+    def _delete_topic(self, here: dict[str, FakeTopic], full: str, *, force: bool) -> None:
+        topic = self._need_topic(here, full)
+        if topic.producers and not force:
+            raise RefusalError(412, f"Topic has {topic.producers} connected producers/consumers")
+        del here[full]
+        self._forget_policies(full)

@@ -1,0 +1,227 @@
+"""Every row of the policy table on a Pulsar: encode, REST, read back, decode, and reset.
+
+Run against the fakes and against a real Pulsar; a subclass provides the fixture ``place``. Parametrised over the table
+itself: a row with fewer than two different test values fails the collection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope
+from pulsar_operator.domain.policies.model import CLUSTER
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    ConflictError,
+    NotFoundError,
+    PulsarAdminPort,
+    RefusedError,
+    UnavailableError,
+)
+from tests.support.admin_contract import local_cluster
+from tests.support.policy_classes import unknown_of_namespace
+
+OTHER = "policy-test-other"
+"""A second cluster that exists in name only, for policies that list clusters."""
+READS = 50
+PAUSE_SECONDS = 0.2
+
+
+def rows() -> list[Any]:
+    """One case for each row."""
+    found = []
+    for row in POLICIES:
+        if len(row.examples) < 2 or row.examples[0] == row.examples[1]:
+            raise AssertionError(f"policy row {row.scope}/{row.field} needs two different examples")
+        found.append(pytest.param(row, id=f"{row.scope}-{row.field}"))
+    return found
+
+
+@dataclass
+class Place:
+    """A namespace and a topic of a test's own."""
+
+    admin: PulsarAdminPort
+    endpoint: AdminEndpoint
+    cluster: str
+    tenant: str
+
+    async def call(self, call: Call) -> Any:
+        """One call."""
+        return await self.admin.call(
+            self.endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
+        )
+
+    async def ask(self, method: str, *path: str, body: Any = None, **query: str) -> Any:
+        """One call that no row makes."""
+        return await self.admin.call(self.endpoint, method, path, query=query, body=body)
+
+    async def removed(self, *path: str) -> None:
+        """Delete and look until it is gone: Pulsar refuses, with various words, while what is inside is still going."""
+        listing = path[:-1]
+        name = {"namespaces": "/".join(path[1:]), "persistent": f"persistent://{'/'.join(path[1:])}"}.get(
+            path[0], path[-1]
+        )
+        async with asyncio.timeout(60):
+            while name in await self.ask("GET", *listing):
+                with contextlib.suppress(NotFoundError, ConflictError, RefusedError, UnavailableError):
+                    await self.ask("DELETE", *path, **({"force": "true"} if path[0] == "persistent" else {}))
+                    continue
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    def topic(self, name: str) -> tuple[str, ...]:
+        """Path of a topic of the namespace."""
+        return ("persistent", self.tenant, "n", name)
+
+    async def furnish(self, row: PolicyRow) -> None:
+        """Make what the examples of a row name."""
+        words = str(row.examples)
+        for word, path in (
+            ("{group}", ("resourcegroups", self.names["group"])),
+            ("{other_group}", ("resourcegroups", self.names["other_group"])),
+            ("{shadow}", self.topic("s1")),
+            ("{other_shadow}", self.topic("s2")),
+        ):
+            if word in words:
+                await self.ask("PUT", *path, body={"publishRateInMsgs": 1000000} if "group" in word else None)
+
+    def base(self, row: PolicyRow) -> tuple[str, ...]:
+        """Path of the object a row belongs to."""
+        if row.scope is Scope.NAMESPACE:
+            return ("namespaces", self.tenant, "n")
+        return ("persistent", self.tenant, "n", "x")
+
+    async def read(self, row: PolicyRow) -> Any:
+        """The live value of a row."""
+        base = self.base(row)
+        return row.read(await self.call(row.get_call(base) if row.own_get else Call("GET", base)), self.cluster)
+
+    async def until(self, row: PolicyRow, wanted: Any) -> Any:
+        """Read until the value is there: topic policies travel through a topic. Unset and never set are the same."""
+        found: Any = None
+        for _ in range(READS):
+            found = await self.read(row)
+            if row.in_sync(wanted, found) if row.is_set(wanted) else not row.is_set(found) or found == wanted:
+                return found
+            await asyncio.sleep(PAUSE_SECONDS)
+        return found
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the words in braces in examples stand for."""
+        here = f"persistent://{self.tenant}/n"
+        return {
+            "cluster": self.cluster,
+            "other": OTHER,
+            "group": f"{self.tenant}-1",
+            "other_group": f"{self.tenant}-2",
+            "shadow": f"{here}/s1",
+            "other_shadow": f"{here}/s2",
+        }
+
+    def real(self, value: Any) -> Any:
+        """An example with its words in braces replaced."""
+        if isinstance(value, list):
+            return [self.real(each) for each in value]
+        return value.format(**self.names) if type(value) is str else value
+
+
+async def opened(admin: PulsarAdminPort, url: str) -> AsyncIterator[Place]:
+    """A place, removed at the end with all that is in it; for fixtures."""
+    cluster = await local_cluster(admin, url)
+    place = Place(admin, AdminEndpoint(cluster, url), cluster, f"policies-{uuid.uuid4().hex[:10]}")
+    other = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
+    tenant, namespace = ("tenants", place.tenant), ("namespaces", place.tenant, "n")
+    if OTHER not in await place.ask("GET", "clusters"):
+        await place.ask("PUT", "clusters", OTHER, body=other)
+    await place.ask("PUT", *tenant, body={"adminRoles": [], "allowedClusters": [cluster, OTHER]})
+    await place.ask("PUT", *namespace, body={"replication_clusters": [cluster]})
+    await place.ask("PUT", *place.topic("x"))
+    try:
+        yield place
+    finally:
+        await place.ask("POST", *namespace, "replication", body=[cluster])
+        # A topic with shadow topics goes before them: its replicators hold them open.
+        names = [full.split("/", 4)[4] for full in await place.ask("GET", "persistent", place.tenant, "n")]
+        for name in sorted(names, key=lambda name: name != "x"):
+            await place.removed(*place.topic(name))
+        await place.removed(*namespace)
+        await place.removed(*tenant)
+        for group in await place.ask("GET", "resourcegroups"):
+            if group.startswith(place.tenant):
+                await place.removed("resourcegroups", group)
+        with contextlib.suppress(NotFoundError):
+            await place.ask("DELETE", "clusters", OTHER)
+
+
+class PolicyContract:
+    """The contract."""
+
+    @pytest.mark.parametrize("row", rows())
+    async def test_values_survive_the_round_trip_and_the_reset(self, place: Place, row: PolicyRow) -> None:
+        """Set each value over the other, read back equal, reset, read back as it was before."""
+        await place.furnish(row)
+        before = await place.read(row)
+        base = place.base(row)
+        if row.refused_without is not None:
+            with pytest.raises(RefusedError, match=row.refused_without):
+                await place.call(row.set_call(base, place.real(row.examples[0])))
+        else:
+            for value in (*row.examples, row.examples[0]):
+                wanted = place.real(value)
+                await place.call(row.set_call(base, wanted))
+                found = await place.until(row, wanted)
+                assert row.in_sync(wanted, found), f"{row.field}: wrote {wanted!r}, read {found!r}"
+        remove = row.remove_call(base)
+        if remove is not None:
+            for _ in range(2):  # the second is a reset repeated after a crash
+                await place.call(remove)
+                found = await place.until(row, before)
+                assert found == before or not (row.is_set(found) or row.is_set(before)), f"{row.field}: {found!r}"
+
+    async def test_a_value_in_one_place_is_in_no_other(self, place: Place) -> None:
+        """No row reads what another one wrote: neither another policy, nor the same one in the other scope."""
+        for row in POLICIES:
+            if row.refused_without is not None or row.field == "replicationClusters":
+                continue
+            await place.furnish(row)
+            wanted = place.real(row.examples[0])
+            others = [r for r in POLICIES if r is not row and r.scope is row.scope and r.refused_without is None]
+            before = {other.field: await place.read(other) for other in others if _near(row, other)}
+            await place.call(row.set_call(place.base(row), wanted))
+            assert row.in_sync(wanted, await place.until(row, wanted)), row.field
+            after = {other.field: await place.read(other) for other in others if _near(row, other)}
+            assert after == before, row.field
+            remove = row.remove_call(place.base(row))
+            assert remove is not None
+            await place.call(remove)
+
+    async def test_every_key_of_a_namespace_is_read_or_known_to_be_left_alone(self, place: Place) -> None:
+        """A policy that a newer Pulsar adds fails here by its name."""
+        live = await place.call(Call("GET", ("namespaces", place.tenant, "n")))
+        assert unknown_of_namespace(live) == set()
+
+    async def test_rates_are_kept_by_cluster(self, place: Place) -> None:
+        """The reason why such rows are written in each cluster."""
+        kept = [row for row in POLICIES if CLUSTER in row.live]
+        assert kept
+        for row in kept:
+            await place.call(row.set_call(place.base(row), row.examples[0]))
+            live = await place.call(Call("GET", place.base(row)))
+            assert list(live[row.live[0]]) == [place.cluster], row.field
+            assert row.per_cluster
+
+
+def _near(row: PolicyRow, other: PolicyRow) -> bool:
+    """Rows that could be mistaken for each other: parts of one group, or one field in two scopes."""
+    return row.path.split(".")[:2] == other.path.split(".")[:2] or row.endpoint == other.endpoint
+
+
+__all__ = ["OTHER", "Place", "PolicyContract", "opened"]

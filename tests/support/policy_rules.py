@@ -1,0 +1,122 @@
+"""Cases for the admission rules of namespace and topic policies; see tests/support/rules.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_operator.api.constants import Kind
+from tests.support.rules import QUOTA, RETENTION, Create, Json, Update
+
+PNS, PT = Kind.NAMESPACE, Kind.TOPIC
+QUORUMS = "ensembleSize >= writeQuorum >= ackQuorum"
+BUCKET = "offload.bucket is required"
+TOPIC_TYPE = "autoTopicCreation.topicType is required when enabled"
+PARTITIONS = "autoTopicCreation.defaultPartitions is required with"
+AGE = "retention.timeMinutes must be longer than"
+UNPARTITIONED = "need spec.partitions"
+AT_LEAST_0 = "should be greater than or equal to 0"
+AT_LEAST_1 = "should be greater than or equal to 1"
+PATTERN = "should match"
+
+
+def _policies(**values: Any) -> Json:
+    return {"policies": values}
+
+
+def _ledgers(ensemble: int, write: int, ack: int, **more: Any) -> Json:
+    return _policies(persistence={"ensembleSize": ensemble, "writeQuorum": write, "ackQuorum": ack, **more})
+
+
+def _auto(**values: Any) -> Json:
+    return _policies(autoTopicCreation=values)
+
+
+def _age(minutes: int, seconds: int) -> Json:
+    return _policies(
+        retention={"timeMinutes": minutes, "sizeMegabytes": -1},
+        backlogQuotas={"messageAge": {"limitSeconds": seconds, "policy": "ProducerException"}},
+    )
+
+
+def _size(megabytes: int, quota: int) -> Json:
+    return _policies(
+        retention={"timeMinutes": -1, "sizeMegabytes": megabytes},
+        backlogQuotas={"destinationStorage": {"limitBytes": quota, "policy": "ProducerException"}},
+    )
+
+
+_BOTH = [
+    Create(kind, f"policies-{name}", patch, refused)
+    for kind in (PNS, PT)
+    for name, patch, refused in (
+        ("quorum-equal", _ledgers(3, 3, 3), None),
+        ("quorum-falling", _ledgers(5, 3, 2), None),
+        ("quorum-write-over-ensemble", _ledgers(2, 3, 2), QUORUMS),
+        ("quorum-ack-over-write", _ledgers(3, 2, 3), QUORUMS),
+        ("quorum-of-6", _ledgers(6, 3, 2), "should be less than or equal to 5"),
+        ("quorum-of-0", _ledgers(1, 1, 0), AT_LEAST_1),
+        ("mark-deletes-decimal", _ledgers(1, 1, 1, maxMarkDeletesPerSecond="0.5"), None),
+        ("mark-deletes-whole", _ledgers(1, 1, 1, maxMarkDeletesPerSecond=0), None),
+        ("mark-deletes-negative", _ledgers(1, 1, 1, maxMarkDeletesPerSecond="-1"), PATTERN),
+        ("offload-without-bucket", _policies(offload={"driver": "AwsS3"}), BUCKET),
+        ("offload-with-bucket", _policies(offload={"driver": "AwsS3", "bucket": "b"}), None),
+        ("offload-file-system", _policies(offload={"driver": "FileSystem"}), None),
+        ("offload-unknown", _policies(offload={"driver": "Tape"}), "Unsupported value"),
+        ("offload-secret", _policies(offload={"driver": "S3", "bucket": "b", "secret": "x"}), "unknown field"),
+        ("rate-empty", _policies(dispatchRate={}), None),
+        ("rate-of-0", _policies(dispatchRate={"messagesPerPeriod": 0}), AT_LEAST_1),
+        ("rate-period-0", _policies(subscribeRate={"periodSeconds": 0}), AT_LEAST_1),
+        ("types-none", _policies(subscriptionTypesEnabled=[]), "should have at least 1 items"),
+        ("types-twice", _policies(subscriptionTypesEnabled=["Shared", "Shared"]), "Duplicate value"),
+        ("types-of-pulsar", _policies(subscriptionTypesEnabled=["Key_Shared"]), "Unsupported value"),
+        ("filters-comma", _policies(entryFilters=["a,b"]), PATTERN),
+        ("schema-undefined", _policies(schema={"compatibilityStrategy": "Undefined"}), "Unsupported value"),
+        ("delay-tick-0", _policies(delayedDelivery={"enabled": True, "tickTimeMillis": 0}), AT_LEAST_1),
+        ("retention-half", _policies(retention={"timeMinutes": 0, "sizeMegabytes": 5}), RETENTION),
+        ("quota-of-retention", _size(512, 512 * 2**20), QUOTA),
+        ("quota-below-retention", _size(512, 512 * 2**20 - 1), None),
+        ("compaction-negative", _policies(compactionThresholdBytes=-1), AT_LEAST_0),
+    )
+]
+
+POLICY_CREATES: tuple[Create, ...] = (
+    *_BOTH,
+    Create(PNS, "auto-topics-off", _auto(enabled=False)),
+    Create(PNS, "auto-topics-off-with-type", _auto(enabled=False, topicType="NonPartitioned"), TOPIC_TYPE),
+    Create(PNS, "auto-topics-without-type", _auto(enabled=True), TOPIC_TYPE),
+    Create(PNS, "auto-topics-plain", _auto(enabled=True, topicType="NonPartitioned")),
+    Create(
+        PNS, "auto-topics-plain-of-3", _auto(enabled=True, topicType="NonPartitioned", defaultPartitions=3), PARTITIONS
+    ),
+    Create(PNS, "auto-topics-partitioned", _auto(enabled=True, topicType="Partitioned"), PARTITIONS),
+    Create(PNS, "auto-topics-partitioned-of-3", _auto(enabled=True, topicType="Partitioned", defaultPartitions=3)),
+    Create(PNS, "anti-affinity-slash", _policies(antiAffinityGroup="a/b"), PATTERN),
+    Create(PNS, "anti-affinity-html", _policies(antiAffinityGroup="<a>"), PATTERN),
+    Create(PNS, "bookie-group-comma", _policies(bookieAffinityGroup={"primary": ["a,b"]}), PATTERN),
+    Create(PNS, "bookie-group-without-primary", _policies(bookieAffinityGroup={"secondary": ["a"]}), "Required value"),
+    Create(PNS, "resource-group-slash", _policies(resourceGroup="a/b"), PATTERN),
+    Create(PNS, "auth-mode-of-old", _policies(subscriptionAuthMode="none"), "Unsupported value"),
+    # Pulsar compares the age of messages only for topics.
+    Create(PNS, "age-of-retention", _age(10, 3600)),
+    Create(PT, "age-of-retention", _age(10, 600), AGE),
+    Create(PT, "age-below-retention", _age(10, 599)),
+    Create(PT, "age-and-no-limit", _age(-1, 600)),
+    Create(PT, "scope-global", {"policyScope": "Global", "policies": {"maxProducers": 3}}),
+    Create(PT, "scope-unknown", {"policyScope": "Everywhere"}, "Unsupported value"),
+    Create(
+        PT, "non-persistent-with-policies", {"persistence": "NonPersistent", **_policies(maxProducers=1)}, UNPARTITIONED
+    ),
+    Create(
+        PT,
+        "non-persistent-partitioned-with-policies",
+        {"persistence": "NonPersistent", "partitions": 2, **_policies(maxProducers=1)},
+    ),
+    Create(PT, "non-persistent-without-policies", {"persistence": "NonPersistent"}),
+    Create(PT, "shadow-topic-local-name", _policies(shadowTopics=["clicks"]), PATTERN),
+)
+
+POLICY_UPDATES: tuple[Update, ...] = (
+    Update(PT, "policyScope-changes", {}, {"policyScope": "Global"}),
+    Update(PT, "policies-appear", {}, _policies(maxProducers=3)),
+    Update(PT, "policies-vanish", _policies(maxProducers=3), {"policies": None}),
+)
