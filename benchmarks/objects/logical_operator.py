@@ -1,4 +1,4 @@
-"""The operator as a process, reconciling tenants, namespaces and topics alone: there are no pods behind its clusters.
+"""The operator as a process, reconciling the logical plane alone: there are no pods behind its clusters.
 
 Everything else is the real thing: settings, Lease, watches, queue, adapters, health, metrics.
 """
@@ -16,7 +16,7 @@ from pulsar_operator.ports import Deps, Key
 from pulsar_operator.runtime import controllers, operate
 from pulsar_operator.settings import load
 
-LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC)
+LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 
 
 class Untouched:

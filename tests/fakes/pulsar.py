@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
+from tests.fakes.pulsar_clusters import FakeClusters
 from tests.fakes.pulsar_policies import (
     NAMESPACE,
     change,
@@ -29,14 +30,13 @@ NAME = re.compile(r"[-=:.A-Za-z0-9_]+")
 
 
 @dataclass
-class FakePulsar(FakeTopics):
+class FakePulsar(FakeClusters, FakeTopics):
     """State of the instance; tests change it directly to play another writer."""
 
     clusters: list[str] = field(default_factory=lambda: ["a"])
     tenants: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     local: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """What each cluster keeps for itself of a namespace, by cluster and tenant/namespace."""
-    resource_groups: set[str] = field(default_factory=set)
     force_delete_namespace: bool = False
     force_delete_tenant: bool = False
     default_quota_bytes: int = -1
@@ -52,6 +52,7 @@ class FakePulsar(FakeTopics):
                 self.partitioned,
                 {c: sorted(names) for c, names in self.topics.items()},
                 self.local,
+                self.stored(),
                 {f"{c} {name}": held for (c, name), held in self.topic_policies.items() if _anything_in(held)},
             )
         )
@@ -67,13 +68,8 @@ class FakePulsar(FakeTopics):
                 case ["clusters", name] if method in {"PUT", "DELETE"}:
                     self.clusters = sorted({*self.clusters, name} if method == "PUT" else {*self.clusters} - {name})
                     return NO_CONTENT
-                case ["resourcegroups", name] if method in {"PUT", "DELETE"}:
-                    if any(p.get("resource_group_name") == name for p in self.namespaces.values()):
-                        raise RefusalError(412, "ResourceGroup is in use")
-                    (self.resource_groups.add if method == "PUT" else self.resource_groups.discard)(name)
-                    return NO_CONTENT
-                case ["resourcegroups"] if method == "GET":
-                    return 200, sorted(self.resource_groups)
+                case ["brokers" | "clusters" | "resourcegroups", *_]:
+                    return self.in_configuration_store(method, list(path), body, self.clusters, self.namespaces)
                 case ["tenants"] if method == "GET":
                     return 200, sorted(self.tenants)
                 case ["tenants", name]:

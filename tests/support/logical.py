@@ -1,4 +1,4 @@
-"""A world for tests of the logical plane: an API server and a Pulsar in memory, and the three controllers."""
+"""A world for tests of the logical plane: an API server and a Pulsar in memory, and its controllers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, API_VERSION, Kind
 from pulsar_operator.controllers.base import Outcome
+from pulsar_operator.controllers.isolation_policy import IsolationPolicyController
 from pulsar_operator.controllers.namespace import NamespaceController
+from pulsar_operator.controllers.resource_group import ResourceGroupController
 from pulsar_operator.controllers.tenant import TenantController
 from pulsar_operator.controllers.topic import TopicController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
@@ -18,7 +20,7 @@ from tests.fakes.pulsar import FakePulsar
 from tests.support.recorder import CountingMetrics
 
 NS = "apps"
-LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC)
+LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 
 
 class Killed(BaseException):
@@ -59,6 +61,8 @@ class World:
             Kind.TENANT: TenantController(deps),
             Kind.NAMESPACE: NamespaceController(deps),
             Kind.TOPIC: TopicController(deps),
+            Kind.RESOURCE_GROUP: ResourceGroupController(deps),
+            Kind.ISOLATION_POLICY: IsolationPolicyController(deps),
         }
 
     # ------------------------------------------------------------------------------------------------ objects
@@ -100,6 +104,16 @@ class World:
         """A PulsarTopic."""
         body = {"namespaceRef": {"name": namespace}, **spec}
         return self.put(Kind.TOPIC, name, body, ns=ns, annotations=annotations)
+
+    def group(self, name: str = "g", /, *, ns: str = NS, annotations: Json | None = None, **spec: Any) -> Json:
+        """A PulsarResourceGroup."""
+        body = {"instanceRef": {"name": "prod"}, **spec}
+        return self.put(Kind.RESOURCE_GROUP, name, body, ns=ns, annotations=annotations)
+
+    def isolation(self, name: str = "i", /, *, ns: str = NS, annotations: Json | None = None, **spec: Any) -> Json:
+        """A PulsarIsolationPolicy."""
+        body = {"instanceRef": {"name": "prod"}, **spec}
+        return self.put(Kind.ISOLATION_POLICY, name, body, ns=ns, annotations=annotations)
 
     def get(self, kind: Kind, name: str, *, ns: str = NS) -> Json | None:
         """The stored object."""

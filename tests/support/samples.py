@@ -27,6 +27,7 @@ from pulsar_operator.api.v1alpha1.cluster import (
     PulsarClusterSpec,
 )
 from pulsar_operator.api.v1alpha1.instance import ConfigurationStore, ExternalZooKeeper, PulsarInstanceSpec
+from pulsar_operator.api.v1alpha1.isolation_policy import FailureDomain, PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.namespace import Bundles
 from pulsar_operator.api.v1alpha1.policies import (
     AutoTopicCreation,
@@ -64,6 +65,10 @@ VALUES: Mapping[FieldKey, Any] = {
     (AutoTopicCreation, "topic_type"): "Partitioned",
     (NamespacePolicies, "subscription_types_enabled"): ["Exclusive", "KeyShared"],
     (TopicPolicies, "subscription_types_enabled"): ["Exclusive", "KeyShared"],
+    (FailureDomain, "brokers"): ["east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080", "b:1"],
+    (PulsarIsolationPolicySpec, "namespaces"): ["shop/.*", "[a-z]+/(x|y)"],
+    (PulsarIsolationPolicySpec, "primary"): ["east-broker-[01]\\..*", ".*"],
+    (PulsarIsolationPolicySpec, "secondary"): ["(?:a|b)\\.[[:alpha:]]+"],
     (TopicPolicies, "shadow_topics"): ["persistent://shop/orders/a", "persistent://shop/orders/b"],
 }
 """Values that a rule over several fields, or a pattern, narrows down."""
@@ -107,6 +112,12 @@ def minimal(kind: Kind) -> Json:
         Kind.TENANT: {"instanceRef": {"name": "demo"}},
         Kind.NAMESPACE: {"tenantRef": {"name": "shop"}},
         Kind.TOPIC: {"namespaceRef": {"name": "orders"}},
+        Kind.RESOURCE_GROUP: {"instanceRef": {"name": "demo"}},
+        Kind.ISOLATION_POLICY: {
+            "instanceRef": {"name": "demo"},
+            "namespaces": ["shop/.*"],
+            "primary": ["east-broker-0\\..*"],
+        },
     }
     return specs[kind]
 

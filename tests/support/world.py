@@ -27,8 +27,10 @@ from pulsar_operator.controllers.base import Outcome, Reconciler
 from pulsar_operator.controllers.children import OWNED
 from pulsar_operator.controllers.cluster import ClusterController
 from pulsar_operator.controllers.instance import InstanceController
+from pulsar_operator.controllers.isolation_policy import IsolationPolicyController
 from pulsar_operator.controllers.namespace import NamespaceController
 from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
+from pulsar_operator.controllers.resource_group import ResourceGroupController
 from pulsar_operator.controllers.tenant import TenantController
 from pulsar_operator.controllers.topic import TopicController
 from pulsar_operator.ports import (
@@ -56,7 +58,15 @@ from tests.support.workloads import Workloads
 
 NS = "pulsar"
 QUICKSTART = Path(__file__).resolve().parents[2] / "examples" / "quickstart.yaml"
-ORDER = (Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC)
+ORDER = (
+    Kind.INSTANCE,
+    Kind.CLUSTER,
+    Kind.TENANT,
+    Kind.NAMESPACE,
+    Kind.TOPIC,
+    Kind.RESOURCE_GROUP,
+    Kind.ISOLATION_POLICY,
+)
 QUIET_ROUNDS = 2
 """Rounds without any change after which nothing more is expected."""
 
@@ -157,6 +167,8 @@ class World:
             Kind.TENANT: TenantController(deps),
             Kind.NAMESPACE: NamespaceController(deps),
             Kind.TOPIC: TopicController(deps),
+            Kind.RESOURCE_GROUP: ResourceGroupController(deps),
+            Kind.ISOLATION_POLICY: IsolationPolicyController(deps),
         }
 
     # ------------------------------------------------------------------------------------- what answers, and where

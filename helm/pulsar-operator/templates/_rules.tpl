@@ -14,6 +14,8 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsartenants
     - pulsarnamespaces
     - pulsartopics
+    - pulsarresourcegroups
+    - pulsarisolationpolicies
   verbs: [get, list, watch, patch]
 # Their status: conditions and what was observed, by server-side apply.
 - apiGroups: [pulsaroperator.io]
@@ -23,6 +25,8 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsartenants/status
     - pulsarnamespaces/status
     - pulsartopics/status
+    - pulsarresourcegroups/status
+    - pulsarisolationpolicies/status
   verbs: [patch]
 # Needed to name these two as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
 # is on (OpenShift has it on).
@@ -88,6 +92,8 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsartenants
     - pulsarnamespaces
     - pulsartopics
+    - pulsarresourcegroups
+    - pulsarisolationpolicies
   verbs: [get, list, patch]
 {{- end -}}
 
@@ -105,6 +111,8 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
     - pulsartenants
     - pulsarnamespaces
     - pulsartopics
+    - pulsarresourcegroups
+    - pulsarisolationpolicies
   verbs: [get, list, watch, patch]
 # Their status: conditions and what was observed, by server-side apply.
 - apiGroups: [pulsaroperator.io]
@@ -114,6 +122,8 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
     - pulsartenants/status
     - pulsarnamespaces/status
     - pulsartopics/status
+    - pulsarresourcegroups/status
+    - pulsarisolationpolicies/status
   verbs: [patch]
 # Needed to name these two as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
 # is on (OpenShift has it on).

@@ -9,12 +9,14 @@ again some seconds after it wrote.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.isolation_policy import (
+    BROKERS,
     IsolationClusterStatus,
     PulsarIsolationPolicySpec,
     PulsarIsolationPolicyStatus,
@@ -60,6 +62,11 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         """The policy's name."""
         return name_of(p.obj)
 
+    def problem_of_name(self, p: IsolationPass) -> str | None:
+        """A name that is another address of Pulsar's REST."""
+        taken = name_of(p.obj) == BROKERS
+        return f"the name {BROKERS} cannot be used for an isolation policy: set spec.name" if taken else None
+
     async def observe(self, p: IsolationPass, scope: Scope, memory: Memory) -> Facts:
         """The policy, the failure domains and the brokers of each cluster it applies to, or did."""
         name = name_of(p.obj)
@@ -94,18 +101,28 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         found: Mapping[str, Any] = {}
         try:
             if p.spec.namespaces is not None:
-                path = isolation_path(cluster, name_of(p.obj))
-                try:
-                    policy = await scope.admin.at(cluster, Call("GET", path))
-                except NotFoundError:
-                    policy = None
-                if policy is not None:
-                    brokers = _matching(policy, await scope.admin.at(cluster, Call("GET", (*path[:-1], "brokers"))))
+                with contextlib.suppress(NotFoundError):
+                    policy = await scope.admin.at(cluster, Call("GET", isolation_path(cluster, name_of(p.obj))))
+                    brokers = await self._matching(scope, cluster, policy or {})
             if domains:
                 found = await scope.admin.at(cluster, Call("GET", failure_domain_path(cluster))) or {}
         except AdminUnreachableError:
             return None
         return ClusterFacts(policy, {d: frozenset(v.get("brokers") or ()) for d, v in found.items()}, brokers)
+
+    async def _matching(self, scope: Scope, cluster: str, policy: Mapping[str, Any]) -> int:
+        """Live brokers the policy matches, in Pulsar's own judgement, for Java's expressions are not Python's.
+
+        Pulsar's list of brokers with policies compares with host:port, although a broker is chosen by its host alone
+        (seen on 4.0.8), so it is asked for each host. It tells the namespaces of all policies that match, but only one
+        of these policies by name; so the namespaces are compared.
+        """
+        ids = await scope.admin.at(cluster, Call("GET", ("brokers", cluster))) or ()
+        hosts = sorted({str(broker).rsplit(":", 1)[0] for broker in ids})
+        base = isolation_path(cluster, BROKERS)
+        answers = await asyncio.gather(*(scope.admin.at(cluster, Call("GET", (*base, host))) for host in hosts))
+        wanted = set(policy.get("namespaces") or ())
+        return sum(1 for each in answers if wanted and wanted <= set((each or {}).get("namespaceRegex") or ()))
 
     async def _taken(self, p: IsolationPass) -> dict[str, str]:
         """Declared failure domains that another object manages: two of them would change a domain to and fro."""
@@ -138,9 +155,9 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             return None
         return (
             Reason.NO_BROKER_MATCHES,
-            f"no live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so nobody serves the "
-            "namespaces there: correct the expressions (each is compared with a broker's whole host, without port, such "
-            "as east-broker-0.east-broker-headless.pulsar.svc.cluster.local), or start such a broker",
+            f"no live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so nobody serves "
+            "the namespaces there: correct the expressions (each is compared with a broker's whole host, without port, "
+            "such as east-broker-0.east-broker-headless.pulsar.svc.cluster.local), or start such a broker",
         )
 
     async def _act(
@@ -184,13 +201,6 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             await scope.admin.at(cluster, Call("DELETE", path))
         except NotFoundError:
             return
-
-
-def _matching(policy: Mapping[str, Any], brokers: Any) -> int:
-    """Live brokers the policy matches. Pulsar tells for each broker the namespaces of all policies that match it, but
-    only one of these policies by name; so the namespaces are compared."""
-    wanted = set(policy.get("namespaces") or ())
-    return sum(1 for broker in brokers or () if wanted and wanted <= set(broker.get("namespaceRegex") or ()))
 
 
 def _domains(obj: Json) -> set[str]:

@@ -1,7 +1,8 @@
 """Who waits for whom: on an event of one object, which other objects must be looked at again.
 
-Namespaces wait for the resource group they name, which Pulsar refuses until it exists. Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents. Only a
-change others can act on spreads: creation, deletion, spec, a condition, the published endpoints. Used by engine.py.
+Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents, and a
+namespace waits for the resource group it names. Only a change others can act on spreads: creation, deletion, spec, a
+condition, the published endpoints. Used by engine.py.
 """
 
 from __future__ import annotations

@@ -11,11 +11,12 @@ from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_scope import Scope
 from pulsar_operator.controllers.reader import name_of, reader_of
+from pulsar_operator.controllers.refindex import mentions
 from pulsar_operator.domain.logical.names import resource_group_path
 from pulsar_operator.domain.logical.plan import Memory, Plan
 from pulsar_operator.domain.logical.resource_group import plan_resource_group
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import Json, RefusedError
+from pulsar_operator.ports import RefusedError
 
 GroupPass = Pass[PulsarResourceGroupSpec, PulsarResourceGroupStatus]
 Facts = tuple[Mapping[str, Any] | None, str | None]
@@ -75,12 +76,15 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
 
     async def _users(self, scope: Scope, group: str) -> list[str]:
         """Some namespaces that use the group: those whose custom resource says so, then those Pulsar knows."""
-        declared = [obj for obj in await reader_of(self.deps).every(Kind.NAMESPACE) if group_of(obj) == group]
-        names = [str((obj.get("status") or {}).get("pulsarName") or "") for obj in declared]
-        found = await self._that_use(scope, group, sorted(filter(None, names)))
+        known = [
+            str((obj.get("status") or {}).get("pulsarName") or "")
+            for obj in await reader_of(self.deps).every(Kind.NAMESPACE)
+            if any(key.name == group for key in mentions(Kind.NAMESPACE, obj))
+        ]
+        found = await self._that_use(scope, group, sorted(filter(None, known)))
         if found:
             return found
-        names = []
+        names: list[str] = []
         for tenant in (await scope.admin.anywhere(Call("GET", ("tenants",))))[1] or ():
             inside = await scope.admin.find(Call("GET", ("namespaces", tenant)))
             names += inside[1] or () if inside is not None else ()
@@ -97,10 +101,3 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
             if len(out) == NAMED:
                 break
         return out
-
-
-def group_of(namespace: Json) -> str | None:
-    """Resource group a PulsarNamespace names, by its name inside Pulsar."""
-    policies = (namespace.get("spec") or {}).get("policies")
-    found = policies.get("resourceGroup") if isinstance(policies, dict) else None
-    return found if isinstance(found, str) else None

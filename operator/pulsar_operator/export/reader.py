@@ -44,6 +44,8 @@ from pulsar_operator.ports import AdminEndpoint, NotFoundError, PortError, Pulsa
 CONCURRENCY = 8
 DEADLINE_SECONDS = 60.0
 """Of one call; a namespace may have many topics to list."""
+FIRST_DEADLINE_SECONDS = 10.0
+"""Of the first call, which finds out whether there is anything at that address."""
 SILENCE = 10
 """Calls without an answer, one after the other, after which the export ends."""
 
@@ -95,7 +97,8 @@ class Exporter:
     async def run(self) -> Exported:
         """Read everything. Raises ExportError when Pulsar does not answer or does not list its tenants."""
         try:
-            self._version = await self._find(Call("GET", ("brokers", "version"), text=True))
+            version = Call("GET", ("brokers", "version"), text=True)
+            self._version = await self._find(version, deadline=FIRST_DEADLINE_SECONDS)
             cluster = self._options.cluster or await self._cluster()
             self._settings = Settings(self._options.instance, cluster, self._options.namespace)
             tenants = [name for name in await self._ask(Call("GET", ("tenants",))) or () if self._wanted(name)]
@@ -119,11 +122,11 @@ class Exporter:
 
     # ----------------------------------------------------------------------------------------------- one call
 
-    async def _ask(self, call: Call) -> Any:
+    async def _ask(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
         """The answer. Raises PortError; ExportError when Pulsar has fallen silent."""
         try:
             answer = await self._admin.call(
-                self._endpoint, call.method, call.path, query=call.query, text=call.text, deadline=DEADLINE_SECONDS
+                self._endpoint, call.method, call.path, query=call.query, text=call.text, deadline=deadline
             )
         except UnavailableError as error:
             self._silent += 1
@@ -136,10 +139,10 @@ class Exporter:
         self._silent = 0
         return answer
 
-    async def _find(self, call: Call) -> Any:
+    async def _find(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
         """Like :meth:`_ask`; None for what does not exist."""
         try:
-            return await self._ask(call)
+            return await self._ask(call, deadline=deadline)
         except NotFoundError:
             return None
 

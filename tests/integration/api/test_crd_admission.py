@@ -7,12 +7,14 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.crdgen import crd
 from tests.support.apiserver import ApiServer, Response
+from tests.support.instance_rules import INSTANCE_CREATES, INSTANCE_UPDATES
 from tests.support.policy_rules import POLICY_CREATES, POLICY_UPDATES
 from tests.support.rules import CREATES, UPDATES, Create, Update, spec_of
 from tests.support.samples import Json, manifest, minimal, path
 
 STRICT = {"fieldValidation": "Strict"}
-CREATED, UPDATED = (*CREATES, *POLICY_CREATES), (*UPDATES, *POLICY_UPDATES)
+CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES)
+UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES)
 DRY = STRICT | {"dryRun": "All"}
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.v1alpha1.policies import PolicyScope
@@ -131,7 +131,13 @@ SCOPES = {
 }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    # Each example reads and rebuilds a whole Pulsar: what fails is shown as it was found.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
 @given(
     some(NAMESPACE_POLICIES),
     st.sampled_from(PolicyScope).flatmap(lambda scope: some(SCOPES[scope])),

@@ -26,6 +26,47 @@ def create(w: World) -> None:
     w.topic("p", partitions=2, deletionPolicy="Delete")
 
 
+BROKERS = [f"a-broker-{n}.h:8080" for n in range(3)]
+
+
+def create_shared(w: World) -> None:
+    """What lives beside namespaces: a resource group, an isolation policy and failure domains."""
+    w.tenant(deletionPolicy="Delete")
+    w.namespace(policies={"resourceGroup": "g"}, deletionPolicy="Delete")
+    w.group(limits={"publishRate": {"messagesPerSecond": 5, "bytesPerSecond": 6}}, deletionPolicy="Delete")
+    w.isolation(
+        namespaces=["t/.*"],
+        primary=[".*-0.*"],
+        secondary=[".*-1.*"],
+        unloadScope="None",
+        failureDomains=[{"name": "x", "brokers": BROKERS[:1]}, {"name": "y", "brokers": BROKERS[1:]}],
+        deletionPolicy="Delete",
+    )
+
+
+def change_shared(w: World) -> None:
+    """Limits change and go, a field and a cluster leave, two domains swap a broker, and one is new."""
+    w.namespace(policies={}, deletionPolicy="Delete")
+    w.group(limits={"publishRate": {"messagesPerSecond": 7}}, driftPolicy="Report", deletionPolicy="Delete")
+    w.isolation(
+        clusters=["a"],
+        namespaces=["t/.*", "u/n"],
+        primary=[".*-0.*"],
+        autoFailover={"minLimit": 2},
+        failureDomains=[{"name": "x", "brokers": BROKERS[1:2]}, {"name": "z", "brokers": BROKERS[:1]}],
+        driftPolicy="Report",
+        deletionPolicy="Delete",
+    )
+
+
+def lose_shared(w: World) -> None:
+    """All of it is lost under objects that only report drift."""
+    w.pulsar.resource_groups.clear()
+    w.pulsar.group_limits.clear()
+    w.pulsar.isolation.clear()
+    w.pulsar.domains.clear()
+
+
 def change(w: World) -> None:
     w.tenant(adminRoles=["s"], deletionPolicy="Delete")
     w.namespace(bundles={"count": 3}, policies={"messageTTLSeconds": 6}, driftPolicy="Report", deletionPolicy="Delete")
@@ -53,6 +94,10 @@ SCENARIOS: dict[str, list[Callable[[World], None]]] = {
     "change": [create, change],
     "lose": [create, change, lose],
     "remove": [create, remove],
+    "shared-create": [create_shared],
+    "shared-change": [create_shared, change_shared],
+    "shared-lose": [create_shared, change_shared, lose_shared],
+    "shared-remove": [create_shared, remove],
 }
 
 

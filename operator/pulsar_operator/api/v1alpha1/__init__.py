@@ -11,7 +11,11 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import CLUSTER_RULES, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.instance import INSTANCE_RULES, PulsarInstanceSpec, PulsarInstanceStatus
-from pulsar_operator.api.v1alpha1.isolation_policy import PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus
+from pulsar_operator.api.v1alpha1.isolation_policy import (
+    ISOLATION_RULES,
+    PulsarIsolationPolicySpec,
+    PulsarIsolationPolicyStatus,
+)
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec, PulsarNamespaceStatus
 from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec, PulsarResourceGroupStatus
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
@@ -35,7 +39,7 @@ MODELS: dict[Kind, KindModels] = {
     Kind.NAMESPACE: KindModels(PulsarNamespaceSpec, PulsarNamespaceStatus),
     Kind.TOPIC: KindModels(PulsarTopicSpec, PulsarTopicStatus, TOPIC_RULES),
     Kind.RESOURCE_GROUP: KindModels(PulsarResourceGroupSpec, PulsarResourceGroupStatus),
-    Kind.ISOLATION_POLICY: KindModels(PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus),
+    Kind.ISOLATION_POLICY: KindModels(PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, ISOLATION_RULES),
 }
 
 

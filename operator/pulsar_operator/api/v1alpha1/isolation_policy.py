@@ -26,7 +26,7 @@ NamespaceExpression = Annotated[
 ]
 """Regular expression that a whole "tenant/namespace" must match (Pulsar: String.matches)."""
 _NO_PORT = (
-    "!self.matches(':[0-9]+$')",
+    r"!self.matches('(^|[^?[]):([0-9.[]|\\\\d)')",
     "must be an expression for the host of a broker, without a port: Pulsar compares it with the host alone, and "
     "nothing would match",
 )
@@ -50,6 +50,14 @@ BrokerId = Annotated[
 ]
 """A broker by its id, host:port."""
 _SET = {"x-kubernetes-list-type": "set"}
+BROKERS = "brokers"
+"""The name that Pulsar's REST keeps for the list of brokers with policies."""
+ISOLATION_RULES = (
+    (
+        f"(has(self.spec.name) ? self.spec.name : self.metadata.name) != '{BROKERS}'",
+        f"an isolation policy cannot be called {BROKERS}: Pulsar's REST has another thing there. Set spec.name",
+    ),
+)
 
 
 class AutoFailoverType(StrEnum):
@@ -78,7 +86,7 @@ class UnloadScope(StrEnum):
 
 
 class FailureDomain(ApiModel):
-    """Brokers that fail together, such as those of a rack. Namespaces of an anti-affinity group are spread over them."""
+    """Brokers that fail together, such as those of a rack. An anti-affinity group is spread over them."""
 
     name: PulsarName
     """Name inside Pulsar."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
@@ -99,12 +101,20 @@ def _broken(model: BaseModel) -> Iterator[str]:
             yield message
     for name, info in type(model).model_fields.items():
         value = getattr(model, name)
-        extra = info.json_schema_extra
-        if value is not None and isinstance(extra, dict):
+        for extra in _extras(info) if value is not None else ():
             yield from _broken_field(info.alias or name, value, extra)
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, BaseModel):
                 yield from _broken(item)
+
+
+def _extras(info: FieldInfo) -> Iterator[Mapping[str, Any]]:
+    """What the definition says of a field and pydantic does not check; of an optional one it is inside the union."""
+    branches = get_args(info.annotation) if get_origin(info.annotation) in (Union, UnionType) else ()
+    inner = (item for branch in branches for item in get_args(branch)[1:] if isinstance(item, FieldInfo))
+    for each in (info, *inner):
+        if isinstance(each.json_schema_extra, dict):
+            yield each.json_schema_extra
 
 
 def _broken_field(name: str, value: Any, extra: Mapping[str, Any]) -> Iterator[str]:

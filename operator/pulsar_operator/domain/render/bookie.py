@@ -20,10 +20,9 @@ from pulsar_operator.domain.render.common import (
 from pulsar_operator.domain.render.config import for_bookies, layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
 
 PORTS = {"bookie": 3181, "http": 8000}
-FRAME_PADDING = 10 * 1024
-"""Bytes a frame may be larger than a message (Commands.MESSAGE_SIZE_FRAME_PADDING of Pulsar)."""
 
 
 def frame_size(max_message_size: int | None) -> dict[str, str]:
@@ -66,8 +65,10 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
     """
     spec, preset = inputs.spec, inputs.spec.preset
     claims = bookie_claims(bookkeeper)
+    message = spec.broker.max_message_size_bytes if spec.broker else None
+    sized = {**preset_values(preset).config.get(Component.BOOKIE, {}), **write_cache(bookkeeper, preset, message)}
     owned = {
-        **bookkeeper_config(store, spec.broker.max_message_size_bytes if spec.broker else None),
+        **bookkeeper_config(store, message),
         "bookiePort": str(PORTS["bookie"]),
         "journalDirectories": ",".join(claim.path for claim in claims if claim.name.startswith("journal-")),
         "ledgerDirectories": ",".join(claim.path for claim in claims if claim.name.startswith("ledgers-")),
@@ -81,7 +82,7 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         image=inputs.image(Component.BOOKIE),
         pull_policy=spec.image.pull_policy.value,
         pull_secrets=spec.image.pull_secrets,
-        config=layered(preset_values(preset).config.get(Component.BOOKIE), for_bookies(bookkeeper.config), owned),
+        config=layered(sized, for_bookies(bookkeeper.config), owned),
         jvm=jvm_arguments(Component.BOOKIE, preset, bookkeeper.jvm),
         resources=container_resources(Component.BOOKIE, preset, bookkeeper.jvm, bookkeeper.resources),
         ports=PORTS,

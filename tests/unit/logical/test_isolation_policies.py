@@ -1,0 +1,303 @@
+"""PulsarIsolationPolicy through its controller: the policy and the failure domains in each cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from tests.support.logical import DRY_RUN, PAUSED, World
+
+PIP = Kind.ISOLATION_POLICY
+SHOP: dict[str, Any] = {"namespaces": ["shop/.*"], "primary": [".*-broker-0\\..*"]}
+DEFAULT = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
+WHOLE = {"namespaces": ["shop/.*"], "primary": [".*-broker-0\\..*"], "secondary": [], "auto_failover_policy": DEFAULT}
+B = [f"b-{n}.h:8080" for n in range(4)]
+
+
+def domain(name: str, *brokers: str) -> dict[str, Any]:
+    return {"name": name, "brokers": list(brokers)}
+
+
+async def world(*clusters: str, **spec: Any) -> World:
+    w = World(*(clusters or ("a", "b")))
+    w.isolation(**spec)
+    await w.run()
+    return w
+
+
+async def test_the_policy_is_made_in_each_cluster_and_a_second_pass_writes_nothing() -> None:
+    w = await world(**SHOP)
+    assert w.pulsar.isolation == {"a": {"i": WHOLE}, "b": {"i": WHOLE}}
+    assert w.condition(PIP, "i")[:2] == ("True", "Ready")
+    status = w.status(PIP, "i")
+    assert status["clusters"] == [{"name": c, "exists": True, "brokers": 1} for c in ("a", "b")]
+    assert status["managedFields"] == ["clusters[a]", "clusters[b]", "namespaces", "primary"]
+    assert {c.cluster for c in w.admin.calls if c.is_write} == {"a", "b"}, "a cluster unloads its own namespaces"
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_every_field_is_written_and_several_changes_are_one_call() -> None:
+    """Each write may unload all namespaces."""
+    w = await world("a", **SHOP)
+    w.isolation(
+        namespaces=["shop/.*", "mall/n"],
+        primary=["x.*", ".*-0.*"],
+        secondary=[".*-1.*"],
+        autoFailover={"minLimit": 2, "usageThresholdPercent": 50},
+        unloadScope="Changed",
+    )
+    with w.admin.recording() as writes:
+        await w.run()
+    assert writes == [("POST", "clusters/a/namespaceIsolationPolicies/i")]
+    assert w.pulsar.isolation["a"]["i"] == {
+        "namespaces": ["shop/.*", "mall/n"],
+        "primary": ["x.*", ".*-0.*"],
+        "secondary": [".*-1.*"],
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": "2", "usage_threshold": "50"},
+        },
+        "unload_scope": "changed",
+    }
+    (message,) = (e.message for e in w.kube.events if e.reason == "Updated")
+    assert 'Set spec.namespaces to ["shop/.*", "mall/n"] (was ["shop/.*"] in cluster a)' in message
+    assert 'Set spec.unloadScope to "Changed" (was not set in cluster a)' in message
+    w.isolation(**SHOP)
+    await w.run()
+    assert w.pulsar.isolation["a"]["i"] == WHOLE, "what left the spec is as in a new policy"
+    assert w.status(PIP, "i")["managedFields"] == ["clusters[a]", "namespaces", "primary"]
+
+
+async def test_an_existing_policy_is_adopted_and_what_is_not_declared_stays() -> None:
+    w = World()
+    failover = {"policy_type": "min_available", "parameters": {"min_limit": "3", "usage_threshold": "99"}}
+    foreign = {**WHOLE, "primary": ["y"], "secondary": ["z"], "auto_failover_policy": failover, "unload_scope": "none"}
+    w.pulsar.isolation["a"] = {"i": foreign, "other": WHOLE}
+    w.isolation(**SHOP)
+    await w.run()
+    assert w.pulsar.isolation["a"] == {"i": {**foreign, "primary": SHOP["primary"]}, "other": WHOLE}
+    assert w.reasons(PIP) == ["Adopted", "Updated"]
+
+
+@pytest.mark.parametrize("policy", ["Repair", "Report"])
+async def test_drift(policy: str) -> None:
+    w = await world(**SHOP, failureDomains=[domain("d", B[0])], driftPolicy=policy)
+    w.pulsar.isolation["b"]["i"]["primary"] = ["elsewhere", ".*"]
+    w.pulsar.domains["a"]["d"] = [B[1]]
+    await w.run()
+    if policy == "Repair":
+        assert w.pulsar.isolation["b"]["i"] == WHOLE
+        assert w.pulsar.domains["a"] == {"d": [B[0]]}
+        assert w.reasons(PIP)[-2:] == ["DriftRepaired", "DriftRepaired"]
+        return
+    assert w.condition(PIP, "i", "Drifted")[:2] == ("True", "DriftFound")
+    assert w.status(PIP, "i")["drift"] == [
+        {"field": "failureDomains[d]", "wanted": f'["{B[0]}"]', "found": f'["{B[1]}"] in cluster a'},
+        {
+            "field": "primary",
+            "wanted": '[".*-broker-0\\\\..*"]',
+            "found": '["elsewhere", ".*"] in cluster b',
+        },
+    ]
+
+
+@pytest.mark.parametrize(("policy", "there"), [("Repair", True), ("Report", False)])
+async def test_a_policy_that_another_writer_deleted_in_one_cluster(policy: str, there: bool) -> None:
+    w = await world(**SHOP, driftPolicy=policy)
+    del w.pulsar.isolation["b"]["i"]
+    await w.run()
+    assert ("i" in w.pulsar.isolation["b"]) is there
+    drift = w.status(PIP, "i").get("drift") or []
+    assert [d["field"] for d in drift] == ([] if there else ["clusters[b]"])
+
+
+async def test_clusters_join_and_leave() -> None:
+    w = await world(clusters=["a"], failureDomains=[domain("d", B[0])], **SHOP)
+    assert (set(w.pulsar.isolation), set(w.pulsar.domains)) == ({"a"}, {"a"})
+    w.isolation(clusters=["b"], failureDomains=[domain("d", B[0])], **SHOP)
+    w.pulsar.domains["a"]["foreign"] = [B[3]]
+    await w.run()
+    assert w.pulsar.isolation == {"a": {}, "b": {"i": WHOLE}}
+    assert w.pulsar.domains == {"a": {"foreign": [B[3]]}, "b": {"d": [B[0]]}}
+    assert w.status(PIP, "i")["managedFields"] == ["clusters[b]", "failureDomains[d]", "namespaces", "primary"]
+
+
+async def test_a_name_that_is_no_cluster_is_told_and_the_others_are_served() -> None:
+    w = await world("a", clusters=["a", "nowhere"], **SHOP)
+    assert "i" in w.pulsar.isolation["a"]
+    status, reason, message = w.condition(PIP, "i", "Accepted")
+    assert (status, reason) == ("False", "InvalidSpec") and "'nowhere'" in message
+
+
+async def test_a_cluster_that_does_not_answer_makes_ready_unknown_and_is_not_forgotten() -> None:
+    w = await world(**SHOP, secondary=["x.*"])
+    w.admin.down.add("b")
+    w.isolation(**SHOP)
+    await w.run()
+    assert w.condition(PIP, "i")[:2] == ("Unknown", "AdminUnreachable")
+    assert w.pulsar.isolation["a"]["i"]["secondary"] == []
+    assert "secondary" in w.status(PIP, "i")["managedFields"], "cluster b still has it"
+    w.admin.down.clear()
+    await w.run()
+    assert w.pulsar.isolation["b"]["i"]["secondary"] == []
+    assert w.condition(PIP, "i")[0] == "True"
+    assert "secondary" not in w.status(PIP, "i")["managedFields"]
+
+
+async def test_no_live_broker_that_matches_is_told() -> None:
+    w = await world("a", namespaces=["shop/.*"], primary=["a-broker-7.*"])
+    status, reason, message = w.condition(PIP, "i")
+    assert (status, reason) == ("False", "NoBrokerMatches") and "cluster a" in message
+    assert w.status(PIP, "i")["clusters"] == [{"name": "a", "exists": True, "brokers": 0}]
+    assert (await w.reconcile(PIP, "i")).requeue_after == 15
+    w.pulsar.live_brokers["a"] = ["a-broker-6.x:8080", "a-broker-7.x:8080"]
+    await w.run()
+    assert w.condition(PIP, "i")[0] == "True"
+
+
+async def test_a_host_without_port_matches_though_pulsars_list_says_otherwise() -> None:
+    w = await world("a", namespaces=["shop/.*"], primary=["a-broker-0.a-broker-headless.pulsar.svc.cluster.local"])
+    listed = w.pulsar.handle("a", "GET", ["clusters", "a", "namespaceIsolationPolicies", "brokers"], {}, None)[1]
+    assert listed[0]["namespaceRegex"] == []
+    assert w.status(PIP, "i")["clusters"][0]["brokers"] == 1
+    assert w.condition(PIP, "i")[0] == "True"
+
+
+async def test_failure_domains_without_an_isolation_policy() -> None:
+    w = await world("a", failureDomains=[domain("x", B[0], B[1]), domain("y", B[2])], deletionPolicy="Delete")
+    assert w.pulsar.domains["a"] == {"x": B[:2], "y": [B[2]]}
+    assert w.condition(PIP, "i")[:2] == ("True", "Ready")
+    assert w.pulsar.isolation == {}
+    assert await w.second_pass_writes() == ([], [])
+    w.pulsar.domains["a"]["foreign"] = [B[3]]
+    w.isolation(failureDomains=[domain("x", B[0])], deletionPolicy="Delete")
+    await w.run()
+    assert w.pulsar.domains["a"] == {"x": [B[0]], "foreign": [B[3]]}
+    w.delete(PIP, "i")
+    await w.run()
+    assert w.pulsar.domains["a"] == {"foreign": [B[3]]}
+    assert w.get(PIP, "i") is None
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [[("x", [1]), ("y", [0])], [("x", [1, 0]), ("y", [2])], [("x", [2]), ("y", [0]), ("z", [1])], [("z", [0, 1])]],
+    ids=["swap", "move", "ring", "one-for-all"],
+)
+async def test_brokers_change_places(wanted: list[tuple[str, list[int]]]) -> None:
+    """Pulsar refuses a broker that is in another domain still; nothing is ever refused here."""
+    w = await world("a", failureDomains=[domain("x", B[0]), domain("y", B[1])])
+    w.isolation(failureDomains=[domain(name, *(B[n] for n in sorted(numbers))) for name, numbers in wanted])
+    await w.run()
+    assert w.pulsar.domains["a"] == {name: [B[n] for n in sorted(numbers)] for name, numbers in wanted}
+    assert w.condition(PIP, "i")[0] == "True"
+    assert "RefusedByPulsar" not in w.reasons(PIP)
+
+
+async def test_a_broker_of_a_foreign_domain_is_told_and_the_rest_is_done() -> None:
+    w = World("a")
+    w.pulsar.domains["a"] = {"foreign": [B[0]]}
+    w.isolation(failureDomains=[domain("x", B[0], B[1])])
+    await w.run()
+    assert w.pulsar.domains["a"] == {"foreign": [B[0]], "x": [B[1]]}
+    status, reason, message = w.condition(PIP, "i", "Accepted")
+    assert (status, reason) == ("False", "InvalidSpec")
+    assert B[0] in message and "failure domain foreign" in message
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_two_objects_do_not_fight_over_a_failure_domain() -> None:
+    w = await world("a", failureDomains=[domain("x", B[0])])
+    w.isolation("later", failureDomains=[domain("x", B[1]), domain("y", B[2])], deletionPolicy="Delete")
+    await w.run()
+    assert w.pulsar.domains["a"] == {"x": [B[0]], "y": [B[2]]}
+    status, reason, message = w.condition(PIP, "later", "Accepted")
+    assert (status, reason) == ("False", "Duplicate") and "apps/i" in message
+    assert w.condition(PIP, "i")[0] == "True"
+    w.delete(PIP, "later")
+    await w.run()
+    assert w.pulsar.domains["a"] == {"x": [B[0]]}, "only what it managed goes"
+
+
+async def test_deletion_takes_the_policy_out_of_each_cluster() -> None:
+    w = await world(**SHOP, failureDomains=[domain("d", B[0])], deletionPolicy="Delete")
+    w.pulsar.isolation["a"]["other"] = WHOLE
+    w.delete(PIP, "i")
+    await w.run()
+    assert w.pulsar.isolation == {"a": {"other": WHOLE}, "b": {}}
+    assert w.pulsar.domains == {"a": {}, "b": {}}
+    assert w.get(PIP, "i") is None
+    assert "Deleted" in w.reasons(PIP)
+
+
+@pytest.mark.parametrize("annotations", [PAUSED, DRY_RUN], ids=["paused", "dry-run"])
+async def test_held_objects_write_nothing_and_show_all_drift(annotations: dict[str, str]) -> None:
+    w = await world("a", **SHOP)
+    w.pulsar.isolation["a"]["i"] |= {"primary": ["x"], "namespaces": ["y"]}
+    w.isolation(**SHOP, annotations=annotations)
+    with w.admin.recording() as writes:
+        await w.run()
+    assert writes == []
+    assert [d["field"] for d in w.status(PIP, "i")["drift"]] == ["namespaces", "primary"]
+    pending = w.status(PIP, "i").get("pendingActions")
+    assert (pending is None) is (annotations is PAUSED)
+    if pending:
+        assert "Repair spec.namespaces" in pending[0] and "Repair spec.primary" in pending[0]
+
+
+async def test_what_pulsar_refuses_is_not_taken_for_managed() -> None:
+    """RE2 and Java understand almost the same; what is left is Pulsar's refusal, for all fields of the one call."""
+    w = await world("a", **SHOP)
+    w.pulsar.refuse["i"] = "Invalid format of input policy data. policy: i"
+    w.isolation(**SHOP, secondary=["x"], unloadScope="None")
+    await w.run()
+    status, reason, message = w.condition(PIP, "i", "Accepted")
+    assert (status, reason) == ("False", "RefusedByPulsar")
+    assert "spec.secondary, spec.unloadScope: " in message and message.count("Invalid format") == 1
+    assert w.status(PIP, "i")["refusedFields"] == ["secondary", "unloadScope"]
+    assert w.status(PIP, "i")["managedFields"] == ["clusters[a]", "namespaces", "primary"]
+    assert w.condition(PIP, "i", "Drifted")[0] == "False"
+    w.pulsar.refuse.clear()
+    await w.run()
+    assert w.condition(PIP, "i")[0] == "True"
+
+
+async def test_the_name_of_pulsars_own_list_is_refused() -> None:
+    w = World("a")
+    w.isolation("brokers", **SHOP)
+    await w.run()
+    assert w.condition(PIP, "brokers", "Accepted")[:2] == ("False", "InvalidSpec")
+    assert w.admin.writes == []
+
+
+async def test_writes_of_one_instance_follow_each_other_and_are_looked_at_again() -> None:
+    """Pulsar loses one of two policies of a cluster that are written at the same time."""
+    w = World("a")
+    w.isolation("i", **SHOP)
+    w.isolation("j", **SHOP)
+    inside: list[str] = []
+    call = w.admin.call
+
+    async def slow(endpoint: Any, method: str, path: Any, **more: Any) -> Any:
+        if method == "POST":
+            inside.append(path[-1])
+            assert len(inside) == 1, "two at once"
+            for _ in range(20):
+                await asyncio.sleep(0)
+        try:
+            return await call(endpoint, method, path, **more)
+        finally:
+            if method == "POST":
+                inside.remove(path[-1])
+
+    w.admin.call = slow
+    outcomes = await asyncio.gather(w.reconcile(PIP, "i"), w.reconcile(PIP, "j"))
+    assert [o.requeue_after for o in outcomes] == [5, 5]
+    assert set(w.pulsar.isolation["a"]) == {"i", "j"}
+    del w.pulsar.isolation["a"]["i"]
+    await w.reconcile(PIP, "i")
+    assert set(w.pulsar.isolation["a"]) == {"i", "j"}
+    assert (await w.reconcile(PIP, "i")).requeue_after is None
