@@ -110,6 +110,10 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         """Why an object that is as declared is of no use; Ready is then False. None = it is fine."""
         return None
 
+    def forget(self, key: Key) -> None:
+        """The custom resource is gone; nothing about it need be remembered."""
+        return None
+
     def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
         """Why the object's name cannot be used in Pulsar, or None."""
         return None
@@ -120,6 +124,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         """One pass; see the module."""
         obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
         if obj is None:
+            self.forget(key)
             return DONE
         try:
             p = self._begin(obj)
@@ -231,8 +236,12 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
                 break
             creating = any(a.verb is Verb.CREATE for a in todo)
             await p.write_ahead(plan.declared, creating=creating)
+            missing = False
             for action in todo:
+                if missing and action.verb is not Verb.CREATE:
+                    continue  # the object it is for was refused
                 message = await self._perform(p, scope, action, memory)
+                missing = missing or (message is not None and action.verb is Verb.CREATE)
                 if message is None:
                     done.add(_call_id(action))
                     for place in _places(action):

@@ -37,6 +37,10 @@ class Pass(Generic[SpecT, StatusT]):
     """Why the specification cannot be used, or None."""
     fields: dict[str, Any] = field(default_factory=dict)
     """Status fields set in this pass; the others keep their value."""
+    looked: bool = False
+    """Whether Pulsar was looked at in this pass."""
+    holders: tuple[str, ...] | None = None
+    """Clusters that hold the namespace, once they are known."""
 
     @property
     def held(self) -> Reason | None:

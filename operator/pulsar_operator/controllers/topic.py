@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.topic import (
     Persistence,
     PulsarTopicSpec,
     PulsarTopicStatus,
     TopicClusterStatus,
 )
+from pulsar_operator.controllers.base import is_true
+from pulsar_operator.controllers.census import Registrar
 from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_policies import read_own
@@ -27,9 +29,12 @@ from pulsar_operator.domain.logical.namespace import replication_of
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
-from pulsar_operator.ports import Json, NotFoundError, RefusedError
+from pulsar_operator.ports import Deps, Json, Key, NotFoundError, RefusedError
 
 TopicPass = Pass[PulsarTopicSpec, PulsarTopicStatus]
+Presence = tuple[dict[str, int | None], tuple[str, ...]]
+"""Number of partitions by cluster that answered (None = no such topic, 0 = not partitioned), and clusters that did not.
+"""
 
 
 class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, TopicFacts]):
@@ -45,28 +50,72 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """A name Pulsar would read as something else."""
         return topic_name_problem(name_of(p.obj))
 
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+        self._registrar = Registrar(deps.clock)
+        self._met: set[Key] = set()
+        """Topics this process has read in full, or was told by their status that it need not yet."""
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._met.discard(key)
+
     async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
-        """The topic in every cluster of its namespace."""
+        """The topic in every cluster of its namespace, and its policies where it exists."""
         tenant, namespace = _place(scope)
-        clusters = await self._clusters(scope)
-        call = Call("GET", (*_path(p, scope), "partitions"))
-        answers, silent = await scope.admin.everywhere(clusters, call)
-        if not answers:
-            raise AdminUnreachableError(f"no cluster of namespace {tenant}/{namespace} answers ({', '.join(silent)})")
-        rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
-        present = sorted(name for name, answer in answers.items() if answer is not None)
+        clusters, silent = await self._counted(p, scope) or await self._asked(p, scope)
+        rows = [] if self._trusted(p, memory) else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
+        present = sorted(name for name, partitions in clusters.items() if partitions is not None)
         found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
         return TopicFacts(
             tenant=tenant,
             namespace=namespace,
             name=name_of(p.obj),
-            clusters={
-                name: None if answer is None else int(answer.get("partitions") or 0) for name, answer in answers.items()
-            },
+            clusters=clusters,
             silent=tuple(sorted({*silent, *mute})),
             found=found,
             version=scope.version,
         )
+
+    def _trusted(self, p: TopicPass, memory: Memory) -> bool:
+        """Whether the policies need not be read: this process meets the topic for the first time, and its predecessor
+        left it applied, Ready and without drift. The next resync reads them, spread over its period: a restart must not
+        ask Pulsar for all policies of all topics at once."""
+        key = Key(Kind.TOPIC, p.meta.namespace, p.meta.name)
+        if key in self._met:
+            return False
+        self._met.add(key)
+        settled = memory.applied and not memory.refused and not p.before.drift and p.held is None
+        return settled and is_true(p.obj, ConditionType.READY.value)
+
+    async def _counted(self, p: TopicPass, scope: Scope) -> Presence | None:
+        """The topic in a list of the namespace that serves many passes; None = it has to be asked for.
+
+        Only the first look of a pass may come from a list, and only one that asks for nothing but a creation.
+        """
+        first, p.looked = not p.looked, True
+        if not first or p.spec.persistence is not Persistence.PERSISTENT:
+            return None
+        census = await self._registrar.ask(scope, *_place(scope))
+        if census is None or not census.topics:
+            return None
+        found = {cluster: topics.get(name_of(p.obj)) for cluster, topics in census.topics.items()}
+        if any(count is not None and count != (p.spec.partitions or 0) for count in found.values()):
+            return None
+        p.holders = census.clusters
+        return found, census.silent
+
+    async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
+        """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
+        if p.holders is None:
+            p.holders = tuple(await self._clusters(scope))
+        call = Call("GET", (*_path(p, scope), "partitions"))
+        answers, silent = await scope.admin.everywhere(p.holders, call)
+        if not answers:
+            place = "/".join(_place(scope))
+            raise AdminUnreachableError(f"no cluster of namespace {place} answers ({', '.join(silent)})")
+        found = {c: None if answer is None else int(answer.get("partitions") or 0) for c, answer in answers.items()}
+        return found, silent
 
     async def _clusters(self, scope: Scope) -> list[str]:
         tenant, namespace = _place(scope)

@@ -106,7 +106,7 @@ PRESENTATION: dict[Kind, Presentation] = {
         columns=(
             Column("Namespaces", ".spec.namespaces", description="Namespaces it is for."),
             Column("Primary", ".spec.primary", description="Brokers that serve them."),
-            Column("Clusters", ".status.clusters[*].name", priority=1, description="Clusters it is in."),
+            Column("Clusters", ".spec.clusters", priority=1, description="Clusters it is for; empty = all."),
             _PULSAR_NAME,
         )
     ),

@@ -6,7 +6,7 @@ Partition numbers are in the configuration store, one write for all clusters; a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
@@ -69,17 +69,29 @@ def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan
 def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
     """What is new is set before what is old is reset, so that a change of policyScope leaves no gap."""
     wanted = wanted_policies(spec)
+    absent = all(found is None for found in facts.clusters.values())
     plan_policies(
         draft,
         sorted(TOPIC_POLICIES, key=lambda row: wanted[row.field] is None),
         wanted,
-        facts.found,
+        _nothing_set(facts, wanted) if absent else facts.found,
         base=_path(spec, facts),
-        memory=memory,
+        # What a topic that is made again lacks was not taken away by another writer.
+        memory=replace(memory, applied=False) if absent else memory,
         repair=spec.drift_policy is DriftPolicy.REPAIR,
         version=facts.version,
         silent=facts.silent,
     )
+
+
+def _nothing_set(facts: TopicFacts, wanted: Mapping[str, Any]) -> dict[str, dict[str | None, Any]]:
+    """The policies of a topic that is about to be made: none, in each cluster or in the one that takes shared ones."""
+    clusters = sorted(facts.clusters)
+    return {
+        row.field: dict.fromkeys(clusters if row.per_cluster else clusters[:1])
+        for row in TOPIC_POLICIES
+        if wanted[row.field] is not None
+    }
 
 
 def _refuse_kind(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, other: Mapping[str, int]) -> None:
