@@ -203,7 +203,7 @@ class InstanceContract:
         assert await site.live(site.policy) == {**made, "unload_scope": "none"}, "what is not declared stays"
         assert "DriftRepaired" in w.reasons(PIP)
 
-        more = {"secondary": [NOBODY], "autoFailover": {"minLimit": 0, "usageThresholdPercent": 100}}
+        more: dict[str, Any] = {"secondary": [NOBODY], "autoFailover": {"minLimit": 0, "usageThresholdPercent": 100}}
         for scope, word in zip(UnloadScope, ("all_matching", "none", "changed"), strict=True):
             w.isolation(**spec, **more, primary=[".*"], unloadScope=scope.value)
             await site.ready(PIP, "i")
@@ -222,7 +222,7 @@ class InstanceContract:
     async def test_a_policy_that_no_broker_matches_is_told(self, site: Site) -> None:
         """Pulsar takes it without a word."""
         w = site.world
-        spec = {"name": site.own, "deletionPolicy": "Delete", "namespaces": [f"{site.own}/n"]}
+        spec: dict[str, Any] = {"name": site.own, "deletionPolicy": "Delete", "namespaces": [f"{site.own}/n"]}
         w.isolation(**spec, primary=[NOBODY], unloadScope="None")
         await site.until(PIP, "i", lambda: w.condition(PIP, "i")[1] == "NoBrokerMatches")
         assert w.status(PIP, "i")["clusters"] == [{"name": site.cluster, "exists": True, "brokers": 0}]
@@ -301,7 +301,13 @@ class InstanceContract:
                 "parameters": {"min_limit": "1", "usage_threshold": "80"},
             },
         }
-        for change in ({"namespaces": []}, {"primary": []}, {"primary": ["("]}, {"auto_failover_policy": None}):
+        changes: list[dict[str, Any]] = [
+            {"namespaces": []},
+            {"primary": []},
+            {"primary": ["("]},
+            {"auto_failover_policy": None},
+        ]
+        for change in changes:
             with pytest.raises(RefusedError, match="Invalid format of input policy data"):
                 await site.ask("POST", *site.policy, body={**whole, **change})
         await site.ask("POST", *site.policy, body={**whole, "unload_scope": "all"})

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind, Reason
@@ -21,7 +22,13 @@ from pulsar_operator.api.v1alpha1.isolation_policy import (
     PulsarIsolationPolicySpec,
     PulsarIsolationPolicyStatus,
 )
-from pulsar_operator.controllers.logical_base import Blocker, LogicalController, Refusals, claim_of
+from pulsar_operator.controllers.logical_base import (
+    DUPLICATE_SECONDS,
+    Blocker,
+    LogicalController,
+    Refusals,
+    claim_of,
+)
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.reader import name_of, reader_of
@@ -37,21 +44,22 @@ from pulsar_operator.domain.logical.isolation_policy import (
 )
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.plan import Memory, Plan
-from pulsar_operator.domain.logical.siblings import winner
-from pulsar_operator.domain.logical.tenant import items_of
+from pulsar_operator.domain.logical.siblings import Claim, winner
+from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Deps, Json, NotFoundError
 
 IsolationPass = Pass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
 Facts = tuple[IsolationFacts, bool]
 """What the plan depends on, and whether the object is in any cluster."""
+LOST_SECONDS = 5.0
+"""Until what was written is read once more; far longer than brokers take to hear of each other's writes."""
 
 
 class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, Facts]):
     """Reconciles PulsarIsolationPolicies."""
 
     kind = Kind.ISOLATION_POLICY
-    look_again = 5.0
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
@@ -126,14 +134,17 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
 
     async def _taken(self, p: IsolationPass) -> dict[str, str]:
         """Declared failure domains that another object manages: two of them would change a domain to and fro."""
-        mine = {domain.name for domain in p.spec.failure_domains or ()}
+        parents = references(self.kind, p.obj)
+        rivals = [
+            obj
+            for obj in await reader_of(self.deps).every(self.kind)
+            if obj["metadata"]["uid"] != p.meta.uid and references(self.kind, obj) == parents and _meet(p.obj, obj)
+        ]
         taken: dict[str, str] = {}
-        for obj in await reader_of(self.deps).every(self.kind):
-            if obj["metadata"]["uid"] == p.meta.uid or references(self.kind, obj) != references(self.kind, p.obj):
-                continue
-            first = winner([claim_of(p.obj), claim_of(obj)])
-            if first != claim_of(p.obj) and _meet(p.obj, obj):
-                taken |= dict.fromkeys(mine & _domains(obj), first.text)
+        for name in sorted(_domains(p.obj)):
+            first = winner([_claim(obj, name) for obj in (p.obj, *rivals) if name in _domains(obj)])
+            if first.uid != p.meta.uid:
+                taken[name] = first.text
         return taken
 
     def plan(self, p: IsolationPass, facts: Facts, memory: Memory) -> Plan:
@@ -159,6 +170,12 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             "the namespaces there: correct the expressions (each is compared with a broker's whole host, without port, "
             "such as east-broker-0.east-broker-headless.pulsar.svc.cluster.local), or start such a broker",
         )
+
+    def look_again(self, facts: Facts, *, wrote: bool) -> float | None:
+        """What was written may be lost, see the module; a failure domain of another object may become free."""
+        if wrote:
+            return LOST_SECONDS
+        return DUPLICATE_SECONDS if facts[0].taken else None
 
     async def _act(
         self, p: IsolationPass, scope: Scope, memory: Memory, facts: Facts, plan: Plan
@@ -206,6 +223,12 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
 def _domains(obj: Json) -> set[str]:
     listed = (obj.get("spec") or {}).get("failureDomains") or ()
     return {str(each.get("name")) for each in listed if isinstance(each, dict)}
+
+
+def _claim(obj: Json, domain: str) -> Claim:
+    """What an object says of itself as to one failure domain: who has it keeps it."""
+    managed = (obj.get("status") or {}).get("managedFields") or ()
+    return replace(claim_of(obj), newcomer=entry(DOMAINS, domain) not in managed)
 
 
 def _meet(one: Json, other: Json) -> bool:

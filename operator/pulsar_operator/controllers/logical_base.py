@@ -70,8 +70,6 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     """Reconciles one logical kind."""
 
     kind: Kind
-    look_again: float | None = None
-    """Seconds until what was written is read once more, where Pulsar may lose it to another write of the same time."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
@@ -98,6 +96,10 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     async def status_fields(self, p: Pass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
         """Status fields of the kind."""
 
+    async def counts(self, p: Pass[SpecT, StatusT]) -> dict[str, Any]:
+        """Status fields that are known without Pulsar: what depends on the object, which guards its deletion."""
+        return {}
+
     @abstractmethod
     async def delete(self, p: Pass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
         """One resumable step of the deletion in Pulsar; None when the object is gone there."""
@@ -112,6 +114,10 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
 
     def forget(self, key: Key) -> None:
         """The custom resource is gone; nothing about it need be remembered."""
+        return None
+
+    def look_again(self, facts: FactsT, *, wrote: bool) -> float | None:
+        """Seconds until the next pass where nothing else asks for one; None = events and the resync are enough."""
         return None
 
     def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
@@ -172,6 +178,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
                 return DONE
             if p.meta.deleting:
                 return await self._run_deletion(p)
+            p.fields.update(await self.counts(p))
             scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
             await self._refuse_duplicate(p, scope)
             return await self._converge(p, scope)
@@ -213,8 +220,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         if trouble is not None and p.conditions.is_true(ConditionType.READY):
             p.conditions.set(ConditionType.READY, False, *trouble)
             after = WAIT_SECONDS
-        if wrote and after is None:
-            after = self.look_again
+        after = self.look_again(facts, wrote=bool(wrote)) if after is None else after
         if remaining and p.said_before(ConditionType.READY, UNSEEN):
             return Outcome(backoff=True)  # written before and still not seen: ever more rarely
         return Outcome(requeue_after=after)

@@ -107,10 +107,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
 
     async def status_fields(self, p: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
         """The namespace in each of its clusters; bundles are a cluster's own."""
-        counted = await reader_of(self.deps).dependents(p.obj, Kind.TOPIC)
         live = facts.live
         if live is None:
-            return {"clusters": [], "bundle_count": None, "dependents": counted}
+            return {"clusters": [], "bundle_count": None}
         known = {c.name: c for c in p.before.clusters}
         clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]
         # A cluster that does not answer keeps what was last seen of it.
@@ -119,8 +118,11 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return {
             "clusters": clusters,
             "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
-            "dependents": counted,
         }
+
+    async def counts(self, p: NamespacePass) -> dict[str, Any]:
+        """Topics that refer to it."""
+        return {"dependents": await reader_of(self.deps).dependents(p.obj, Kind.TOPIC)}
 
     async def delete(self, p: NamespacePass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the namespace, in steps that can each be repeated.

@@ -61,11 +61,12 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         return facts.live is not None
 
     async def status_fields(self, p: TenantPass, scope: Scope, facts: TenantFacts) -> dict[str, Any]:
-        """Clusters as Pulsar answers, and the number of namespaces."""
-        return {
-            "clusters": sorted(facts.live.allowed_clusters) if facts.live is not None else None,
-            "dependents": await reader_of(self.deps).dependents(p.obj, Kind.NAMESPACE),
-        }
+        """Clusters as Pulsar answers."""
+        return {"clusters": sorted(facts.live.allowed_clusters) if facts.live is not None else None}
+
+    async def counts(self, p: TenantPass) -> dict[str, Any]:
+        """Namespaces that refer to it."""
+        return {"dependents": await reader_of(self.deps).dependents(p.obj, Kind.NAMESPACE)}
 
     async def delete(self, p: TenantPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the tenant; Pulsar refuses one with namespaces unless forced and allowed to be."""

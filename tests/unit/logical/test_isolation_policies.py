@@ -217,9 +217,20 @@ async def test_two_objects_do_not_fight_over_a_failure_domain() -> None:
     status, reason, message = w.condition(PIP, "later", "Accepted")
     assert (status, reason) == ("False", "Duplicate") and "apps/i" in message
     assert w.condition(PIP, "i")[0] == "True"
+    assert (await w.reconcile(PIP, "later")).requeue_after == 60
     w.delete(PIP, "later")
     await w.run()
     assert w.pulsar.domains["a"] == {"x": [B[0]]}, "only what it managed goes"
+
+
+async def test_a_failure_domain_becomes_free() -> None:
+    w = await world("a", failureDomains=[domain("x", B[0])])
+    w.isolation("later", failureDomains=[domain("x", B[1])])
+    await w.run()
+    w.delete(PIP, "i")
+    await w.run()
+    assert w.pulsar.domains["a"] == {"x": [B[1]]}
+    assert w.condition(PIP, "later")[0] == "True"
 
 
 async def test_deletion_takes_the_policy_out_of_each_cluster() -> None:
@@ -293,7 +304,7 @@ async def test_writes_of_one_instance_follow_each_other_and_are_looked_at_again(
             if method == "POST":
                 inside.remove(path[-1])
 
-    w.admin.call = slow
+    w.admin.call = slow  # type: ignore[method-assign]
     outcomes = await asyncio.gather(w.reconcile(PIP, "i"), w.reconcile(PIP, "j"))
     assert [o.requeue_after for o in outcomes] == [5, 5]
     assert set(w.pulsar.isolation["a"]) == {"i", "j"}

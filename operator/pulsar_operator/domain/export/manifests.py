@@ -193,4 +193,4 @@ def _scope(found: Found) -> PolicyScope:
         for scope in PolicyScope
         if declared_in(row, scope) and not all(declared_in(row, each) for each in PolicyScope)
     }
-    return PolicyScope.LOCAL
+    return PolicyScope.GLOBAL if scopes == {PolicyScope.GLOBAL} else PolicyScope.LOCAL

@@ -198,7 +198,7 @@ UNMANAGED_KEYS = {
     "auth_policies": "permissions, which are lists of entries and no policies",
     "allowed_clusters": "changed together with replication_clusters only, since leaving a cluster deletes data there",
     "bundles": "spec.bundles, at creation; splits are actions",
-    "clusterDispatchRate": "old name of topicDispatchRate, which no endpoint writes",
+    "clusterDispatchRate": "a second copy of topicDispatchRate, which the same call writes",
     "latency_stats_sample_rate": "no endpoint writes it and no broker reads it",
     "deleted": "set by Pulsar while it deletes the namespace",
     "offload_threshold": "old form: the endpoint writes offload_policies, spec.policies.offload.thresholdBytes",

@@ -1,0 +1,196 @@
+"""Resource groups, isolation policies and failure domains: on a real Pulsar, and as objects of the running operator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+import yaml
+
+from e2e.conftest import Deployed
+from e2e.kind.paths import paths
+from e2e.support.deploy import QUICKSTART
+from e2e.support.eventually import eventually
+from e2e.support.kubectl import KubectlError
+from e2e.support.objects import condition, is_ready
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from tests.support.classfile import field_names
+from tests.support.instance_contract import InstanceContract, Site, opened
+from tests.support.recorder import CountingMetrics
+
+pytestmark = pytest.mark.kind
+
+EXAMPLE = QUICKSTART.parent / "shared-limits-and-isolation.yaml"
+CLASSES = {
+    "ResourceGroup": {"publishRateInMsgs", "publishRateInBytes", "dispatchRateInMsgs", "dispatchRateInBytes"},
+    "NamespaceIsolationDataImpl": {"namespaces", "primary", "secondary", "autoFailoverPolicy", "unloadScope"},
+    "AutoFailoverPolicyDataImpl": {"policyType", "parameters"},
+    "FailureDomainImpl": {"brokers"},
+}
+"""Fields of Pulsar's classes that the definitions have fields for."""
+
+
+@pytest.fixture
+async def site(admin_url: str) -> AsyncIterator[Site]:
+    """Names of a test's own on the Pulsar of the test cluster."""
+    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
+    try:
+        async for found in opened(admin, admin_url):
+            yield found
+    finally:
+        await admin.close()
+
+
+class TestInstanceContractReal(InstanceContract):
+    """See tests/support/instance_contract.py."""
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_every_field_of_the_classes_is_known(name: str) -> None:
+    """A field that the distribution the images are made from has, and no definition, fails here by its name."""
+    found: set[str] = set()
+    for jar in ("pulsar-client-admin-api", "pulsar-common"):
+        (file,) = (paths().pulsar_home / "lib").glob(f"*{jar}-[0-9]*.jar")
+        try:
+            found |= field_names(file, f"org.apache.pulsar.common.policies.data.{name}")
+        except KeyError:
+            continue
+    assert found == CLASSES[name]
+
+
+def admin(deployed: Deployed, method: str, path: str, body: Any = None) -> Any:
+    """A plain call of the admin REST, as another writer makes it; None where there is nothing."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"{deployed.admin_url}/admin/v2/{path}", data=data, method=method, headers=headers)
+    try:
+        with urlopen(request, timeout=30) as answer:
+            text = answer.read()
+    except HTTPError as error:
+        if error.code == 404:
+            return None
+        raise
+    return json.loads(text) if text.strip() else None
+
+
+def look_again(deployed: Deployed, kind: str, name: str) -> None:
+    """Wake the operator for one object, without waiting for its next resync."""
+    for value in ("pulsaroperator.io/pause=false", "pulsaroperator.io/pause-"):
+        deployed.kubectl.run("annotate", kind, name, "-n", deployed.namespace, "--overwrite", value)
+
+
+@pytest.fixture
+def example(deployed: Deployed) -> Iterator[list[dict[str, Any]]]:
+    """The example's documents; its objects are deleted again, in Pulsar too."""
+    documents = list(yaml.safe_load_all(EXAMPLE.read_text(encoding="utf-8")))
+    yield documents
+    order = ("PulsarNamespace", "PulsarIsolationPolicy", "PulsarResourceGroup")
+    for document in sorted(documents, key=lambda each: order.index(each["kind"])):
+        kind, name = document["kind"].lower(), document["metadata"]["name"]
+        options = ("-n", deployed.namespace, "--ignore-not-found", "--timeout=90s")
+        deployed.kubectl.run("delete", kind, name, *options, timeout=110)
+    assert admin(deployed, "GET", "resourcegroups/gold") is None
+    assert admin(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") is None
+    deployed.wait_ready(within=120)
+
+
+def test_the_example(deployed: Deployed, example: list[dict[str, Any]]) -> None:
+    """Namespaces come before their group and heal by its event; drift is repaired; the group's deletion waits."""
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+
+    def ready(*kinds: str) -> None:
+        def probe() -> bool:
+            for document in example:
+                if document["kind"] in kinds:
+                    obj = kubectl.get(document["kind"].lower(), namespace, document["metadata"]["name"])
+                    assert is_ready(obj), condition(obj, "Ready")
+            return True
+
+        # Far less than the operator's resync, which would heal anything.
+        eventually(probe, within=60, what=f"{', '.join(kinds)} Ready")
+
+    def apply(kind: str) -> None:
+        for document in example:
+            if document["kind"] == kind:
+                kubectl.apply(json.dumps(document))
+
+    apply("PulsarNamespace")
+
+    def refused() -> bool:
+        found = condition(kubectl.get("pulsarnamespace", namespace, "billing"), "Accepted")
+        assert found.get("reason") == "RefusedByPulsar" and "ResourceGroup does not exist" in found["message"], found
+        return True
+
+    eventually(refused, within=60, what="the namespace waits for its group")
+    apply("PulsarResourceGroup")
+    apply("PulsarIsolationPolicy")
+    ready("PulsarResourceGroup", "PulsarIsolationPolicy", "PulsarNamespace")
+    group = {
+        "publishRateInMsgs": 50000,
+        "publishRateInBytes": 104857600,
+        "dispatchRateInMsgs": 100000,
+        "dispatchRateInBytes": -1,
+    }
+    policy = {
+        "namespaces": ["shop/billing"],
+        "primary": ["east-broker-0\\..*"],
+        "secondary": ["east-broker-.*"],
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": "1", "usage_threshold": "80"},
+        },
+        "unload_scope": "changed",
+    }
+    assert admin(deployed, "GET", "resourcegroups/gold") == group
+    assert admin(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
+    for name in ("billing", "invoices"):
+        assert admin(deployed, "GET", f"namespaces/shop/{name}")["resource_group_name"] == "gold"
+    status = (kubectl.get("pulsarisolationpolicy", namespace, "billing") or {})["status"]
+    assert status["clusters"] == [{"name": "east", "exists": True, "brokers": 1}]
+
+    admin(deployed, "PUT", "resourcegroups/gold", {"publishRateInMsgs": 1})
+    drifted = {**policy, "primary": ["east-broker-.*"]}
+    admin(deployed, "POST", "clusters/east/namespaceIsolationPolicies/billing", drifted)
+    look_again(deployed, "pulsarresourcegroup", "gold")
+    look_again(deployed, "pulsarisolationpolicy", "billing")
+
+    def repaired() -> bool:
+        assert admin(deployed, "GET", "resourcegroups/gold") == group
+        assert admin(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
+        return True
+
+    eventually(repaired, within=60, what="the declared values are back")
+
+    kubectl.run("delete", "pulsarresourcegroup", "gold", "-n", namespace, "--wait=false")
+
+    def blocked() -> bool:
+        found = condition(kubectl.get("pulsarresourcegroup", namespace, "gold"), "DeletionBlocked")
+        assert found.get("reason") == "InUse" and "shop/billing" in found["message"], found
+        return True
+
+    eventually(blocked, within=60, what="the group's deletion waits for its namespaces")
+
+
+@pytest.mark.parametrize(
+    ("patch", "words"),
+    [
+        ({"namespaces": ["shop/(.*"]}, "must be a regular expression"),
+        ({"primary": ["east-broker-0.*:8080"]}, "without a port"),
+        ({"autoFailover": {"usageThresholdPercent": 101}}, "less than or equal to 100"),
+    ],
+    ids=["expression", "port", "percent"],
+)
+def test_bad_values_are_refused_at_admission(deployed: Deployed, patch: dict[str, Any], words: str) -> None:
+    """With field, value and remedy."""
+    (document,) = (
+        each
+        for each in yaml.safe_load_all(EXAMPLE.read_text(encoding="utf-8"))
+        if each["kind"] == "PulsarIsolationPolicy"
+    )
+    document["spec"] |= patch
+    with pytest.raises(KubectlError, match=words):
+        deployed.kubectl.apply(json.dumps(document))
