@@ -78,7 +78,7 @@ def _steady(value: Any, volatile: frozenset[str]) -> Any:
 
 
 def _pulsar(world: World) -> Any:
-    tenants, namespaces, partitioned, topics, local, policies = world.pulsar.snapshot()
+    tenants, namespaces, partitioned, topics, local, shared, policies = world.pulsar.snapshot()
     return {
         "clusters": sorted(world.pulsar.clusters),
         "tenants": tenants,
@@ -86,5 +86,6 @@ def _pulsar(world: World) -> Any:
         "partitioned": partitioned,
         "topics": topics,
         "local": local,
+        "shared": shared,
         "topic policies": policies,
     }

@@ -26,10 +26,8 @@ from pulsar_operator.controllers.logical_base import (
     DUPLICATE_SECONDS,
     Blocker,
     LogicalController,
-    Refusals,
-    claim_of,
 )
-from pulsar_operator.controllers.logical_pass import Pass
+from pulsar_operator.controllers.logical_pass import Pass, Refusals
 from pulsar_operator.controllers.logical_scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.reader import name_of, reader_of
 from pulsar_operator.controllers.refindex import references
@@ -44,7 +42,7 @@ from pulsar_operator.domain.logical.isolation_policy import (
 )
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.plan import Memory, Plan
-from pulsar_operator.domain.logical.siblings import Claim, winner
+from pulsar_operator.domain.logical.siblings import Claim, claim_of, winner
 from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Deps, Json, NotFoundError

@@ -30,7 +30,16 @@ from pulsar_operator.controllers.base import (
     meta_of,
     release_finalizer,
 )
-from pulsar_operator.controllers.logical_pass import KNOWN, UNSEEN, Pass, Result, SpecT, StatusT
+from pulsar_operator.controllers.logical_pass import (
+    KNOWN,
+    UNSEEN,
+    Pass,
+    Refusals,
+    Result,
+    SpecT,
+    StatusT,
+    by_field,
+)
 from pulsar_operator.controllers.logical_scope import (
     WAIT_SECONDS,
     AdminUnreachableError,
@@ -41,7 +50,7 @@ from pulsar_operator.controllers.logical_scope import (
 from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
-from pulsar_operator.domain.logical.siblings import Claim, winner
+from pulsar_operator.domain.logical.siblings import claim_of, winner
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError, RefusedError
 
 log = logging.getLogger(__name__)
@@ -53,9 +62,6 @@ ROUNDS = 6
 BLOCKED_SECONDS = 10.0
 """Until a blocked deletion is tried again."""
 DUPLICATE_SECONDS = 60.0
-
-Refusals = dict[tuple[str, str], str]
-"""Pulsar's message by field and cluster; "" where one cluster speaks for all."""
 
 
 @dataclass(frozen=True)
@@ -388,25 +394,6 @@ def _call_id(action: Action) -> str:
 
 def _places(action: Action) -> list[tuple[str, str]]:
     return [(name, action.cluster or "") for name in (action.field, *(each.field for each in action.also))]
-
-
-def by_field(refused: Refusals) -> dict[str, str]:
-    """Pulsar's messages by field, those of several clusters in one text."""
-    out: dict[str, str] = {}
-    for (name, _), message in sorted(refused.items()):
-        out[name] = f"{out[name]}; {message}" if name in out else message
-    return out
-
-
-def claim_of(obj: Json) -> Claim:
-    """What an object says of itself, to decide who manages an object of Pulsar."""
-    meta = obj["metadata"]
-    return Claim(
-        newcomer=not (obj.get("status") or {}).get("pulsarName"),
-        created=str(meta.get("creationTimestamp") or ""),
-        uid=str(meta["uid"]),
-        text=f"{meta['namespace']}/{meta['name']}",
-    )
 
 
 __all__ = ["BLOCKED_SECONDS", "DUPLICATE_SECONDS", "WAIT_SECONDS", "Blocker", "LogicalController"]

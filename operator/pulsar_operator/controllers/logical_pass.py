@@ -21,6 +21,9 @@ UNSEEN = "Written and not visible in Pulsar yet"
 UNSEEN_SECONDS = 2.0
 """Until what was written and not seen is looked at again."""
 
+Refusals = dict[tuple[str, str], str]
+"""Pulsar's message by field and cluster; "" where one cluster speaks for all."""
+
 
 @dataclass
 class Pass(Generic[SpecT, StatusT]):
@@ -208,3 +211,11 @@ class Result:
             return 15.0
         p.conditions.set(ready, True, Reason.READY, f"{name} is as declared")
         return None
+
+
+def by_field(refused: Refusals) -> dict[str, str]:
+    """Pulsar's messages by field, those of several clusters in one text."""
+    out: dict[str, str] = {}
+    for (name, _), message in sorted(refused.items()):
+        out[name] = f"{out[name]}; {message}" if name in out else message
+    return out

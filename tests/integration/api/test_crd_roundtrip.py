@@ -13,7 +13,7 @@ from pulsar_operator.api.v1alpha1 import MODELS, wire
 from tests.support.apiserver import ApiServer
 from tests.support.samples import Json, Sample, largest, largest_status, manifest, minimal, path
 
-QUICKSTART = Path(__file__).resolve().parents[3] / "examples" / "quickstart.yaml"
+EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples").glob("*.yaml"))
 LARGEST = [sample for kind in Kind for sample in largest(kind)]
 STRICT = {"fieldValidation": "Strict"}
 
@@ -101,8 +101,9 @@ def test_one_member_set_keeps_the_defaults_of_the_others(apiserver: ApiServer, n
     assert found["image"] == {"broker": "b", "pullPolicy": "IfNotPresent"}
 
 
-def test_quickstart_is_accepted_and_kept(apiserver: ApiServer) -> None:
-    documents = [d for d in yaml.safe_load_all(QUICKSTART.read_text(encoding="utf-8")) if d]
+def test_examples_are_accepted_and_kept(apiserver: ApiServer) -> None:
+    """Every kind is in one of them."""
+    documents = [d for file in EXAMPLES for d in yaml.safe_load_all(file.read_text(encoding="utf-8")) if d]
     namespace = apiserver.new_namespace("quickstart", labels={"pod-security.kubernetes.io/enforce": "restricted"})
     kinds = []
     for document in documents:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, order=True)
@@ -20,6 +21,17 @@ class Claim:
     uid: str
     text: str = ""
     """namespace/name, for messages."""
+
+
+def claim_of(obj: Mapping[str, Any]) -> Claim:
+    """What a custom resource says of itself."""
+    meta = obj["metadata"]
+    return Claim(
+        newcomer=not (obj.get("status") or {}).get("pulsarName"),
+        created=str(meta.get("creationTimestamp") or ""),
+        uid=str(meta["uid"]),
+        text=f"{meta['namespace']}/{meta['name']}",
+    )
 
 
 def winner(claims: Sequence[Claim]) -> Claim:
