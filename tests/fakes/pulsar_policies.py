@@ -130,31 +130,29 @@ NAMESPACE: Mapping[str, Kept] = {
     "entryFilters": Kept("entryFilters", _filters),
     "dispatcherPauseOnAckStatePersistent": Kept("dispatcherPauseOnAckStatePersistentEnabled", flag=True),
 }
-TOPIC: Mapping[str, Kept] = {
-    name: Kept(name, check)
-    for name, check in {
-        "compactionThreshold": _not_negative,
-        "publishRate": _anything,
-        "dispatchRate": _anything,
-        "subscriptionDispatchRate": _anything,
-        "replicatorDispatchRate": _anything,
-        "subscribeRate": _anything,
-        "persistence": _ledgers,
-        "deduplicationEnabled": _anything,
-        "deduplicationSnapshotInterval": _not_negative,
-        "delayedDelivery": _anything,
-        "autoSubscriptionCreation": _anything,
-        "inactiveTopicPolicies": _anything,
-        "maxProducers": _not_negative,
-        "maxConsumers": _not_negative,
-        "maxConsumersPerSubscription": _not_negative,
-        "maxSubscriptionsPerTopic": _not_negative,
-        "maxUnackedMessagesOnConsumer": _not_negative,
-        "maxUnackedMessagesOnSubscription": _not_negative,
-        "maxMessageSize": _message_size,
-        "entryFilters": _filters,
-    }.items()
-} | {
+_PLAIN: Mapping[str, Callable[[Any], None]] = {
+    "compactionThreshold": _not_negative,
+    "publishRate": _anything,
+    "dispatchRate": _anything,
+    "subscriptionDispatchRate": _anything,
+    "replicatorDispatchRate": _anything,
+    "subscribeRate": _anything,
+    "persistence": _ledgers,
+    "deduplicationEnabled": _anything,
+    "deduplicationSnapshotInterval": _not_negative,
+    "delayedDelivery": _anything,
+    "autoSubscriptionCreation": _anything,
+    "inactiveTopicPolicies": _anything,
+    "maxProducers": _not_negative,
+    "maxConsumers": _not_negative,
+    "maxConsumersPerSubscription": _not_negative,
+    "maxSubscriptionsPerTopic": _not_negative,
+    "maxUnackedMessagesOnConsumer": _not_negative,
+    "maxUnackedMessagesOnSubscription": _not_negative,
+    "maxMessageSize": _message_size,
+    "entryFilters": _filters,
+}
+TOPIC: Mapping[str, Kept] = {name: Kept(name, check) for name, check in _PLAIN.items()} | {
     "offloadPolicies": Kept("offloadPolicies", _offload, fill=OFFLOAD_DEFAULTS),
     "schemaCompatibilityStrategy": Kept("schemaCompatibilityStrategy", method="PUT"),
     "schemaValidationEnforced": Kept("schemaValidationEnforced", deletable=False, unset=False),
@@ -169,7 +167,7 @@ UNSCOPED = frozenset({"schemaCompatibilityStrategy", "schemaValidationEnforced",
 def new_namespace() -> dict[str, Any]:
     """Policies nobody has set, as GET namespace shows them."""
     shown = {kept.key: copy.deepcopy(kept.unset) for kept in NAMESPACE.values() if kept.unset is not None}
-    maps = {kept.key: {} for kept in NAMESPACE.values() if kept.by_cluster}
+    maps: dict[str, Any] = {kept.key: {} for kept in NAMESPACE.values() if kept.by_cluster}
     return {**shown, **maps, "backlog_quota_map": {}, "properties": {}, "offload_threshold": -1, "deleted": False}
 
 
