@@ -182,6 +182,14 @@ class KubeAdapter:
                 return False
         return True
 
+    async def installed(self, kind: ResourceType) -> bool:
+        """Whether the API server knows the resource type at all; needs no right to list it (discovery)."""
+        try:
+            found = await self._client.request("GET", f"/apis/{kind.group}/{kind.version}")
+        except (NotFoundError, NotServedError):
+            return False
+        return any(each.get("name") == kind.plural for each in found.get("resources") or ())
+
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
         """Remove entries by JSON pointer, whoever owns them, by a JSON patch (RFC 6902) that tests the version first.
 

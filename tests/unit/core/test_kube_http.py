@@ -128,6 +128,14 @@ async def test_a_missing_definition_is_not_a_missing_object(bench: Bench) -> Non
     assert await bench.kube.served(CUSTOM[Kind.TENANT]) is True
 
 
+async def test_whether_a_definition_is_installed_is_discovered(bench: Bench) -> None:
+    bench.script.add(404, "404 page not found")
+    assert await bench.kube.installed(CUSTOM[Kind.TENANT]) is False
+    for names, expected in ((["pulsartopics"], False), (["pulsartopics", "pulsartenants"], True)):
+        bench.script.add(200, {"kind": "APIResourceList", "resources": [{"name": name} for name in names]})
+        assert await bench.kube.installed(CUSTOM[Kind.TENANT]) is expected
+
+
 async def test_deadline_and_no_server(bench: Bench) -> None:
     bench.script.delay = 5
     with pytest.raises(UnavailableError, match=r"no answer within 0\.5 s"):
