@@ -90,7 +90,7 @@ PRODUCERS = (
         "E.size",
         "A message has at most 5 MiB, or what is set; frames of brokers and bookies follow",
         ("PulsarCluster: spec.broker.maxMessageSizeBytes", "PulsarTopic: spec.policies.maxMessageSizeBytes"),
-        "operator: renders broker.conf `maxMessageSize` and bookie `nettyMaxFrameSizeBytes` in step",
+        "operator: renders broker.conf `maxMessageSize`, bookie `nettyMaxFrameSizeBytes` and write cache in step",
         "e2e/tests/test_conformance.py::test_promises_that_need_other_settings",
     ),
     Concept("E.producer.shared", "Shared access: many producers on one topic"),

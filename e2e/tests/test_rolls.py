@@ -12,8 +12,9 @@ import pytest
 
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
+from e2e.support.changes import answers, patch_cluster
 from e2e.support.eventually import eventually
-from e2e.support.objects import condition, is_ready
+from e2e.support.objects import is_ready
 
 PAYMENTS = "persistent://shop/orders/payments"
 
@@ -31,18 +32,8 @@ def admin(deployed: Deployed, method: str, path: str, body: object = None) -> An
 
 def set_broker_config(deployed: Deployed, config: dict[str, str] | None) -> None:
     """Change spec.broker.config and wait until every pod is of the new revision and Ready."""
-    patch = json.dumps({"spec": {"broker": {"config": config}}})
-    deployed.kubectl.run("patch", "pulsarcluster", "east", "-n", deployed.namespace, "--type=merge", "-p", patch)
-
-    def rolled() -> bool:
-        cluster = deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")
-        assert cluster is not None
-        current = cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"]
-        return current and all(condition(cluster, kind).get("status") == "True" for kind in ("Ready", "UpToDate"))
-
-    eventually(rolled, within=180, what="the brokers rolled")
-    # The proxy keeps the old pod's address for a moment.
-    eventually(lambda: admin(deployed, "GET", "clusters"), within=60, what="admin REST through the proxy")
+    patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"config": config}})
+    answers(deployed.admin_url)
 
 
 def uids(deployed: Deployed) -> dict[str, str]:

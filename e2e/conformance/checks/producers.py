@@ -12,7 +12,7 @@ import pulsar
 from pulsar.exceptions import PulsarException
 
 from e2e.conformance.context import Context
-from e2e.conformance.hashes import SCHEMES, partition_of
+from e2e.conformance.keyrouting import SCHEMES, partition_of
 from e2e.conformance.model import Check, CheckFailed, check
 from e2e.conformance.sending import Answers, accepted
 

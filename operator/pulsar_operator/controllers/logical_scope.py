@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +11,12 @@ from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.controllers.base import condition_of, is_true, resolve
 from pulsar_operator.controllers.reader import name_of, reader_of
-from pulsar_operator.controllers.refindex import consents
+from pulsar_operator.controllers.refindex import PARENT_FIELD, consents
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, UnavailableError
 
 WAIT_SECONDS = 15.0
 """Until a parent is looked at again, in case its event was missed."""
-
-PARENT_FIELDS: Mapping[Kind, tuple[str, Kind]] = {
-    Kind.TENANT: ("instanceRef", Kind.INSTANCE),
-    Kind.NAMESPACE: ("tenantRef", Kind.TENANT),
-    Kind.TOPIC: ("namespaceRef", Kind.NAMESPACE),
-    Kind.RESOURCE_GROUP: ("instanceRef", Kind.INSTANCE),
-    Kind.ISOLATION_POLICY: ("instanceRef", Kind.INSTANCE),
-}
 
 SERVING_PARTS = (Component.BROKER.value, Component.STANDALONE.value)
 """Fields of a PulsarCluster's status whose pods answer admin REST."""
@@ -167,8 +159,8 @@ async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) ->
     """
     chain: list[Json] = []
     child_kind, child = kind, obj
-    while child_kind in PARENT_FIELDS:
-        field, parent_kind = PARENT_FIELDS[child_kind]
+    while child_kind in PARENT_FIELD:
+        field, parent_kind = PARENT_FIELD[child_kind]
         parent = await _parent(deps, child, field, parent_kind)
         if not deleting and parent_kind is not Kind.INSTANCE and not chain:
             _check_parent(parent)
