@@ -11,3 +11,5 @@ export_to requirements/runtime.txt --no-dev
 export_to requirements/dev.txt --all-groups
 # What the conformance image holds besides the suite itself.
 export_to requirements/conformance.txt --only-group conformance
+# What the image of the collector and the Spark job holds.
+export_to requirements/sizing.txt --only-group sizing

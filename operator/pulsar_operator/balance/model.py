@@ -1,0 +1,77 @@
+"""What the planner sees: brokers, bundles with their weight and owner, and what may not be done. All values, no I/O.
+
+Weights are costs (`load.CostModel.cost`), in byte-equivalents per second. A broker's load is the sum of the weights of
+its bundles; its utilization is load / capacity. The cluster is balanced when the utilizations are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class BundleId(NamedTuple):
+    """One bundle: a namespace and a hash range [lower, upper); the last one of a namespace includes 0xffffffff."""
+
+    namespace: str
+    """``tenant/namespace``."""
+    lower: int
+    upper: int
+
+    @property
+    def range(self) -> str:
+        """The range as Pulsar writes it: ``0x%08x_0x%08x`` (Pulsar's class NamespaceBundle)."""
+        return f"0x{self.lower:08x}_0x{self.upper:08x}"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.range}"
+
+
+class Cell(NamedTuple):
+    """The smallest thing a cut can separate: the topics at one position of the hash space."""
+
+    position: int
+    weight: float
+    topics: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle as observed."""
+
+    id: BundleId
+    weight: float
+    owner: str | None
+    """Broker id, None when no broker serves it (nobody asked for its topics)."""
+    cells: tuple[Cell, ...] = ()
+    """Its topics by position, ascending; empty when not known: then it cannot be cut, only moved."""
+    topics: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker that serves or may serve bundles."""
+
+    id: str
+    """``host:webPort``, as GET /admin/v2/brokers lists it."""
+    capacity: float = 1.0
+    """Relative: a broker of capacity 2 should carry twice the load of one of capacity 1. Positive."""
+    domain: str | None = None
+    """Failure domain, for anti-affinity."""
+    draining: bool = False
+    """Gives everything away and takes nothing (scale in, roll)."""
+
+
+@dataclass(frozen=True)
+class ClusterModel:
+    """One observed state of a cluster."""
+
+    brokers: tuple[Broker, ...]
+    bundles: tuple[Bundle, ...]
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By namespace: the brokers that its isolation policy permits; absent = all that no policy reserves."""
+    anti_affinity: Mapping[str, str] = field(default_factory=dict)
+    """By namespace: its anti-affinity group; two namespaces of a group should not share a domain (or broker)."""
+    pinned: frozenset[str] = frozenset()
+    """Namespaces whose bundles are counted and never touched, such as pulsar/system."""
