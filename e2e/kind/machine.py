@@ -63,8 +63,8 @@ class Machine:
         source = self._source()
         machine = ClusterMachine(self.cache, self.docker, source, cluster)
         steps = [engine_step(self.cache, self.docker), *self._node_image_steps(source)]
-        if source == "stock":
-            steps += self._stock_cluster_tools()
+        # Whoever brings a cluster up installs charts into it.
+        steps += self._stock_cluster_tools(golang.HELM) if source == "stock" else self._go_steps((golang.HELM,))
         if build_images:
             steps += self._image_steps(source)
         self._run([*steps, *machine.steps(productimages.product_tags())])
