@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
+from pulsar_operator.balance.sizing_result import SizingResult
 
 Json = dict[str, Any]
 
@@ -219,6 +220,19 @@ class PulsarAdminPort(Protocol):
         """
 
 
+# ---------------------------------------------------------------------------------------------------------- sizing
+
+
+class SizingPort(Protocol):
+    """Results of the Spark job that sizes bundles from recorded traffic."""
+
+    async def latest(self, url: str, cluster: str) -> SizingResult | None:
+        """The newest result for a cluster (its name inside Pulsar) of the service at ``url``; None when it has none.
+
+        Raises UnavailableError, and RefusedError for an answer that cannot be read.
+        """
+
+
 # ------------------------------------------------------------------------------------------------------ everything
 
 
@@ -296,3 +310,5 @@ class Deps:
     images: OperatorImages = field(default_factory=OperatorImages)
     reader: ReaderPort | None = None
     """What the watches delivered; None = the API server is asked. See controllers/reader.py."""
+    sizing: SizingPort | None = None
+    """Results of the Spark job; None = there are none."""

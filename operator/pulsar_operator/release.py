@@ -13,6 +13,7 @@ from pulsar_operator.ports import CUSTOM, ConflictError, Json, PortError, Resour
 log = logging.getLogger(__name__)
 
 ORDER = (
+    Kind.REBALANCE,
     Kind.TOPIC,
     Kind.NAMESPACE,
     Kind.TENANT,

@@ -24,6 +24,7 @@ from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.adapters.lease import KubeLeaseStore, Lease
 from pulsar_operator.adapters.metrics import PrometheusMetrics
+from pulsar_operator.adapters.sizing import HttpSizing
 from pulsar_operator.adapters.watch import WatchMonitor, watch_session
 from pulsar_operator.adapters.zookeeper import KazooZooKeeper
 from pulsar_operator.api.constants import LEASE_NAME, Kind
@@ -56,6 +57,7 @@ def controllers(deps: Deps) -> Mapping[Kind, Reconciler]:
         Kind.TOPIC: ("topic", "TopicController"),
         Kind.RESOURCE_GROUP: ("resource_group", "ResourceGroupController"),
         Kind.ISOLATION_POLICY: ("isolation_policy", "IsolationPolicyController"),
+        Kind.REBALANCE: ("rebalance", "RebalanceController"),
     }
     return {
         kind: getattr(import_module(f"pulsar_operator.controllers.{module}"), name)(deps)
@@ -84,6 +86,7 @@ class Operator:
             entropy=SystemEntropy(),
             metrics=self.metrics,
             images=settings.images,
+            sizing=HttpSizing(),
         )
         cache = WatchCache(DirectReader(deps))
         self.deps = replace(deps, reader=cache)

@@ -118,6 +118,7 @@ def minimal(kind: Kind) -> Json:
             "namespaces": ["shop/.*"],
             "primary": ["east-broker-0\\..*"],
         },
+        Kind.REBALANCE: {"clusterRef": {"name": "east"}},
     }
     return specs[kind]
 
@@ -251,5 +252,8 @@ def _scalar(annotation: Any, metadata: list[Any], extra: Mapping[str, Any], wher
 SAMPLES_BY_PATTERN: Mapping[str, str] = {
     r"^[0-9]+[kKmMgG]$": "512m",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "SOME_NAME",
+    r"^https?://[^\s?#]+$": "http://demo-sizing.pulsar:8080",
+    r"^[-=:.A-Za-z0-9_]+/([-=:.A-Za-z0-9_]+|\*)$": "shop/orders",
+    r"^[-.A-Za-z0-9_]+:[0-9]+$": "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080",
 }
 """Samples for patterns that a plain word does not match."""

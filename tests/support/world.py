@@ -30,6 +30,7 @@ from pulsar_operator.controllers.instance import InstanceController
 from pulsar_operator.controllers.isolation_policy import IsolationPolicyController
 from pulsar_operator.controllers.namespace import NamespaceController
 from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
+from pulsar_operator.controllers.rebalance import RebalanceController
 from pulsar_operator.controllers.resource_group import ResourceGroupController
 from pulsar_operator.controllers.tenant import TenantController
 from pulsar_operator.controllers.topic import TopicController
@@ -66,6 +67,7 @@ ORDER = (
     Kind.TOPIC,
     Kind.RESOURCE_GROUP,
     Kind.ISOLATION_POLICY,
+    Kind.REBALANCE,
 )
 QUIET_ROUNDS = 2
 """Rounds without any change after which nothing more is expected."""
@@ -169,6 +171,7 @@ class World:
             Kind.TOPIC: TopicController(deps),
             Kind.RESOURCE_GROUP: ResourceGroupController(deps),
             Kind.ISOLATION_POLICY: IsolationPolicyController(deps),
+            Kind.REBALANCE: RebalanceController(deps),
         }
 
     # ------------------------------------------------------------------------------------- what answers, and where

@@ -6,7 +6,7 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
 */}}
 {{- define "pulsar-operator.rules" -}}
 # The custom resources: watched, read, and patched (server-side apply) only to put the finalizer on and take it off.
-# No create and no delete: these objects belong to their users.
+# No create and no delete: these objects belong to their users. (One exception below.)
 - apiGroups: [pulsaroperator.io]
   resources:
     - pulsarinstances
@@ -16,7 +16,12 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsartopics
     - pulsarresourcegroups
     - pulsarisolationpolicies
+    - pulsarrebalances
   verbs: [get, list, watch, patch]
+# The PulsarRebalance <cluster>-balancer, kept while spec.loadBalancing.driver of a PulsarCluster is Operator.
+- apiGroups: [pulsaroperator.io]
+  resources: [pulsarrebalances]
+  verbs: [create, delete]
 # Their status: conditions and what was observed, by server-side apply.
 - apiGroups: [pulsaroperator.io]
   resources:
@@ -27,13 +32,15 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsartopics/status
     - pulsarresourcegroups/status
     - pulsarisolationpolicies/status
+    - pulsarrebalances/status
   verbs: [patch]
-# Needed to name these two as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
+# Needed to name these as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
 # is on (OpenShift has it on).
 - apiGroups: [pulsaroperator.io]
   resources:
     - pulsarinstances/finalizers
     - pulsarclusters/finalizers
+    - pulsarrebalances/finalizers
   verbs: [update]
 # ZooKeeper, bookies, auto-recovery, brokers, proxies: applied, watched for readiness, deleted with their cluster.
 - apiGroups: [apps]
@@ -94,6 +101,7 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsartopics
     - pulsarresourcegroups
     - pulsarisolationpolicies
+    - pulsarrebalances
   verbs: [get, list, patch]
 {{- end -}}
 
@@ -103,7 +111,7 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
 */}}
 {{- define "pulsar-operator.customResourceRules" -}}
 # The custom resources: watched, read, and patched (server-side apply) only to put the finalizer on and take it off.
-# No create and no delete: these objects belong to their users.
+# No create and no delete: these objects belong to their users. (One exception below.)
 - apiGroups: [pulsaroperator.io]
   resources:
     - pulsarinstances
@@ -113,7 +121,12 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
     - pulsartopics
     - pulsarresourcegroups
     - pulsarisolationpolicies
+    - pulsarrebalances
   verbs: [get, list, watch, patch]
+# The PulsarRebalance <cluster>-balancer, kept while spec.loadBalancing.driver of a PulsarCluster is Operator.
+- apiGroups: [pulsaroperator.io]
+  resources: [pulsarrebalances]
+  verbs: [create, delete]
 # Their status: conditions and what was observed, by server-side apply.
 - apiGroups: [pulsaroperator.io]
   resources:
@@ -124,12 +137,14 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
     - pulsartopics/status
     - pulsarresourcegroups/status
     - pulsarisolationpolicies/status
+    - pulsarrebalances/status
   verbs: [patch]
-# Needed to name these two as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
+# Needed to name these as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
 # is on (OpenShift has it on).
 - apiGroups: [pulsaroperator.io]
   resources:
     - pulsarinstances/finalizers
     - pulsarclusters/finalizers
+    - pulsarrebalances/finalizers
   verbs: [update]
 {{- end -}}

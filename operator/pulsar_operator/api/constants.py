@@ -36,6 +36,10 @@ ANNOTATION_PAUSE = f"{GROUP}/pause"
 ANNOTATION_DRY_RUN = f"{GROUP}/dry-run"
 ANNOTATION_CONFIRM_DELETE = f"{GROUP}/confirm-delete"
 """With the object's own name: a parent may be deleted before its dependents. Read by the chart's admission policy."""
+ANNOTATION_REBALANCE = f"{GROUP}/rebalance"
+"""On a PulsarRebalance, what a person wants done with its proposal: approve, refresh or stop. Taken off when done."""
+ANNOTATION_PROPOSAL = f"{GROUP}/proposal"
+"""On the ConfigMap of a PulsarRebalance: id of the proposal whose steps it holds."""
 ANNOTATION_CONFIG_HASH = f"{GROUP}/config-hash"
 """On pod templates: a change of rendered configuration is a change of the pod, with a reason to roll."""
 ANNOTATION_APPLIED_HASH = f"{GROUP}/applied-hash"
@@ -53,6 +57,7 @@ class Kind(StrEnum):
     TOPIC = "PulsarTopic"
     RESOURCE_GROUP = "PulsarResourceGroup"
     ISOLATION_POLICY = "PulsarIsolationPolicy"
+    REBALANCE = "PulsarRebalance"
 
 
 PLURALS: dict[Kind, str] = {
@@ -63,6 +68,7 @@ PLURALS: dict[Kind, str] = {
     Kind.TOPIC: "pulsartopics",
     Kind.RESOURCE_GROUP: "pulsarresourcegroups",
     Kind.ISOLATION_POLICY: "pulsarisolationpolicies",
+    Kind.REBALANCE: "pulsarrebalances",
 }
 # pc would be PriorityClass to kubectl.
 SHORT_NAMES: dict[Kind, str] = {
@@ -73,6 +79,7 @@ SHORT_NAMES: dict[Kind, str] = {
     Kind.TOPIC: "pt",
     Kind.RESOURCE_GROUP: "prg",
     Kind.ISOLATION_POLICY: "pip",
+    Kind.REBALANCE: "prb",
 }
 
 
@@ -103,6 +110,12 @@ class ConditionType(StrEnum):
     BROKERS_READY = "BrokersReady"
     PROXIES_READY = "ProxiesReady"
     UP_TO_DATE = "UpToDate"
+    # PulsarRebalance
+    PROPOSAL_READY = "ProposalReady"
+    APPROVED = "Approved"
+    EXECUTING = "Executing"
+    COMPLETED = "Completed"
+    STOPPED = "Stopped"
     # logical plane
     DRIFTED = "Drifted"
     DELETION_BLOCKED = "DeletionBlocked"
@@ -168,3 +181,23 @@ class Reason(StrEnum):
     IN_USE = "InUse"
     NO_BROKER_MATCHES = "NoBrokerMatches"
     FINALIZER_RELEASED = "FinalizerReleased"
+    # balancing
+    PROPOSED = "Proposed"
+    BALANCED = "Balanced"
+    NO_DATA = "NoData"
+    NO_GAIN = "NoGain"
+    WAITING_FOR_APPROVAL = "WaitingForApproval"
+    APPROVED = "Approved"
+    AUTO_APPROVED = "AutoApproved"
+    WAITING_FOR_BALANCER = "WaitingForBalancer"
+    EXECUTING = "Executing"
+    STEP_DONE = "StepDone"
+    MEASURING = "Measuring"
+    COMPLETED = "Completed"
+    STOPPED_BY_USER = "StoppedByUser"
+    STOPPED_BY_SURPRISE = "StoppedBySurprise"
+    REFRESHED = "Refreshed"
+    EXPIRED = "Expired"
+    BALANCER_HELD = "BalancerHeld"
+    BALANCER_RELEASED = "BalancerReleased"
+    NOT_SUPPORTED = "NotSupported"

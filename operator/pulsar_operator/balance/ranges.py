@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
 HASH_SPACE = 1 << 32
 LAST_BOUNDARY = HASH_SPACE - 1
 """The last boundary is inclusive, all others are exclusive upper bounds (Pulsar's class NamespaceBundles)."""
@@ -17,3 +20,25 @@ def even_boundaries(n: int) -> list[str]:
         raise ValueError(f"number of bundles is {n}: it must be between 1 and {LAST_BOUNDARY}")
     width = HASH_SPACE // n
     return [f"0x{i * width:08x}" for i in range(n)] + [f"0x{LAST_BOUNDARY:08x}"]
+
+
+def boundary_points(boundaries: Sequence[str]) -> list[int]:
+    """Boundaries as Pulsar writes them (``0x%08x``) as numbers.
+
+    Raises ValueError unless they ascend strictly from 0x00000000 to 0xffffffff (Pulsar's method validateBundlesData).
+    """
+    try:
+        points = [int(text, 16) for text in boundaries]
+    except ValueError as error:
+        raise ValueError(f"boundaries: {error}: write each as 0x and eight hexadecimal digits") from error
+    if len(points) < 2 or points[0] != 0 or points[-1] != LAST_BOUNDARY:
+        raise ValueError(f"boundaries are {list(boundaries)}: the first must be 0x00000000, the last 0xffffffff")
+    for left, right in pairwise(points):
+        if left >= right:
+            raise ValueError(f"boundary 0x{right:08x} follows 0x{left:08x}: boundaries must ascend, each once")
+    return points
+
+
+def boundary_texts(points: Iterable[int]) -> tuple[str, ...]:
+    """Boundaries as Pulsar writes them."""
+    return tuple(f"0x{point:08x}" for point in points)

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import BalancingDriver, ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.controllers.actor import Actor
+from pulsar_operator.controllers.balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.base import (
     DONE,
     Meta,
@@ -30,6 +31,7 @@ from pulsar_operator.controllers.base import (
 from pulsar_operator.controllers.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
 from pulsar_operator.controllers.children import Children, NameTakenError
 from pulsar_operator.controllers.cluster_teardown import tear_down
+from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.controllers.zookeeper import ensure_super_digest, super_digest_name
 from pulsar_operator.domain.bringup import BringUpFacts, Gate, MetadataFact, StoreFact, gates, majority
 from pulsar_operator.domain.cluster_status import CLUSTER_CONDITIONS, ClusterView, cluster_status, set_conditions
@@ -49,9 +51,10 @@ from pulsar_operator.domain.render import (
 )
 from pulsar_operator.domain.render.names import labels
 from pulsar_operator.domain.rollout import ComponentPods, plan_roll
-from pulsar_operator.ports import CUSTOM, PODS, PVCS, Deps, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, PODS, PVCS, AdminEndpoint, Deps, Json, Key, PortError
 
 RETRY_SECONDS = 5.0
+AGAIN_SECONDS = 1.0
 ORDER = (
     Component.ZOOKEEPER,
     Component.STANDALONE,
@@ -84,6 +87,8 @@ class ClusterPass:
     owner: Owner
     view: ClusterView = field(default_factory=ClusterView)
     backoff: bool = False
+    again: bool = False
+    """Something was only begun: look again soon."""
 
 
 class ClusterController:
@@ -140,6 +145,8 @@ class ClusterController:
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
         if state.backoff:
             return Outcome(backoff=True)
+        if state.again:
+            return Outcome(requeue_after=AGAIN_SECONDS)
         if conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE):
             return DONE
         return Outcome(requeue_after=RETRY_SECONDS)
@@ -172,6 +179,7 @@ class ClusterController:
             await self._ordered(state, children)
         await children.prune(actor, rendered.all(), keep=NEVER_PRUNED)
         await self._roll(state, children)
+        await self._balance(state)
         view.waiting_for = view.waiting_for or _unready(view)
         view.refused.extend(actor.refused)
 
@@ -300,6 +308,30 @@ class ClusterController:
             sts = children.stateful_set(component)
             if sts is not None:
                 view.components[component] = observe_component(sts, children.pods(component))
+
+    async def _balance(self, state: ClusterPass) -> None:
+        """Who balances: Pulsar, or the operator for a PulsarRebalance (balancer.py)."""
+        view, rendered, spec = state.view, state.view.rendered, state.spec
+        if spec.mode is ClusterMode.STANDALONE or rendered is None:
+            return
+        old = (state.obj.get("status") or {}).get("balancer")
+        drives = spec.load_balancing.driver is BalancingDriver.OPERATOR
+        await standing_rebalance(self._deps, state.actor, state.obj, spec, drives=drives)
+        brokers = view.components.get(Component.BROKER)
+        if brokers is None or not brokers.ready:
+            return
+        rebalances = await reader_of(self._deps).every(Kind.REBALANCE)
+        wanted = holder(state.obj, rebalances, (old or {}).get("heldFor"))
+        name = spec.cluster_name or state.meta.name
+        endpoint = AdminEndpoint(name, str(rendered.endpoints.broker_web_service_url))
+        try:
+            found = await hold(self._deps, state.actor, endpoint, old, wanted, drives=drives)
+        except PortError as error:
+            # Its pods are as they should be; the next look tries again.
+            await state.actor.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
+            state.again = True
+            return
+        view.balancer, state.again = found.status, found.again
 
     async def _roll(self, state: ClusterPass, children: Children) -> None:
         """Replace at most one outdated pod of the whole cluster, in component order."""

@@ -16,8 +16,8 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key, ReaderPort
 
 T = TypeVar("T")
 
-KEPT = frozenset({Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE})
-"""Kinds whose objects are kept whole: they are parents, and few beside their children."""
+KEPT = frozenset({Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE, Kind.REBALANCE})
+"""Kinds whose objects are kept whole: others ask what they say, and they are few beside topics."""
 
 
 def name_of(obj: Json) -> str:

@@ -21,7 +21,12 @@ PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
     Kind.TOPIC: ("namespaceRef", Kind.NAMESPACE),
     Kind.RESOURCE_GROUP: ("instanceRef", Kind.INSTANCE),
     Kind.ISOLATION_POLICY: ("instanceRef", Kind.INSTANCE),
+    Kind.REBALANCE: ("clusterRef", Kind.CLUSTER),
 }
+
+
+ERRANDS = frozenset({Kind.REBALANCE})
+"""Kinds that ask for something to be done: they end with the object they refer to, and never keep it from going."""
 
 
 def key_of(kind: Kind, obj: Json) -> Key:

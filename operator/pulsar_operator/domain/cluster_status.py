@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
-from pulsar_operator.api.v1alpha1.cluster_status import ComponentStatus, Endpoints, PulsarClusterStatus, RolloutStatus
+from pulsar_operator.api.v1alpha1.cluster_status import (
+    BalancerStatus,
+    ComponentStatus,
+    Endpoints,
+    PulsarClusterStatus,
+    RolloutStatus,
+)
 from pulsar_operator.domain.bringup import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.pods import ComponentFacts
@@ -44,6 +50,8 @@ class ClusterView:
     waiting_for: str | None = None
     rollout: RolloutStatus | None = None
     refused: list[str] = field(default_factory=list)
+    balancer: BalancerStatus | None | Literal["unseen"] = "unseen"
+    """Who balances, while it is not Pulsar itself; unseen = this pass did not look."""
     name_taken: str | None = None
     error: str | None = None
 
@@ -203,6 +211,7 @@ def cluster_status(
             "endpoints": Endpoints(**asdict(rendered.endpoints)) if rendered else old.get("endpoints"),
             "waitingFor": view.waiting_for,
             "rollout": view.rollout,
+            "balancer": old.get("balancer") if view.balancer == "unseen" else view.balancer,
             "instanceId": instance_id,
             "version": spec.version if spec else old.get("version"),
             "metadataStoreServers": store.servers if store else old.get("metadataStoreServers"),

@@ -41,6 +41,10 @@ class ConditionSet:
         """The status set in this pass; Unknown when it was not."""
         return self._set[kind][0] if kind in self._set else UNKNOWN
 
+    def explained(self, kind: ConditionType) -> tuple[ConditionStatus, Reason, str] | None:
+        """Status, reason and message set in this pass; None when nobody set it."""
+        return self._set.get(kind)
+
     def is_true(self, kind: ConditionType) -> bool:
         """Whether the condition was set True in this pass."""
         return self.status(kind) is TRUE

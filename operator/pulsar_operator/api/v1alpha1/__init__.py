@@ -17,6 +17,7 @@ from pulsar_operator.api.v1alpha1.isolation_policy import (
     PulsarIsolationPolicyStatus,
 )
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec, PulsarNamespaceStatus
+from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRebalanceStatus
 from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec, PulsarResourceGroupStatus
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
 from pulsar_operator.api.v1alpha1.topic import TOPIC_RULES, PulsarTopicSpec, PulsarTopicStatus
@@ -40,6 +41,7 @@ MODELS: dict[Kind, KindModels] = {
     Kind.TOPIC: KindModels(PulsarTopicSpec, PulsarTopicStatus, TOPIC_RULES),
     Kind.RESOURCE_GROUP: KindModels(PulsarResourceGroupSpec, PulsarResourceGroupStatus),
     Kind.ISOLATION_POLICY: KindModels(PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, ISOLATION_RULES),
+    Kind.REBALANCE: KindModels(PulsarRebalanceSpec, PulsarRebalanceStatus),
 }
 
 

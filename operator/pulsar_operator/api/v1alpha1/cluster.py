@@ -26,6 +26,7 @@ from pulsar_operator.api.v1alpha1.base import (
     validations,
 )
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.rebalance import RebalanceBudget, TrafficSource
 
 
 class ClusterMode(StrEnum):
@@ -275,11 +276,38 @@ class Standalone(ApiModel):
     """Pod settings."""
 
 
+class BalancingDriver(StrEnum):
+    """Who splits and moves bundles."""
+
+    PULSAR = "Pulsar"
+    OPERATOR = "Operator"
+
+
+class StandingRebalance(ApiModel):
+    """How the operator balances while it drives: the settings of the PulsarRebalance it keeps for the cluster."""
+
+    auto_approve: bool = True
+    """Execute proposals without asking."""
+    repeat_seconds: Annotated[int, Field(ge=30, le=604800)] = 300
+    """How long after the end of one look the next begins."""
+    tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
+    """A placement whose busiest broker is within this of the best possible is left alone."""
+    source: TrafficSource = TrafficSource.LIVE
+    """Where the traffic comes from."""
+    budget: RebalanceBudget = Field(default=RebalanceBudget())
+    """How much one proposal may disturb."""
+
+
 class LoadBalancing(ApiModel):
     """How bundles are balanced over brokers."""
 
     manager: LoadManager = LoadManager.MODULAR
     """Pulsar's load manager."""
+    driver: BalancingDriver = BalancingDriver.PULSAR
+    """Pulsar: its own automatic split and shedding. Operator: those are switched off (dynamic configuration, restored
+    when this changes back) and a PulsarRebalance named <cluster>-balancer splits and moves instead."""
+    rebalance: StandingRebalance = Field(default=StandingRebalance())
+    """How the operator balances while it drives."""
 
 
 CLUSTER_RULES = (

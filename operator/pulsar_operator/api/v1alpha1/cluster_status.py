@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus
 
 
@@ -48,6 +52,30 @@ class Endpoints(ApiModel):
     """Admin REST of the brokers."""
 
 
+class FlagStatus(ApiModel):
+    """A dynamic setting of the brokers that the operator has taken over."""
+
+    name: Annotated[str, Field(max_length=128)]
+    """Setting."""
+    before: Annotated[str, Field(max_length=256)] | None = None
+    """Its dynamic value before; absent = it had none, and the brokers' own configuration counted."""
+
+
+class BalancerStatus(ApiModel):
+    """Who balances."""
+
+    held_for: str | None = None
+    """namespace/name of the PulsarRebalance that Pulsar's own balancing is off for; absent = nobody yet."""
+    saved: Annotated[
+        list[FlagStatus],
+        Field(
+            max_length=16,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """What to restore afterwards; written before the first setting is changed."""
+
+
 class PulsarClusterStatus(CommonStatus):
     """Observed state of a PulsarCluster."""
 
@@ -69,6 +97,8 @@ class PulsarClusterStatus(CommonStatus):
     """What bring-up waits for; absent when nothing."""
     rollout: RolloutStatus | None = None
     """The roll in progress."""
+    balancer: BalancerStatus | None = None
+    """Who balances, while it is not Pulsar itself."""
     instance_id: str | None = None
     """BookKeeper's INSTANCEID of this cluster."""
     version: str | None = None

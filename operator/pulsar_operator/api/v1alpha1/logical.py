@@ -39,19 +39,18 @@ Drift = Annotated[
 ]
 
 
+FieldNames = Annotated[list[str], Field(max_length=1000, json_schema_extra={"x-kubernetes-list-type": "set"})]
+
+
 class LogicalStatus(CommonStatus):
     """Status fields the logical kinds share."""
 
     pulsar_name: str | None = None
     """Full name inside Pulsar."""
-    managed_fields: Annotated[list[str], Field(max_length=500, json_schema_extra={"x-kubernetes-list-type": "set"})] = (
-        Field(default_factory=list)
-    )
+    managed_fields: FieldNames = Field(default_factory=list)
     """Fields this object has set in Pulsar; written before the first write that extends it. A field that leaves the
     spec is reset in Pulsar only when it is in this list."""
-    refused_fields: Annotated[list[str], Field(max_length=500, json_schema_extra={"x-kubernetes-list-type": "set"})] = (
-        Field(default_factory=list)
-    )
+    refused_fields: FieldNames = Field(default_factory=list)
     """Declared fields Pulsar refused; one that is not in managedFields was never set by this object."""
     drift: Drift = Field(default_factory=list)
     """Fields whose value in Pulsar is not the declared one."""

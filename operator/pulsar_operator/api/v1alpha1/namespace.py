@@ -15,6 +15,13 @@ from pulsar_operator.api.v1alpha1.base import (
     immutable,
     validations,
 )
+from pulsar_operator.api.v1alpha1.entries import (
+    PROPERTY_KEY,
+    NamespaceExact,
+    Permissions,
+    Properties,
+    SubscriptionPermissions,
+)
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 
@@ -62,6 +69,7 @@ class PulsarNamespaceSpec(LogicalSpec):
             immutable("name"),
             immutable("tenantRef"),
             immutable("bundles", why="bundles of a live namespace change by splitting only"),
+            PROPERTY_KEY,
         )
     )
 
@@ -82,6 +90,17 @@ class PulsarNamespaceSpec(LogicalSpec):
     its data there."""
     policies: NamespacePolicies = Field(default=NamespacePolicies())
     """Policies; only fields that are set are managed."""
+    permissions: Permissions = Field(default_factory=list)
+    """What roles may do in all topics of the namespace. A role that leaves the list loses it; roles others added stay,
+    unless exact.permissions is set. They count where the brokers have authorization switched on."""
+    subscription_permissions: SubscriptionPermissions = Field(default_factory=list)
+    """Subscription names that are reserved for roles, in all topics of the namespace. One that leaves the list may be
+    used by every role that may consume."""
+    properties: Properties | None = None
+    """Properties of the namespace, key to value. A key that leaves the map is removed; keys others added stay, unless
+    exact.properties is set."""
+    exact: NamespaceExact | None = None
+    """Lists that are complete; absent = entries of others stay."""
     allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose PulsarTopics may refer to this namespace; "*" = all."""
 

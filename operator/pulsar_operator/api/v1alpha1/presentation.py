@@ -110,4 +110,14 @@ PRESENTATION: dict[Kind, Presentation] = {
             _PULSAR_NAME,
         )
     ),
+    Kind.REBALANCE: Presentation(
+        columns=(
+            Column("Mode", ".spec.mode", description="Which steps it may do."),
+            Column("Splits", ".status.proposal.splits", type="integer", description="Cuts proposed."),
+            Column("Moves", ".status.proposal.moves", type="integer", description="Bundles to be moved."),
+            Column("Done", ".status.progress.done", type="integer", description="Steps verified in Pulsar."),
+            Column("Balance", ".status.summary", description="Busiest over mean load: before -> after (bound)."),
+            Column("Traffic %", ".status.proposal.trafficMovedPercent", priority=1, description="Traffic moved."),
+        )
+    ),
 }

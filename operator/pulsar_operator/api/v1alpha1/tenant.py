@@ -14,6 +14,7 @@ from pulsar_operator.api.v1alpha1.base import (
     immutable,
     validations,
 )
+from pulsar_operator.api.v1alpha1.entries import TenantExact
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 
 
@@ -30,7 +31,9 @@ class PulsarTenantSpec(LogicalSpec):
         list[Annotated[str, Field(min_length=1, max_length=512)]],
         Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
-    """Roles that administer the tenant. Roles added by others stay."""
+    """Roles that administer the tenant. Roles added by others stay, unless exact.adminRoles is set."""
+    exact: TenantExact | None = None
+    """Lists that are complete; absent = entries of others stay."""
     allowed_clusters: (
         Annotated[
             list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectReference, immutable, validations
+from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Permissions, Properties, TopicExact
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import PolicyScope, TopicPolicies
 
@@ -59,6 +60,11 @@ class PulsarTopicSpec(LogicalSpec):
                 "spec.policies of a non-persistent topic need spec.partitions: Pulsar keeps none for a non-persistent "
                 "topic without partitions",
             ),
+            (
+                "self.persistence != 'NonPersistent' || !has(self.properties)",
+                "spec.properties need a persistent topic: Pulsar keeps none for others",
+            ),
+            PROPERTY_KEY,
         )
     )
 
@@ -76,6 +82,14 @@ class PulsarTopicSpec(LogicalSpec):
     """Local = each cluster of the namespace keeps the policies for itself, they are set in each; Global = one set that
     Pulsar replicates to all clusters of the namespace, and over which local values of others win. A change moves them:
     they are set in the new scope, then reset in the old one."""
+    permissions: Permissions = Field(default_factory=list)
+    """What roles may do with the topic, besides what they may in its namespace. A role that leaves the list loses it;
+    roles others added stay, unless exact.permissions is set."""
+    properties: Properties | None = None
+    """Properties of the topic, key to value. A key that leaves the map is removed; keys others added stay, unless
+    exact.properties is set."""
+    exact: TopicExact | None = None
+    """Lists that are complete; absent = entries of others stay."""
 
 
 class TopicClusterStatus(ApiModel):

@@ -1,0 +1,44 @@
+"""Sizing results over HTTP, from the collector that serves them. Implements ports.SizingPort."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import aiohttp
+from pydantic import ValidationError
+
+from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.ports import RefusedError, UnavailableError
+
+DEADLINE_SECONDS = 30.0
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class HttpSizing:
+    """Reads ``GET <url>/v1/sizing/<cluster>``; one connection a question, since questions are minutes apart."""
+
+    async def latest(self, url: str, cluster: str) -> SizingResult | None:
+        """See ports.SizingPort."""
+        where = f"{url.rstrip('/')}/v1/sizing/{quote(cluster, safe='')}"
+        try:
+            timeout = aiohttp.ClientTimeout(total=DEADLINE_SECONDS)
+            async with aiohttp.ClientSession(timeout=timeout) as session, session.get(where) as answer:
+                if answer.status == 404:
+                    return None
+                if answer.status != 200:
+                    raise UnavailableError(f"the sizing service at {url} answered {answer.status}")
+                body = await answer.content.read(MAX_BYTES + 1)
+                while not answer.content.at_eof() and len(body) <= MAX_BYTES:
+                    body += await answer.content.read(MAX_BYTES + 1)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnavailableError(
+                f"the sizing service at {url} did not answer: {error or type(error).__name__}"
+            ) from error
+        if len(body) > MAX_BYTES:
+            raise RefusedError(f"the sizing result at {url} is larger than {MAX_BYTES} bytes")
+        try:
+            return SizingResult.model_validate_json(body)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            raise RefusedError(f"the sizing result at {url} cannot be read: {place}: {first['msg']}") from error

@@ -1,0 +1,103 @@
+"""Lists whose entries are managed one by one: permissions and properties.
+
+An entry that leaves the list is taken back in Pulsar. Entries of others stay, unless spec.exact says that the list is
+complete.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel
+
+PATH_SAFE = r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f.][^\x00-\x1f\x7f]*$"
+"""No control character, and not only dots: "." and ".." are path syntax, which clients and proxies rewrite even when it
+is encoded (Pulsar 4.0.8 itself does so when it asks the partitions of a topic)."""
+
+MAX_PROPERTIES = 64
+PROPERTY_KEY = (
+    "!has(self.properties) || self.properties.all(k, k != '' && k != '.' && k != '..' && size(k) <= 256)",
+    "a key of properties must have 1 to 256 characters and must not be . or .., which are path syntax",
+)
+"""CEL rule of a struct with a member ``properties``."""
+
+Role = Annotated[str, Field(min_length=1, max_length=512, pattern=PATH_SAFE)]
+SubscriptionName = Annotated[str, Field(min_length=1, max_length=255, pattern=PATH_SAFE)]
+Properties = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=MAX_PROPERTIES)]
+
+
+class AuthAction(StrEnum):
+    """What a role may do."""
+
+    PRODUCE = "Produce"
+    CONSUME = "Consume"
+    FUNCTIONS = "Functions"
+    SOURCES = "Sources"
+    SINKS = "Sinks"
+    PACKAGES = "Packages"
+
+
+class Permission(ApiModel):
+    """What one role may do."""
+
+    role: Role
+    """Role, as authentication tells it. With authorizationAllowWildcardsMatching in the brokers it may start or end
+    with an asterisk."""
+    actions: Annotated[
+        list[AuthAction], Field(min_length=1, max_length=6, json_schema_extra={"x-kubernetes-list-type": "set"})
+    ]
+    """All that the role may do; an action somebody else adds is drift."""
+
+
+class SubscriptionPermission(ApiModel):
+    """Who may use a subscription name in all topics of the namespace."""
+
+    subscription: SubscriptionName
+    """Name of the subscription."""
+    roles: Annotated[
+        list[Role], Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "set"})
+    ]
+    """All roles that may use it; they also need the right to consume. A name nobody listed may be used by all."""
+
+
+Permissions = Annotated[
+    list[Permission],
+    Field(max_length=128, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["role"]}),
+]
+SubscriptionPermissions = Annotated[
+    list[SubscriptionPermission],
+    Field(
+        max_length=64,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["subscription"]},
+    ),
+]
+
+
+class TenantExact(ApiModel):
+    """Lists that are complete: what is in Pulsar and not in them is removed."""
+
+    admin_roles: bool = False
+    """Roles that are not in spec.adminRoles lose the administration of the tenant."""
+
+
+class NamespaceExact(ApiModel):
+    """Lists that are complete: what is in Pulsar and not in them is removed."""
+
+    permissions: bool = False
+    """Roles that are not in spec.permissions lose their permissions on the namespace."""
+    subscription_permissions: bool = False
+    """Subscriptions that are not in spec.subscriptionPermissions are no longer reserved for roles."""
+    properties: bool = False
+    """Properties that are not in spec.properties are removed."""
+
+
+class TopicExact(ApiModel):
+    """Lists that are complete: what is in Pulsar and not in them is removed."""
+
+    permissions: bool = False
+    """Roles that are not in spec.permissions lose their permissions on the topic; those on its namespace stay."""
+    properties: bool = False
+    """Properties that are not in spec.properties are removed."""

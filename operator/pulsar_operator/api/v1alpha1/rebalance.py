@@ -1,0 +1,171 @@
+"""PulsarRebalance: a proposal of bundle splits and moves, computed, shown, approved, executed and measured."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus, ObjectReference, immutable, validations
+
+
+class RebalanceMode(StrEnum):
+    """Which steps a proposal may hold."""
+
+    FULL = "Full"
+    SPLIT = "Split"
+    MOVE = "Move"
+    ADD_BROKERS = "AddBrokers"
+    REMOVE_BROKERS = "RemoveBrokers"
+
+
+class TrafficSource(StrEnum):
+    """Where the traffic comes from that the proposal is computed from."""
+
+    LIVE = "Live"
+    SIZING = "Sizing"
+
+
+class RebalanceBudget(ApiModel):
+    """How much one proposal may disturb: a move closes every producer and consumer of a bundle for a moment."""
+
+    max_moves: Annotated[int, Field(ge=0, le=10000)] = 100
+    """Bundles that may change their broker."""
+    max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 9
+    """Share of all traffic that may change its broker. Does not apply to mode RemoveBrokers."""
+    max_splits: Annotated[int, Field(ge=0, le=4096)] = 20
+    """Cuts; there is no merge in Pulsar, so a cut is for ever."""
+    max_bundles_per_namespace: Annotated[int, Field(ge=1, le=65536)] = 4096
+    """Bundles a namespace may reach."""
+    moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 30
+    """Steps are this far apart at least."""
+
+
+class SizingSource(ApiModel):
+    """Where the result of the Spark job is."""
+
+    url: Annotated[str, Field(min_length=8, max_length=512, pattern=r"^https?://[^\s?#]+$")] | None = None
+    """Base URL of the collector that serves results; absent = http://<instance>-sizing.<namespace>:8080, the Service
+    chart pulsar makes."""
+    max_age_seconds: Annotated[int, Field(ge=60, le=31536000)] = 172800
+    """A result older than this is not used: no data, no proposal."""
+
+
+NamespacePattern = Annotated[
+    str, Field(min_length=3, max_length=257, pattern=r"^[-=:.A-Za-z0-9_]+/([-=:.A-Za-z0-9_]+|\*)$")
+]
+BrokerId = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[-.A-Za-z0-9_]+:[0-9]+$")]
+
+
+class PulsarRebalanceSpec(ApiModel):
+    """What to balance, how, and how much it may cost."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            immutable("clusterRef", why="a proposal belongs to one cluster"),
+            (
+                "!(self.mode in ['AddBrokers', 'RemoveBrokers']) || size(self.brokers) > 0",
+                "spec.brokers is required with mode AddBrokers and RemoveBrokers: name the brokers as host:webPort",
+            ),
+            (
+                "self.mode in ['AddBrokers', 'RemoveBrokers'] || size(self.brokers) == 0",
+                "spec.brokers belongs to the modes AddBrokers and RemoveBrokers",
+            ),
+            (
+                "!has(self.sizing) || self.source == 'Sizing'",
+                "spec.sizing belongs to source Sizing",
+            ),
+        )
+    )
+
+    cluster_ref: ObjectReference
+    """The PulsarCluster to balance."""
+    mode: RebalanceMode = RebalanceMode.FULL
+    """Full: splits and moves. Split, Move: one of them. AddBrokers: only moves onto spec.brokers. RemoveBrokers: only
+    moves off spec.brokers."""
+    brokers: Annotated[list[BrokerId], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})] = (
+        Field(default_factory=list)
+    )
+    """Ids of brokers (host:webPort, as pulsar-admin brokers list prints them), of the modes AddBrokers and
+    RemoveBrokers."""
+    namespaces: Annotated[
+        list[NamespacePattern], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
+    ] = Field(default_factory=list)
+    """Namespaces whose bundles may be split and moved, tenant/namespace or tenant/*; empty = all but Pulsar's own."""
+    budget: RebalanceBudget = Field(default=RebalanceBudget())
+    """How much one proposal may disturb."""
+    tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
+    """A placement whose busiest broker is within this of the best possible is left alone."""
+    source: TrafficSource = TrafficSource.LIVE
+    """Live: what the brokers count now. Sizing: the Spark job's result from recorded traffic."""
+    sizing: SizingSource | None = None
+    """Where that result is."""
+    auto_approve: bool = False
+    """Execute a proposal without waiting for the annotation pulsaroperator.io/rebalance: approve."""
+    expire_seconds: Annotated[int, Field(ge=30, le=604800)] = 3600
+    """A proposal that was not approved after this long is computed anew."""
+    repeat_seconds: Annotated[int, Field(ge=30, le=604800)] | None = None
+    """Look again this long after each end, as a standing balancer; absent = once."""
+
+
+class BalanceStatus(ApiModel):
+    """How even a placement is; ratios are decimal numbers as text."""
+
+    busiest_over_mean: str
+    """Load of the busiest broker over the mean; 1.00 is perfect."""
+    bound: str
+    """The least busiest over mean that any placement of whole topics can have."""
+    bundles: int
+    """Bundles that carry load or could."""
+
+
+class ProposalStatus(ApiModel):
+    """Summary of a proposal; the steps are in the ConfigMap."""
+
+    id: str
+    """Identifies the proposal."""
+    computed_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """When it was computed."""
+    config_map_name: str | None = None
+    """ConfigMap with every step and its reason; absent when there is none to do."""
+    splits: int = 0
+    """Cuts."""
+    moves: int = 0
+    """Bundles that change their broker."""
+    traffic_moved_percent: str = "0"
+    """Share of all traffic that changes its broker."""
+    before: BalanceStatus | None = None
+    """As it was found."""
+    after: BalanceStatus | None = None
+    """As the proposal promises."""
+    advice: Annotated[list[str], Field(max_length=50)] = Field(default_factory=list)
+    """What bundles cannot solve: topics hotter than a broker, and what helps instead."""
+
+
+class ProgressStatus(ApiModel):
+    """How far the execution is. Steps are done in the order of the ConfigMap."""
+
+    done: int = 0
+    """Steps verified in Pulsar."""
+    total: int = 0
+    """Steps in all."""
+    current: str | None = None
+    """The step under way, in words."""
+    current_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When it was asked of Pulsar first."""
+    finished_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When the last step was verified."""
+
+
+class PulsarRebalanceStatus(CommonStatus):
+    """Observed state of a PulsarRebalance."""
+
+    proposal: ProposalStatus | None = None
+    """The proposal."""
+    progress: ProgressStatus | None = None
+    """How far its execution is."""
+    measured: BalanceStatus | None = None
+    """As it was measured, at least two statistics periods after the last step."""
+    summary: str | None = None
+    """Before, after and what is possible, for the eye: 2.81 -> 1.07 (bound 1.02)."""

@@ -1,0 +1,105 @@
+"""Pulsar's load managers as policies: what the leader does in a minute, and where a bundle without broker goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.simulator.placement import (
+    LeastLongTermMessageRate,
+    LeastResourceUsageExtensible,
+    LeastResourceUsageWithWeight,
+    fewest_of_namespace,
+)
+from pulsar_operator.balance.simulator.shedders import (
+    AvgShedder,
+    ThresholdShedder,
+    TransferShedder,
+    UniformLoadShedder,
+)
+from pulsar_operator.balance.simulator.splits import ExtensibleSplits, ModularSplits
+from pulsar_operator.balance.simulator.state import (
+    Action,
+    Placement,
+    Policy,
+    Randomness,
+    Shedder,
+    State,
+    Traffic,
+    Unload,
+)
+
+
+@dataclass
+class ModularManager:
+    """ModularLoadManagerImpl: splits by long-term averages, then shedding; a placement strategy names destinations."""
+
+    name: str
+    shedder: Shedder | None
+    placement: Placement
+    splits: ModularSplits | None = ModularSplits()
+
+    def act(self, state: State, traffic: Traffic) -> list[Action]:
+        """As Policy. A bundle whose placement is the broker it is on stays, and may be picked again at once."""
+        actions: list[Action] = [*self.splits.cuts(state, traffic)] if self.splits is not None else []
+        cut = {action.bundle for action in actions}
+        if self.shedder is None or len(state.hosts) <= 1:
+            return actions
+        for broker, bundle in self.shedder.select_bundles(state):
+            owner = state.owners.get(bundle)
+            if owner is None or bundle in cut:
+                continue
+            destination = self.place(bundle, state)
+            if destination not in (broker, owner):
+                actions.append(Unload(bundle, owner, destination))
+                _preallocate(state, bundle, destination)
+        return actions
+
+    def place(self, bundle: BundleId, state: State) -> str:
+        """As Policy."""
+        candidates = sorted(state.hosts)
+        if state.settings.distribute_evenly:
+            candidates = fewest_of_namespace(candidates, bundle, state)
+        return self.placement.select(candidates, bundle, state)
+
+
+@dataclass
+class ExtensibleManager:
+    """ExtensibleLoadManagerImpl: owners split, the leader transfers, lookups place by resource usage."""
+
+    name: str
+    shedder: TransferShedder
+    placement: Placement
+    splits: ExtensibleSplits
+
+    def act(self, state: State, traffic: Traffic) -> list[Action]:
+        """As Policy."""
+        actions: list[Action] = [*self.splits.cuts(state, traffic)]
+        cut = {action.bundle for action in actions}
+        return actions + [move for move in self.shedder.transfers(state) if move.bundle not in cut]
+
+    def place(self, bundle: BundleId, state: State) -> str:
+        """As Policy."""
+        return self.placement.select(sorted(state.hosts), bundle, state)
+
+
+def _preallocate(state: State, bundle: BundleId, broker: str) -> None:
+    """Let the next placement of the same minute count what is on its way (Pulsar's preallocated bundle data)."""
+    state.preallocated.setdefault(broker, {})[bundle] = None
+    counts = state.counts.setdefault(bundle.namespace, {})
+    counts[broker] = counts.get(broker, 0) + 1
+
+
+def pulsar_policies(fresh: Callable[[], Randomness]) -> list[Policy]:
+    """Pulsar's balancers in the pairs that it ships or recommends; `fresh` gives each its own chance."""
+    avg = AvgShedder(fresh().randrange)
+    return [
+        ModularManager("Threshold", ThresholdShedder(), LeastLongTermMessageRate(fresh().randrange)),
+        ModularManager("Threshold+Usage", ThresholdShedder(), LeastResourceUsageWithWeight(fresh().randrange)),
+        ModularManager("Uniform", UniformLoadShedder(), LeastLongTermMessageRate(fresh().randrange)),
+        ModularManager("Avg", avg, avg),
+        ExtensibleManager(
+            "Transfer", TransferShedder(), LeastResourceUsageExtensible(fresh().randrange), ExtensibleSplits()
+        ),
+    ]

@@ -1,0 +1,206 @@
+"""Topic populations with real names, and 24 hours of traffic on them: what the strategies are put through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import cos, exp, pi
+
+from pulsar_operator.balance.hashing import partition_name
+from pulsar_operator.balance.simulator.state import Host, Randomness
+from pulsar_operator.balance.simulator.traffic import Recording, Topic
+from pulsar_operator.balance.simulator.world import Change
+
+DAY = 1440
+BROKERS = 10
+NAMESPACES = 8
+PARTITIONS = (8, 10, 16)
+SINGLES = 20
+MESSAGES = 300_000.0
+"""Messages per second published in a quiet hour, in all."""
+LOAD = 0.45
+"""Mean utilization in a quiet hour, with all brokers."""
+
+
+def population(chance: Randomness, *, striped: bool = False) -> list[Topic]:
+    """Topics whose traffic follows Zipf's law over topics, partitions sharing theirs evenly.
+
+    Mixed: each of 8 namespaces has three partitioned topics and 20 others; partitioned ones tend to be the hot ones.
+    Striped: only 8- and 10-partition topics, three to a namespace: with 16 even bundles each lies on 4 of them.
+    """
+    names: list[tuple[str, int]] = []
+    for number in range(NAMESPACES):
+        namespace = f"persistent://shop-{number % 3}/team-{number}"
+        for kind, partitions in enumerate((8, 10, 8) if striped else PARTITIONS):
+            names.append((f"{namespace}/orders-{kind}-{chance.randrange(10_000)}", partitions))
+        if not striped:
+            names += [(f"{namespace}/events-{chance.randrange(1_000_000)}-{other}", 0) for other in range(SINGLES)]
+    order = sorted(range(len(names)), key=lambda index: chance.random() * (0.3 if names[index][1] else 1.0))
+    weights = {index: 1.0 / (rank + 1) ** 0.8 for rank, index in enumerate(order)}
+    scale = MESSAGES / sum(weights.values())
+    topics: list[Topic] = []
+    for index, (name, partitions) in enumerate(names):
+        rate = weights[index] * scale
+        size = 300.0 * exp(chance.gauss(1.0, 0.6))
+        fanout = float(1 + chance.randrange(3))
+        if partitions:
+            topics += [
+                Topic(partition_name(name, part), rate / partitions, index, size, fanout) for part in range(partitions)
+            ]
+        else:
+            topics.append(Topic(name, rate, index, size, fanout))
+    return topics
+
+
+@dataclass
+class Day:
+    """Traffic of a day: each namespace has its own hours, each topic its own wobble, and events come on top."""
+
+    topics: Sequence[Topic]
+    """In the order of the recording."""
+    chance: Randomness
+    amplitude: float = 0.15
+    """Of the daily wave: 0.6 = between 40 and 160 %."""
+    wobble: float = 0.08
+    """Standard deviation of the logarithm of a topic's noise."""
+    inertia: float = 0.8
+    """How much of the noise the next minute keeps."""
+    events: Sequence[Callable[[int, list[float]], None]] = ()
+    """Each may change the factors of the groups in a minute."""
+    _phases: dict[str, float] = field(default_factory=dict)
+    _noise: list[float] = field(default_factory=list)
+    _namespaces: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        groups = 1 + max(topic.group for topic in self.topics)
+        self._noise = [self.chance.gauss(0, self.wobble) for _ in range(groups)]
+        self._namespaces = [""] * groups
+        for topic in self.topics:
+            self._namespaces[topic.group] = topic.namespace
+        # Three time zones: a third of the namespaces peaks 8 hours after another.
+        self._phases = {
+            name: (number % 3) / 3 + 0.05 * self.chance.random()
+            for number, name in enumerate(sorted(set(self._namespaces)))
+        }
+
+    def factors(self, minute: int) -> Sequence[float]:
+        """As Trace."""
+        gauss, keep = self.chance.gauss, self.inertia
+        fresh = self.wobble * (1 - keep * keep) ** 0.5
+        waves = {
+            name: 1 - self.amplitude * cos(2 * pi * (minute / DAY + phase)) for name, phase in self._phases.items()
+        }
+        groups: list[float] = []
+        for index, past in enumerate(self._noise):
+            self._noise[index] = noise = past * keep + gauss(0, fresh)
+            groups.append(waves[self._namespaces[index]] * exp(noise))
+        for event in self.events:
+            event(minute, groups)
+        return [groups[topic.group] for topic in self.topics]
+
+
+def bursts(chance: Randomness, groups: Sequence[int], count: int, minutes: int, height: float) -> Callable[..., None]:
+    """Topics that for some minutes get a multiple of their traffic, rising and falling over a tenth of the time."""
+    starts = [(60 + chance.randrange(DAY - 120 - minutes), groups[chance.randrange(len(groups))]) for _ in range(count)]
+
+    def apply(minute: int, factors: list[float]) -> None:
+        for start, group in starts:
+            if start <= minute < start + minutes:
+                edge = max(1.0, minutes / 10)
+                rise = min(1.0, (minute - start + 1) / edge, (start + minutes - minute) / edge)
+                factors[group] *= 1 + (height - 1) * rise
+
+    return apply
+
+
+def drift(chance: Randomness, groups: Sequence[int], hours: float, height: float) -> Callable[..., None]:
+    """One topic is hot at a time; every few hours the heat goes over to another within half an hour."""
+    period = int(hours * 60)
+    hot = [groups[chance.randrange(len(groups))] for _ in range(DAY // period + 2)]
+
+    def apply(minute: int, factors: list[float]) -> None:
+        turn, within = divmod(minute, period)
+        share = min(1.0, within / 30)
+        factors[hot[turn]] *= 1 + (height - 1) * (1 - share)
+        factors[hot[turn + 1]] *= 1 + (height - 1) * share
+
+    return apply
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One case of the benchmark, the same for every strategy."""
+
+    name: str
+    about: str
+    recording: Recording
+    hosts: tuple[Host, ...]
+    changes: tuple[Change, ...] = ()
+    bundles_per_namespace: int = 16
+
+
+NAMES = ("diurnal", "flash crowd", "jitter", "drift", "broker loss", "5-10-5 brokers", "crc stripes")
+
+
+def scenario(name: str, chance: Randomness, minutes: int = DAY) -> Scenario:
+    """One of NAMES; raises ValueError for another."""
+    topics = population(chance, striped=name == "crc stripes")
+    recording = Recording(topics)
+    heads = _heads(recording.topics)
+    capacity = recording.total_cost() / LOAD / BROKERS
+    hosts = tuple(Host(f"broker-{number}:8080", capacity, capacity) for number in range(BROKERS))
+    changes: tuple[Change, ...] = ()
+    day = Day(recording.topics, chance)
+    match name:
+        case "diurnal":
+            day.amplitude, about = 0.6, "three time zones, 40 to 160 %"
+        case "flash crowd":
+            day.events = (bursts(chance, heads, 4, 60, 6.0),)
+            about = "four times a hot topic gets 6 times its traffic for an hour"
+        case "jitter":
+            day.wobble, day.inertia = 0.4, 0.3
+            day.events = (bursts(chance, heads, 60, 3, 4.0),)
+            about = "40 % noise from minute to minute, 60 spikes of 3 minutes"
+        case "drift":
+            day.events = (drift(chance, heads, 3.0, 5.0),)
+            about = "every 3 hours another hot topic has 5 times its traffic"
+        case "broker loss":
+            changes = (
+                Change(360, fails=("broker-3:8080",)),
+                Change(480, joins=(hosts[3],)),
+                Change(900, fails=("broker-7:8080",)),
+                Change(915, joins=(hosts[7],)),
+            )
+            about = "one lost for 2 hours, another for 15 minutes"
+        case "5-10-5 brokers":
+            changes, hosts = _scaling(hosts)
+            about = "5 more from 08:00 to 16:00"
+        case "crc stripes":
+            day.amplitude, about = 0.3, "8- and 10-partition topics alone, each on 4 of 16 bundles"
+        case _:
+            raise ValueError(f"trace is {name!r}: it must be one of {', '.join(NAMES)}")
+    recording.record(day, minutes)
+    return Scenario(name, about, recording, hosts, changes)
+
+
+def _scaling(hosts: tuple[Host, ...]) -> tuple[tuple[Change, ...], tuple[Host, ...]]:
+    """Five brokers of 1.5 times the size join five others and leave again, one a minute from five minutes after."""
+    large = tuple(Host(host.id, host.capacity * 1.5, host.nic * 1.5) for host in hosts)
+    extra = large[5:]
+    names = [host.id for host in extra]
+    return (
+        Change(480, joins=extra),
+        Change(960, announces=tuple(names)),
+        *(Change(965 + number, leaves=(broker,)) for number, broker in enumerate(reversed(names))),
+    ), large[:5]
+
+
+def _heads(topics: Sequence[Topic]) -> list[int]:
+    """The groups with the most traffic, a dozen, without those that one partition of would fill a broker in a burst."""
+    totals: dict[int, float] = {}
+    widest: dict[int, float] = {}
+    for topic in topics:
+        totals[topic.group] = totals.get(topic.group, 0.0) + topic.rate
+        widest[topic.group] = max(widest.get(topic.group, 0.0), topic.rate)
+    fitting = [group for group in totals if widest[group] < MESSAGES / BROKERS / 8]
+    return sorted(fitting, key=lambda group: -totals[group])[:12]

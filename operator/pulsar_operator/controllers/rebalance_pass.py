@@ -1,0 +1,113 @@
+"""One pass over a PulsarRebalance: what it knows, learns and decides. Shared by the modules rebalance*."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
+from pulsar_operator.balance.model import ClusterModel
+from pulsar_operator.balance.options import Options
+from pulsar_operator.balance.proposal import Balance, Proposal
+from pulsar_operator.controllers.actor import Actor
+from pulsar_operator.controllers.base import Meta, is_true
+from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.ports import Deps, Json
+
+LIFE = (
+    ConditionType.PROPOSAL_READY,
+    ConditionType.APPROVED,
+    ConditionType.EXECUTING,
+    ConditionType.COMPLETED,
+    ConditionType.STOPPED,
+)
+"""Conditions that say how far a proposal is."""
+RETRY_SECONDS = 15.0
+"""Until missing facts are asked for again."""
+
+
+class Planner(Protocol):
+    """balance.planner.plan, or a stand-in for a test of the controller alone."""
+
+    def __call__(self, model: ClusterModel, options: Options) -> Proposal:
+        """A proposal for one observed state."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the steps of a pass use besides its own facts."""
+
+    deps: Deps
+    plan: Planner
+    balance_of: Callable[[ClusterModel], Balance]
+
+    async def propose(self, model: ClusterModel, options: Options) -> Proposal:
+        """The planner, in a thread: it may take seconds, and the event loop serves everything else."""
+        return await asyncio.to_thread(self.plan, model, options)
+
+
+@dataclass
+class RebalancePass:
+    """What one pass knows, learns and decides."""
+
+    obj: Json
+    meta: Meta
+    spec: PulsarRebalanceSpec
+    conditions: ConditionSet
+    actor: Actor
+    now: datetime
+    status: PulsarRebalanceStatus
+    """As stored; replaced as the pass goes."""
+    command: str | None = None
+    """approve, refresh or stop."""
+    cluster: Json = field(default_factory=dict)
+    traffic: Traffic | None = None
+    done_command: bool = False
+
+    def was(self, kind: ConditionType) -> bool:
+        """Whether a condition was True when the pass began."""
+        return is_true(self.obj, kind.value)
+
+    @property
+    def name(self) -> str:
+        """namespace/name, as the cluster's status names whoever may execute."""
+        return f"{self.meta.namespace}/{self.meta.name}"
+
+    def set(self, **fields: Any) -> None:
+        """Change the status."""
+        self.status = self.status.model_copy(update=fields)
+
+    def progress(self, **fields: Any) -> None:
+        """Change the progress."""
+        self.set(progress=(self.status.progress or ProgressStatus()).model_copy(update=fields))
+
+    def carry(self, *kinds: ConditionType) -> None:
+        """Keep conditions as they are stored."""
+        for each in (self.obj.get("status") or {}).get("conditions") or ():
+            if each.get("type") in {k.value for k in kinds}:
+                self.conditions.set(
+                    ConditionType(each["type"]), each["status"] == "True", Reason(each["reason"]), each["message"]
+                )
+
+    def flags(
+        self, *, approved: bool, executing: bool, completed: bool, stopped: bool, reason: Reason, text: str
+    ) -> None:
+        """Set the four conditions of the life of a proposal, all with one explanation."""
+        values = {
+            ConditionType.APPROVED: approved,
+            ConditionType.EXECUTING: executing,
+            ConditionType.COMPLETED: completed,
+            ConditionType.STOPPED: stopped,
+        }
+        for kind, value in values.items():
+            self.conditions.set(kind, value, reason, text)
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """A time of a status; None when there is none."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None

@@ -1,0 +1,204 @@
+"""A cluster of several brokers in memory: bundles, owners, splits, unloads, statistics, dynamic settings.
+
+Speaks the part of the admin REST that balancing uses (ports.PulsarAdminPort); held to the real one by the contract in
+tests/support/balancing_contract.py. As with the modular load manager, an unloaded bundle has no owner until somebody
+asks for one of its topics: ``settle`` plays the clients.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from pulsar_operator.ports import AdminEndpoint, ConflictError, NotFoundError, RefusedError, UnavailableError
+
+Range = tuple[int, int]
+
+
+@dataclass
+class FakeBrokers:
+    """Tests change the fields to play clients, other writers and failures."""
+
+    brokers: list[str] = field(default_factory=lambda: ["b0.x:8080", "b1.x:8080", "b2.x:8080"])
+    boundaries: dict[str, list[int]] = field(default_factory=dict)
+    owners: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    rates: dict[str, float] = field(default_factory=dict)
+    """Messages a second of 1 kB, in and out, by full topic name."""
+    dynamic: dict[str, str] = field(default_factory=dict)
+    isolation: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
+    """Brokers that do not answer; they stay registered."""
+    unreachable: bool = False
+    clients: bool = True
+    """Whether somebody asks for the topics of a bundle as soon as it has no owner."""
+    lose_hints: bool = False
+    """Unloaded bundles come back to where they were."""
+    split_nothing: bool = False
+    """Splits answer and do nothing, as for a bundle with one topic."""
+    writes: list[str] = field(default_factory=list)
+    before: list[Callable[[str], None]] = field(default_factory=list)
+    """Called with each write in words before it takes effect."""
+    after: list[Callable[[str], None]] = field(default_factory=list)
+    hints: dict[tuple[str, int, int], str] = field(default_factory=dict)
+
+    def namespace(self, name: str, boundaries: Sequence[int], owner: str | Sequence[str]) -> None:
+        """A namespace with its bundles at one broker, or at one each."""
+        self.boundaries[name] = list(boundaries)
+        for index, (lower, upper) in enumerate(itertools.pairwise(boundaries)):
+            self.owners[name, lower, upper] = owner if isinstance(owner, str) else owner[index]
+
+    async def call(
+        self,
+        endpoint: AdminEndpoint,
+        method: str,
+        path: Sequence[str],
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        deadline: float | None = None,
+        text: bool = False,
+    ) -> Any:
+        """See ports.PulsarAdminPort."""
+        asked = endpoint.url.removeprefix("http://")
+        if self.unreachable or asked in self.silent:
+            raise UnavailableError(f"{method} /{'/'.join(path)}: no answer from {asked}")
+        words = f"{method} /{'/'.join(path)}"
+        if method != "GET":
+            for hook in self.before:
+                hook(words)
+        answer = self._answer(asked, method, list(path), dict(query or {}), body)
+        if method != "GET":
+            self.writes.append(words)
+            for hook in self.after:
+                hook(words)
+        return answer
+
+    def _answer(self, asked: str, method: str, path: list[str], query: dict[str, str], body: Any) -> Any:
+        match method, path:
+            case "GET", ["brokers"]:
+                return list(self.brokers)
+            case _, ["brokers", "configuration", *rest]:
+                return self._configuration(method, rest)
+            case "GET", ["brokers", _, broker, "ownedNamespaces"]:
+                owned = (key for key, owner in self.owners.items() if owner == broker)
+                state = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+                return {f"{ns}/0x{low:08x}_0x{up:08x}": dict(state) for ns, low, up in owned}
+            case "GET", ["broker-stats", "topics"]:
+                return self._stats(asked)
+            case "GET", ["namespaces", tenant, name, "bundles"]:
+                found = self._need(f"{tenant}/{name}")
+                return {"boundaries": [f"0x{b:08x}" for b in found], "numBundles": len(found) - 1}
+            case "GET", ["namespaces", tenant, name, "antiAffinity"]:
+                return self.groups.get(f"{tenant}/{name}", "")
+            case "GET", ["clusters", _, "namespaceIsolationPolicies"]:
+                return dict(self.isolation)
+            case "GET", ["clusters", _, "failureDomains"]:
+                return {}
+            case "PUT", ["namespaces", tenant, name, span, "split"]:
+                return self._split(f"{tenant}/{name}", _range(span), body)
+            case "PUT", ["namespaces", tenant, name, span, "unload"]:
+                return self._unload(f"{tenant}/{name}", _range(span), query.get("destinationBroker"))
+        raise NotFoundError(f"{method} /{'/'.join(path)}")
+
+    def _need(self, namespace: str) -> list[int]:
+        if namespace not in self.boundaries:
+            raise NotFoundError(f"Namespace {namespace} does not exist")
+        return self.boundaries[namespace]
+
+    def _configuration(self, method: str, rest: list[str]) -> Any:
+        match method, rest:
+            case "GET", ["values"]:
+                return dict(self.dynamic)
+            case "GET", ["runtime"]:
+                return {"statsUpdateFrequencyInSecs": "60"}
+            case "POST", [name, value]:
+                self.dynamic[name] = value
+                return None
+            case "DELETE", [name]:
+                if name not in self.dynamic:
+                    raise NotFoundError(name)
+                del self.dynamic[name]
+                return None
+        raise NotFoundError("/".join(rest))
+
+    def _stats(self, broker: str) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for topic, rate in self.rates.items():
+            namespace = "/".join(topic.split("://", 1)[1].split("/")[:2])
+            low, up = self._bundle(namespace, crc32(topic.encode()))
+            if self.owners.get((namespace, low, up)) != broker:
+                continue
+            entry = {
+                "msgRateIn": rate,
+                "msgRateOut": rate,
+                "msgThroughputIn": rate * 1000,
+                "msgThroughputOut": rate * 1000,
+                "producerCount": 1,
+                "subscriptions": {"s": {"consumers": [{}]}},
+                "replication": {},
+            }
+            spans = out.setdefault(namespace, {}).setdefault(f"0x{low:08x}_0x{up:08x}", {"persistent": {}})
+            spans["persistent"][topic] = entry
+        return out
+
+    def _bundle(self, namespace: str, position: int) -> Range:
+        bounds = self.boundaries[namespace]
+        for lower, upper in itertools.pairwise(bounds):
+            if lower <= position < upper or (upper == bounds[-1] and position == upper):
+                return lower, upper
+        raise AssertionError(f"no bundle of {namespace} holds {position:#x}")
+
+    def _split(self, namespace: str, span: Range, body: Any) -> None:
+        bounds = self._need(namespace)
+        if span not in itertools.pairwise(bounds):
+            raise RefusedError("Invalid upper boundary for bundle", status=412)
+        cuts = sorted(c for c in body or () if span[0] < c < span[1])
+        if self.split_nothing or not cuts:
+            return
+        owner = self.owners.pop((namespace, *span), self.brokers[0])
+        for lower, upper in zip([span[0], *cuts], [*cuts, span[1]], strict=True):
+            self.owners[namespace, lower, upper] = owner
+        self.boundaries[namespace] = sorted({*bounds, *cuts})
+
+    def _unload(self, namespace: str, span: Range, destination: str | None) -> None:
+        bounds = self._need(namespace)
+        if span not in itertools.pairwise(bounds):
+            raise RefusedError("Invalid upper boundary for bundle", status=412)
+        if destination is not None and destination not in self.brokers:
+            raise ConflictError(f"Destination broker {destination} is not active")
+        key = (namespace, *span)
+        before = self.owners.pop(key, None)
+        if before is None:
+            return
+        if destination is not None:
+            self.hints[key] = before if self.lose_hints else destination
+        if self.clients:
+            self.settle()
+
+    def settle(self) -> None:
+        """Clients ask for the topics of every bundle without owner."""
+        for namespace, bounds in self.boundaries.items():
+            for lower, upper in itertools.pairwise(bounds):
+                key = (namespace, lower, upper)
+                if key not in self.owners:
+                    self.owners[key] = self.hints.pop(key, self.brokers[0])
+
+    def load(self) -> dict[str, float]:
+        """Messages a second by broker."""
+        out = dict.fromkeys(self.brokers, 0.0)
+        for topic, rate in self.rates.items():
+            namespace = "/".join(topic.split("://", 1)[1].split("/")[:2])
+            owner = self.owners.get((namespace, *self._bundle(namespace, crc32(topic.encode()))))
+            if owner in out:
+                out[owner] += rate
+        return out
+
+
+def _range(text: str) -> Range:
+    lower, _, upper = text.partition("_")
+    return int(lower, 16), int(upper, 16)
