@@ -65,11 +65,11 @@ class PulsarRebalanceSpec(ApiModel):
         json_schema_extra=validations(
             immutable("clusterRef", why="a proposal belongs to one cluster"),
             (
-                "!(self.mode in ['AddBrokers', 'RemoveBrokers']) || size(self.brokers) > 0",
+                "!(self.mode in ['AddBrokers', 'RemoveBrokers']) || (has(self.brokers) && size(self.brokers) > 0)",
                 "spec.brokers is required with mode AddBrokers and RemoveBrokers: name the brokers as host:webPort",
             ),
             (
-                "self.mode in ['AddBrokers', 'RemoveBrokers'] || size(self.brokers) == 0",
+                "self.mode in ['AddBrokers', 'RemoveBrokers'] || !has(self.brokers) || size(self.brokers) == 0",
                 "spec.brokers belongs to the modes AddBrokers and RemoveBrokers",
             ),
             (

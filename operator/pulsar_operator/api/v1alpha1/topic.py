@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectReference, immutab
 from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Permissions, Properties, TopicExact
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import PolicyScope, TopicPolicies
+from pulsar_operator.api.v1alpha1.topic_parts import Subscriptions, TopicSchema
 
 TOPIC_NAME = r"^[^/\x00-\x1f\x7f]*[^/\x00-\x1f\x7f. ][^/\x00-\x1f\x7f]*$"
 """No slash, which separates the parts of a full topic name, no control character, and at least one character that is
@@ -64,6 +65,10 @@ class PulsarTopicSpec(LogicalSpec):
                 "self.persistence != 'NonPersistent' || !has(self.properties)",
                 "spec.properties need a persistent topic: Pulsar keeps none for others",
             ),
+            (
+                "self.persistence != 'NonPersistent' || !has(self.subscriptions) || size(self.subscriptions) == 0",
+                "spec.subscriptions need a persistent topic: on others only consumers make them",
+            ),
             PROPERTY_KEY,
         )
     )
@@ -88,6 +93,13 @@ class PulsarTopicSpec(LogicalSpec):
     properties: Properties | None = None
     """Properties of the topic, key to value. A key that leaves the map is removed; keys others added stay, unless
     exact.properties is set."""
+    subscriptions: Subscriptions = Field(default_factory=list)
+    """Durable subscriptions. One that is missing is made, in each cluster; none is ever moved. One that leaves the list
+    is removed only with deletionPolicy Delete and without unread messages and consumers, or with ForceDelete; those of
+    others stay."""
+    # "schema" itself would hide a method of the model base.
+    topic_schema: TopicSchema | None = Field(default=None, alias="schema")
+    """Schema; absent = not managed. Pulsar's compatibility check comes before an upload."""
     exact: TopicExact | None = None
     """Lists that are complete; absent = entries of others stay."""
 
