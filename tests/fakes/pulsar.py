@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
 from tests.fakes.pulsar_clusters import FakeClusters
+from tests.fakes.pulsar_entries import namespace_entries
 from tests.fakes.pulsar_policies import (
     NAMESPACE,
     change,
@@ -54,6 +55,9 @@ class FakePulsar(FakeClusters, FakeTopics):
                 self.local,
                 self.stored(),
                 {f"{c} {name}": held for (c, name), held in self.topic_policies.items() if _anything_in(held)},
+                {f"{c} {name}": held for (c, name), held in self.topic_properties.items() if held},
+                {f"{c} {name}": topic.subscriptions for c, its in self.topics.items() for name, topic in its.items()},
+                {f"{c} {name}": versions for (c, name), versions in self.schemas.items() if versions},
             )
         )
 
@@ -68,6 +72,8 @@ class FakePulsar(FakeClusters, FakeTopics):
                 case ["clusters", name] if method in {"PUT", "DELETE"}:
                     self.clusters = sorted({*self.clusters, name} if method == "PUT" else {*self.clusters} - {name})
                     return NO_CONTENT
+                case ["brokers" | "broker-stats", *rest] if rest[:1] != [cluster] or len(rest) > 1:
+                    return self.brokers(cluster, method, list(path))
                 case ["brokers" | "clusters" | "resourcegroups", *_]:
                     return self.in_configuration_store(method, list(path), body, self.clusters, self.namespaces)
                 case ["tenants"] if method == "GET":
@@ -81,6 +87,9 @@ class FakePulsar(FakeClusters, FakeTopics):
                     return self._namespace(cluster, method, tenant, name, query, body)
                 case ["namespaces", tenant, name, *rest]:
                     return self._policy(cluster, method, self._need(tenant, name), rest, query, body)
+                case ["schemas", tenant, name, topic, *rest]:
+                    self._need(tenant, name)
+                    return self.schema(cluster, method, (tenant, name, topic), rest, body)
                 case ["persistent" | "non-persistent" as domain, tenant, name, *rest]:
                     if f"{tenant}/{name}" not in self.namespaces:
                         raise RefusalError(404, "Namespace not found")
@@ -221,6 +230,9 @@ class FakePulsar(FakeClusters, FakeTopics):
         self, cluster: str, method: str, full: str, rest: list[str], query: Mapping[str, str], body: Any
     ) -> Answer:
         policies = self.namespaces[full]
+        entries = namespace_entries(policies, method, rest, body)
+        if entries is not None:
+            return entries
         match method, rest:
             case "GET", ["bundles"]:
                 return 200, copy.deepcopy(policies["bundles"])

@@ -25,6 +25,8 @@ class FakeClusters:
     """Isolation policies by cluster and name."""
     domains: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     """Brokers by cluster and failure domain."""
+    dynamic: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Dynamic settings of the brokers, by cluster."""
     live_brokers: dict[str, list[str]] = field(default_factory=dict)
     """Ids of live brokers by cluster; a cluster that is not here has one."""
 
@@ -38,6 +40,24 @@ class FakeClusters:
         """Ids of the live brokers of a cluster."""
         default = [f"{cluster}-broker-0.{cluster}-broker-headless.pulsar.svc.cluster.local:8080"]
         return self.live_brokers.get(cluster, default)
+
+    def brokers(self, cluster: str, method: str, path: list[str]) -> Answer:
+        """Answer a request about the brokers themselves: an idle cluster (a busy one: tests/fakes/pulsar_brokers.py)."""
+        dynamic = self.dynamic.setdefault(cluster, {})
+        match method, path:
+            case "GET", ["brokers"]:
+                return 200, self.brokers_of(cluster)
+            case "GET", ["brokers", _, _, "ownedNamespaces"] | ["broker-stats", "topics"]:
+                return 200, {}
+            case "GET", ["brokers", "configuration", "values" | "runtime"]:
+                return 200, dict(dynamic)
+            case "POST", ["brokers", "configuration", name, value]:
+                dynamic[name] = value
+                return NO_CONTENT
+            case "DELETE", ["brokers", "configuration", name]:
+                dynamic.pop(name, None)
+                return NO_CONTENT
+        return 404, None
 
     def in_configuration_store(
         self,

@@ -190,7 +190,9 @@ class World:
         if endpoint.cluster not in self.pulsar.clusters:
             return False
         host = endpoint.url.partition("://")[2].partition(":")[0]
-        service, namespace = host.split(".")[:2]
+        service, namespace, third = (*host.split("."), "")[:3]
+        if namespace.endswith("-headless"):  # one pod by its own name
+            service, namespace = service.rsplit("-", 1)[0], third
         return self.workloads.ready.get((namespace, service), 0) > 0
 
     # ------------------------------------------------------------------------------------------------------- users
