@@ -94,8 +94,10 @@ class FakeBrokers:
                 found = self._need(f"{tenant}/{name}")
                 return {"boundaries": [f"0x{b:08x}" for b in found], "numBundles": len(found) - 1}
             case "GET", ["namespaces", tenant, name, "antiAffinity"]:
-                return self.groups.get(f"{tenant}/{name}", "")
+                return self.groups.get(f"{tenant}/{name}")
             case "GET", ["clusters", _, "namespaceIsolationPolicies"]:
+                if not self.isolation:
+                    raise NotFoundError("NamespaceIsolationPolicies do not exist")
                 return dict(self.isolation)
             case "GET", ["clusters", _, "failureDomains"]:
                 return {}
@@ -120,9 +122,7 @@ class FakeBrokers:
                 self.dynamic[name] = value
                 return None
             case "DELETE", [name]:
-                if name not in self.dynamic:
-                    raise NotFoundError(name)
-                del self.dynamic[name]
+                self.dynamic.pop(name, None)
                 return None
         raise NotFoundError("/".join(rest))
 
@@ -158,12 +158,16 @@ class FakeBrokers:
         if span not in itertools.pairwise(bounds):
             raise RefusedError("Invalid upper boundary for bundle", status=412)
         cuts = sorted(c for c in body or () if span[0] < c < span[1])
-        if self.split_nothing or not cuts:
+        inside = sum(self._bundle(namespace, crc32(t.encode())) == span for t in self._topics(namespace))
+        if self.split_nothing or not cuts or inside < 2:
             return
         owner = self.owners.pop((namespace, *span), self.brokers[0])
         for lower, upper in zip([span[0], *cuts], [*cuts, span[1]], strict=True):
             self.owners[namespace, lower, upper] = owner
         self.boundaries[namespace] = sorted({*bounds, *cuts})
+
+    def _topics(self, namespace: str) -> list[str]:
+        return [t for t in self.rates if t.split("://", 1)[1].startswith(f"{namespace}/")]
 
     def _unload(self, namespace: str, span: Range, destination: str | None) -> None:
         bounds = self._need(namespace)

@@ -17,7 +17,7 @@ from pulsar_operator.balance.custom_resource import standing_manifest
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import is_true
 from pulsar_operator.controllers.refindex import key_of, references
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, NotFoundError
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json
 
 FLAGS: Final[Mapping[str, str]] = {
     "loadBalancerSheddingEnabled": "false",
@@ -93,11 +93,9 @@ async def _restore(deps: Deps, endpoint: AdminEndpoint, before: BalancerStatus) 
     for flag in before.saved:
         if flag.before is not None:
             await deps.admin.call(endpoint, "POST", (*CONFIGURATION, flag.name, flag.before))
-            continue
-        try:
+        else:
+            # Deleting what is not there succeeds as well (seen on 4.0.8).
             await deps.admin.call(endpoint, "DELETE", (*CONFIGURATION, flag.name))
-        except NotFoundError:
-            continue  # restored by a pass that was interrupted
 
 
 async def standing_rebalance(deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool) -> None:

@@ -18,7 +18,7 @@ from pulsar_operator.balance.proposal import Split
 from pulsar_operator.controllers.base import DONE, Outcome
 from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools, parse_time
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.ports import CONFIG_MAPS, RefusedError
+from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
 
 HOLD_SECONDS = 2.0
 """Until the cluster's status is looked at again for the balancer being off."""
@@ -127,7 +127,7 @@ async def _ask(state: RebalancePass, step: Step, *, first: bool) -> Outcome:
             await traffic.split(step.bundle, step.boundary)
         else:
             await traffic.move(step.bundle, step.destination)
-    except RefusedError as error:
+    except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
         return await _surprise(state, f"Pulsar refused to {words(step)}: {error}")
     _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {words(step)}, because {step.reason}")
     return Outcome(requeue_after=VERIFY_SECONDS)

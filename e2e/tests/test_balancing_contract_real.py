@@ -1,0 +1,91 @@
+"""What balancing believes of Pulsar, on the quickstart's broker; see tests/support/balancing_contract.py."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from e2e.conftest import Deployed
+from e2e.support.eventually import eventually
+from e2e.tests.test_rolls import admin
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.ports import AdminEndpoint
+from tests.support.balancing import BalancingWorld
+from tests.support.balancing_contract import CHECKS, Site
+from tests.support.recorder import CountingMetrics
+
+BOUNDARIES = ["0x00000000", "0x80000000", "0xffffffff"]
+
+
+class ThroughProxy(AiohttpAdmin):
+    """The broker's own address is known inside Kubernetes alone; with one broker the proxy leads to it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(CountingMetrics())
+        self._url = url
+
+    async def call(
+        self,
+        endpoint: AdminEndpoint,
+        method: str,
+        path: Sequence[str],
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        deadline: float | None = None,
+        text: bool = False,
+    ) -> Any:
+        """See ports.PulsarAdminPort."""
+        there = replace(endpoint, url=self._url)
+        return await super().call(
+            there, method, path, query=query, body=body, content_type=content_type, deadline=deadline, text=text
+        )
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+def test_contract(deployed: Deployed, check: Any) -> None:
+    namespace = f"shop/bal-{secrets.token_hex(3)}"
+    admin(deployed, "PUT", f"namespaces/{namespace}", {"bundles": {"boundaries": BOUNDARIES, "numBundles": 2}})
+    made: list[str] = []
+
+    async def make(name: str) -> None:
+        path = name.removeprefix("persistent://")
+        if name not in made:
+            await asyncio.to_thread(admin, deployed, "PUT", f"persistent/{path}")
+            made.append(name)
+
+        def look_up() -> None:
+            with urllib.request.urlopen(f"{deployed.admin_url}/lookup/v2/topic/persistent/{path}", timeout=30) as found:
+                found.read()
+
+        await asyncio.to_thread(look_up)
+        # The broker counts a topic once it is loaded.
+        await asyncio.to_thread(admin, deployed, "GET", f"persistent/{path}/stats")
+
+    async def run() -> None:
+        port = ThroughProxy(deployed.admin_url)
+        try:
+            deps = replace(BalancingWorld().deps, admin=port)
+            await check(Site(Traffic(deps, AdminEndpoint("east", deployed.admin_url)), namespace, make))
+        finally:
+            await port.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        for name in made:
+            admin(deployed, "DELETE", f"persistent/{name.removeprefix('persistent://')}?force=true")
+
+        def removed() -> bool:
+            admin(deployed, "DELETE", f"namespaces/{namespace}")
+            return True
+
+        eventually(removed, within=60, what="the namespace is gone")

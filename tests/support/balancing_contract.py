@@ -1,0 +1,110 @@
+"""What balancing believes of Pulsar, checked on the brokers in memory and on a real broker alike.
+
+One broker is enough: what differs between brokers is who owns what, and that is read back in every execution.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from zlib import crc32
+
+import pytest
+
+from pulsar_operator.balance.hashing import topic_hash
+from pulsar_operator.balance.model import BundleId
+from pulsar_operator.controllers.balancer import CONFIGURATION, FLAGS
+from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.ports import ConflictError, RefusedError
+
+HALF, QUARTER, LAST = 0x80000000, 0x40000000, 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the contract runs: a namespace of its own with two even bundles, and a way to make topics."""
+
+    traffic: Traffic
+    namespace: str
+    make: Callable[[str], Awaitable[None]]
+    """Creates a topic and has its bundle assigned, as a client does."""
+
+
+def names(site: Site, low: int, high: int, count: int) -> list[str]:
+    """Topics of the namespace in a range."""
+    found = (f"persistent://{site.namespace}/t{n}" for n in range(100_000))
+    return [name for name, _ in zip((f for f in found if low <= crc32(f.encode()) < high), range(count), strict=False)]
+
+
+async def check_boundaries_and_splits(site: Site) -> None:
+    """A split cuts where it is told; one that finds fewer than two topics answers with success and does nothing."""
+    traffic, lower = site.traffic, BundleId(site.namespace, 0, HALF)
+    assert await traffic.boundaries(site.namespace) == (0, HALF, LAST)
+    assert await traffic.boundaries(f"{site.namespace}-missing") is None
+    one, *more = names(site, 0, HALF, 6)
+    await site.make(one)
+    await traffic.split(lower, QUARTER)
+    assert await traffic.boundaries(site.namespace) == (0, HALF, LAST)
+    for name in more:
+        await site.make(name)
+    await traffic.split(lower, QUARTER)
+    for _ in range(40):  # the answering broker may know the old ones for a moment
+        if await traffic.boundaries(site.namespace) == (0, QUARTER, HALF, LAST):
+            break
+        await asyncio.sleep(0.25)
+    assert await traffic.boundaries(site.namespace) == (0, QUARTER, HALF, LAST)
+    with pytest.raises(RefusedError):
+        await traffic.split(lower, QUARTER)
+    await traffic.split(BundleId(site.namespace, 0, QUARTER), HALF + 5)
+    assert await traffic.boundaries(site.namespace) == (0, QUARTER, HALF, LAST)
+
+
+async def check_owners_and_moves(site: Site) -> None:
+    """Ownership is read from the broker itself; an unload names a live broker or is refused."""
+    traffic, upper = site.traffic, BundleId(site.namespace, HALF, LAST)
+    (broker,) = await traffic.brokers()
+    (name,) = names(site, HALF, LAST, 1)
+    await site.make(name)
+    assert upper in await traffic.owned(broker)
+    assert await traffic.owner(upper, (broker,), (broker,)) == broker
+    with pytest.raises(ConflictError):
+        await traffic.move(upper, "nobody.example:8080")
+    await traffic.move(upper, broker)
+    await site.make(name)
+    assert upper in await traffic.owned(broker)
+    with pytest.raises(RefusedError):
+        await traffic.move(BundleId(site.namespace, HALF + 1, LAST), broker)
+
+
+async def check_observation(site: Site) -> None:
+    """One look gives brokers, boundaries, owners and a cell for every loaded topic at its hash."""
+    (name,) = names(site, HALF, LAST, 1)
+    await site.make(name)
+    for _ in range(100):  # the document is made anew once in a statistics period
+        observed = await site.traffic.observe()
+        assert observed.missing == []
+        if topic_hash(name) in observed.cells.get(site.namespace, {}):
+            break
+        await asyncio.sleep(1)
+    else:
+        pytest.fail(f"{name} is not in the statistics of its broker")
+    assert site.namespace in observed.boundaries
+    assert await site.traffic.domains() == {}
+    assert await site.traffic.stats_period() > 0
+
+
+async def check_dynamic_settings(site: Site) -> None:
+    """Both settings are dynamic; what was set is listed; taking one off that is not set is no error."""
+    admin, endpoint = site.traffic.deps.admin, site.traffic.endpoint
+    for name, value in FLAGS.items():
+        await admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
+    values = await site.traffic.get(*CONFIGURATION, "values")
+    assert FLAGS.items() <= values.items()
+    for name in FLAGS:
+        await admin.call(endpoint, "DELETE", (*CONFIGURATION, name))
+        await admin.call(endpoint, "DELETE", (*CONFIGURATION, name))
+    assert not FLAGS.keys() & (await site.traffic.get(*CONFIGURATION, "values")).keys()
+
+
+CHECKS = (check_boundaries_and_splits, check_owners_and_moves, check_observation, check_dynamic_settings)

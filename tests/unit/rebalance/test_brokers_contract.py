@@ -1,0 +1,22 @@
+"""The brokers in memory against the contract; the real broker: e2e/tests/test_balancing_contract_real.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.ports import AdminEndpoint
+from tests.support.balancing import URL, BalancingWorld
+from tests.support.balancing_contract import CHECKS, HALF, LAST, Site
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+async def test_contract(check) -> None:  # type: ignore[no-untyped-def]
+    world = BalancingWorld()
+    world.pulsar.brokers = ["b0.x:8080"]
+    world.pulsar.namespace("bal/n", [0, HALF, LAST], "b0.x:8080")
+
+    async def make(name: str) -> None:
+        world.pulsar.rates[name] = 0.0
+
+    await check(Site(Traffic(world.deps, AdminEndpoint("east", URL)), "bal/n", make))
