@@ -168,7 +168,9 @@ def new_namespace() -> dict[str, Any]:
     """Policies nobody has set, as GET namespace shows them."""
     shown = {kept.key: copy.deepcopy(kept.unset) for kept in NAMESPACE.values() if kept.unset is not None}
     maps: dict[str, Any] = {kept.key: {} for kept in NAMESPACE.values() if kept.by_cluster}
-    return {**shown, **maps, "backlog_quota_map": {}, "properties": {}, "offload_threshold": -1, "deleted": False}
+    access: dict[str, Any] = {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}}
+    rest = {"backlog_quota_map": {}, "properties": {}, "offload_threshold": -1, "deleted": False}
+    return {**shown, **maps, **rest, "auth_policies": access}
 
 
 def change(store: dict[str, Any], kept: Kept, name: str, method: str, body: Any, cluster: str) -> Answer:

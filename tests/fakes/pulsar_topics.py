@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
+from tests.fakes.answers import EMPTY, NO_CONTENT, Answer, RefusalError
+from tests.fakes.pulsar_entries import map_of_properties, topic_permissions
+from tests.fakes.pulsar_parts import FakeSchemas, FakeTopic, subscription
 from tests.fakes.pulsar_policies import UNSCOPED, topic_policy
 
 GLOBAL = "*"
@@ -15,16 +17,7 @@ GLOBAL = "*"
 
 
 @dataclass
-class FakeTopic:
-    """A topic, or a partition, in one cluster."""
-
-    producers: int = 0
-    backlog: dict[str, int] = field(default_factory=dict)
-    """Unread messages by subscription."""
-
-
-@dataclass
-class FakeTopics:
+class FakeTopics(FakeSchemas):
     """The part of FakePulsar that answers for topics."""
 
     namespaces: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -35,6 +28,8 @@ class FakeTopics:
     """Topics by cluster and full name."""
     topic_policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """Topic policies by cluster (GLOBAL = the replicated ones) and full topic name."""
+    topic_properties: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """Properties by cluster (GLOBAL for a partitioned topic) and full topic name."""
     late: dict[str, list[Any]] = field(default_factory=dict)
     """By name of a topic policy: answers still given after it was changed, since its event has not arrived."""
     refuse_reads: dict[str, str] = field(default_factory=dict)
@@ -48,6 +43,10 @@ class FakeTopics:
     def _forget_policies(self, name: str) -> None:
         for where in [w for w in self.topic_policies if w[1] == name]:
             del self.topic_policies[where]
+        for where in [w for w in self.topic_properties if w[1] == name]:
+            del self.topic_properties[where]
+        policies = self.namespaces.get(name.split("://", 1)[1].rsplit("/", 1)[0], {})
+        policies.get("auth_policies", {}).get("destination_auth", {}).pop(name, None)
 
     def _topics(
         self, cluster: str, method: str, prefix: str, rest: list[str], query: Mapping[str, str], body: Any
@@ -65,9 +64,23 @@ class FakeTopics:
                 self._need_topic(here, prefix + name)
                 return 200, {"partitions": 0, "deleted": False}
             case "GET", [name, "stats"]:
-                topic = self._need_topic(here, prefix + name)
-                subscriptions = {s: {"msgBacklog": n, "consumers": []} for s, n in topic.backlog.items()}
-                return 200, {"publishers": [{}] * topic.producers, "subscriptions": subscriptions}
+                return 200, self._need_topic(here, prefix + name).stats()
+            case "GET", [name, "partitioned-stats"]:
+                parts = self._parts(here, prefix + name)
+                return 200, {"partitions": {part: topic.stats() for part, topic in parts.items()}}
+            case "GET", [name, "subscriptions"]:
+                parts = self._parts(here, prefix + name)
+                return 200, sorted({s for topic in parts.values() for s in topic.stats()["subscriptions"]})
+            case "PUT" | "POST" | "DELETE", [name, "subscription", *which]:
+                if not prefix.startswith("persistent"):
+                    raise RefusalError(
+                        400, "Create subscription on non-persistent topic can only be done through client"
+                    )
+                parts = self._parts(here, prefix + name)
+                whole = prefix + name in self.partitioned
+                return subscription([*parts.values()], method, which, query, body, partitioned=whole)
+            case "GET" | "POST" | "DELETE", [name, of, "dispatchRate"]:
+                return self._rate(cluster, method, prefix + name, of, body)
             case "PUT", [name]:
                 self._create(here, prefix, name)
                 return NO_CONTENT
@@ -99,9 +112,44 @@ class FakeTopics:
                 del self.partitioned[full]
                 self._forget_policies(full)
                 return NO_CONTENT
+            case "POST" | "DELETE", [name, "permissions", role]:
+                full = prefix + name
+                if full not in self.partitioned:
+                    self._need_topic(here, full)
+                policies = self.namespaces[full.split("://", 1)[1].rsplit("/", 1)[0]]
+                return topic_permissions(policies, full, method, role, body)
+            case "GET" | "PUT" | "DELETE", [name, "properties"]:
+                return self._properties(cluster, method, prefix + name, query, body)
             case "GET" | "POST" | "PUT" | "DELETE", [name, policy]:
                 return self._topic_policy(cluster, method, prefix, name, policy, query, body)
         return 404, None
+
+    def _parts(self, here: Mapping[str, FakeTopic], full: str) -> dict[str, FakeTopic]:
+        """The topic, or its partitions."""
+        if full not in self.partitioned:
+            return {full: self._need_topic(here, full)}
+        names = (f"{full}-partition-{i}" for i in range(self.partitioned[full]))
+        return {name: here[name] for name in names if name in here}
+
+    def _rate(self, cluster: str, method: str, full: str, of: str, body: Any) -> Answer:
+        if full not in self.partitioned:
+            self._need_topic(self.topics[cluster], full)
+        held = self.topic_policies.setdefault((cluster, full), {}).setdefault("subscriptionRates", {})
+        if method == "GET":
+            return (200, dict(held[of])) if of in held else EMPTY
+        if method == "POST":
+            held[of] = body
+        else:
+            held.pop(of, None)
+        return NO_CONTENT
+
+    def _properties(self, cluster: str, method: str, full: str, query: Mapping[str, str], body: Any) -> Answer:
+        if not full.startswith("persistent"):
+            raise RefusalError(406, "Need to provide a persistent topic name")
+        if full not in self.partitioned:
+            self._need_topic(self.topics[cluster], full)
+        where = GLOBAL if full in self.partitioned else cluster
+        return map_of_properties(self.topic_properties.setdefault((where, full), {}), method, query, body)
 
     def _topic_policy(
         self, cluster: str, method: str, prefix: str, name: str, policy: str, query: Mapping[str, str], body: Any
@@ -154,7 +202,11 @@ class FakeTopics:
         self.partitioned[full] = count
         for names in self.topics.values():
             if f"{full}-partition-0" in names:
-                names.update({f"{full}-partition-{i}": FakeTopic() for i in range(current, count)})
+                old = names[f"{full}-partition-0"].subscriptions
+                new = {name: replace(one, properties=dict(one.properties)) for name, one in old.items()}
+                names.update(
+                    {f"{full}-partition-{i}": FakeTopic(subscriptions=dict(new)) for i in range(current, count)}
+                )
 
     def _delete_topic(self, here: dict[str, FakeTopic], full: str, *, force: bool) -> None:
         topic = self._need_topic(here, full)

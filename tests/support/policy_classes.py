@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pulsar_operator.domain.policies import LOCAL_POLICIES, NAMESPACE_POLICIES, UNMANAGED_KEYS, UNMANAGED_MEMBERS
+from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
 
 POLICIES_CLASS = "org.apache.pulsar.common.policies.data.Policies"
 LOCAL_POLICIES_CLASS = "org.apache.pulsar.common.policies.data.LocalPolicies"
@@ -109,7 +110,12 @@ TOPIC_FIELDS: dict[str, tuple[str, ...]] = {
 
 def unknown_of_namespace(names: Iterable[str]) -> set[str]:
     """Fields of class Policies, or keys of GET namespace, that no row reads and no reason excuses."""
-    return set(names) - {row.live[0] for row in NAMESPACE_POLICIES if row.live} - set(UNMANAGED_KEYS)
+    return set(names) - keys_read() - set(UNMANAGED_KEYS)
+
+
+def keys_read() -> set[str]:
+    """Keys of GET namespace that some row reads."""
+    return {row.live[0] for row in NAMESPACE_POLICIES if row.live} | {row.live[0] for row in NAMESPACE_ENTRIES}
 
 
 def unknown_local(names: Iterable[str]) -> set[str]:

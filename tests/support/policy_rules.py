@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
+from tests.support.list_rules import LIST_CREATES, LIST_UPDATES
 from tests.support.rules import QUOTA, RETENTION, Create, Json, Update
 
 PNS, PT = Kind.NAMESPACE, Kind.TOPIC
@@ -113,10 +114,12 @@ POLICY_CREATES: tuple[Create, ...] = (
     ),
     Create(PT, "non-persistent-without-policies", {"persistence": "NonPersistent"}),
     Create(PT, "shadow-topic-local-name", _policies(shadowTopics=["clicks"]), PATTERN),
+    *LIST_CREATES,
 )
 
 POLICY_UPDATES: tuple[Update, ...] = (
     Update(PT, "policyScope-changes", {}, {"policyScope": "Global"}),
     Update(PT, "policies-appear", {}, _policies(maxProducers=3)),
     Update(PT, "policies-vanish", _policies(maxProducers=3), {"policies": None}),
+    *LIST_UPDATES,
 )

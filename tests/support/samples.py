@@ -26,6 +26,7 @@ from pulsar_operator.api.v1alpha1.cluster import (
     MetadataStore,
     PulsarClusterSpec,
 )
+from pulsar_operator.api.v1alpha1.entries import Permission
 from pulsar_operator.api.v1alpha1.instance import ConfigurationStore, ExternalZooKeeper, PulsarInstanceSpec
 from pulsar_operator.api.v1alpha1.isolation_policy import FailureDomain, PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.namespace import Bundles
@@ -37,6 +38,8 @@ from pulsar_operator.api.v1alpha1.policies import (
     StorageBacklogQuota,
     TopicPolicies,
 )
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
 
 Json = dict[str, Any]
 FieldKey = tuple[type[BaseModel], str]
@@ -69,6 +72,9 @@ VALUES: Mapping[FieldKey, Any] = {
     (PulsarIsolationPolicySpec, "namespaces"): ["shop/.*", "[a-z]+/(x|y)"],
     (PulsarIsolationPolicySpec, "primary"): ["east-broker-[01]\\..*", ".*"],
     (PulsarIsolationPolicySpec, "secondary"): ["(?:a|b)\\.[[:alpha:]]+"],
+    (Permission, "actions"): ["Produce", "Consume"],
+    (PulsarTopicSpec, "persistence"): "Persistent",
+    (TopicSchema, "type"): "Avro",
     (TopicPolicies, "shadow_topics"): ["persistent://shop/orders/a", "persistent://shop/orders/b"],
 }
 """Values that a rule over several fields, or a pattern, narrows down."""

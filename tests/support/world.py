@@ -29,8 +29,8 @@ from pulsar_operator.controllers.cluster import ClusterController
 from pulsar_operator.controllers.instance import InstanceController
 from pulsar_operator.controllers.isolation_policy import IsolationPolicyController
 from pulsar_operator.controllers.namespace import NamespaceController
-from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
 from pulsar_operator.controllers.rebalance import RebalanceController
+from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
 from pulsar_operator.controllers.resource_group import ResourceGroupController
 from pulsar_operator.controllers.tenant import TenantController
 from pulsar_operator.controllers.topic import TopicController

@@ -110,6 +110,10 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     async def delete(self, p: Pass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
         """One resumable step of the deletion in Pulsar; None when the object is gone there."""
 
+    def inherit(self, p: Pass[SpecT, StatusT], scope: Scope) -> None:
+        """Take over what the parent gives, into p.inherited and p.renewed. Raises ObstacleError."""
+        return None
+
     def silent(self, p: Pass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
         """Clusters that gave no answer although the object has to be made in each; Ready is then Unknown."""
         return ()
@@ -199,6 +203,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
 
     async def _converge(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome:
         name = self.name_in_pulsar(p, scope)
+        self.inherit(p, scope)
         memory = p.memory
         facts = await self.observe(p, scope, memory)
         plan = self.plan(p, facts, memory)

@@ -9,7 +9,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, LogicalStatus
 from pulsar_operator.controllers.base import Meta, condition_of, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
 from pulsar_operator.ports import Deps, Json
 
 SpecT = TypeVar("SpecT", bound=LogicalSpec)
@@ -17,9 +17,12 @@ StatusT = TypeVar("StatusT", bound=LogicalStatus)
 
 KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
 MAX_PENDING = 200
+MAX_DRIFT = 200
 UNSEEN = "Written and not visible in Pulsar yet"
 UNSEEN_SECONDS = 2.0
 """Until what was written and not seen is looked at again."""
+EMPTIED_SECONDS = 30.0
+"""Until what is kept because something is in it is looked at again."""
 
 Refusals = dict[tuple[str, str], str]
 """Pulsar's message by field and cluster; "" where one cluster speaks for all."""
@@ -44,6 +47,10 @@ class Pass(Generic[SpecT, StatusT]):
     """Whether Pulsar was looked at in this pass."""
     holders: tuple[str, ...] | None = None
     """Clusters that hold the namespace, once they are known."""
+    inherited: Any = None
+    """What the parent gives, once it is known."""
+    renewed: bool = False
+    """Whether what the parent gives changed since it was applied: a difference is then no drift."""
 
     @property
     def held(self) -> Reason | None:
@@ -58,7 +65,7 @@ class Pass(Generic[SpecT, StatusT]):
         return Memory(
             managed=frozenset(self.before.managed_fields),
             refused=frozenset(self.before.refused_fields),
-            applied=self.before.observed_generation == self.meta.generation,
+            applied=self.before.observed_generation == self.meta.generation and not self.renewed,
             established=self.before.pulsar_name is not None,
         )
 
@@ -146,7 +153,7 @@ class Result:
         self._accepted(p)
         self._drifted(p)
         done = not self.remaining
-        p.fields["drift"] = self.drift()
+        p.fields["drift"] = self.drift()[:MAX_DRIFT]
         p.fields["pending_actions"] = None
         if p.meta.dry_run:
             p.fields["pending_actions"] = [a.reason[:1000] for a in self.remaining][:MAX_PENDING]
@@ -163,7 +170,7 @@ class Result:
         for where, message in sorted(self.refused.items()):
             together.setdefault(message, []).append(where)
         for message, fields in together.items():
-            named = ", ".join(f"spec.{where}" for where in fields if where)
+            named = ", ".join(f"spec.{printable(where)}" for where in fields if where)
             text = f"Pulsar refused {named}: {message}" if named else f"Pulsar refused: {message}"
             texts.append((Reason.REFUSED_BY_PULSAR, text))
         if texts:
@@ -179,7 +186,7 @@ class Result:
         if not entries:
             p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, "Pulsar has what is declared")
             return
-        listed = "; ".join(f"spec.{d.field}: declared {d.wanted}, found {d.found}" for d in entries)
+        listed = "; ".join(f"spec.{printable(d.field)}: declared {d.wanted}, found {d.found}" for d in entries)
         if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
             note = "; Pulsar cannot change this on a live object, nothing is done"
             p.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
@@ -190,6 +197,8 @@ class Result:
         ready = ConditionType.READY
         if not p.conditions.is_true(ConditionType.ACCEPTED):
             p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            if any(problem.reason is Reason.NOT_EMPTY for problem in self.plan.problems):
+                return EMPTIED_SECONDS  # nobody tells when it is empty
             # Pulsar may have judged by what was there before the other writes of this pass: topic policies take a
             # moment to arrive. Once nothing is written any more, a refusal is final.
             return UNSEEN_SECONDS if self.refused and self.wrote else None

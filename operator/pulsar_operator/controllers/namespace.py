@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.namespace import (
     NamespaceClusterStatus,
     PulsarNamespaceSpec,
     PulsarNamespaceStatus,
 )
+from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.balance.ranges import even_boundaries
+from pulsar_operator.controllers.base import invalid_fields
 from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_policies import read_own
@@ -23,6 +27,7 @@ from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
     bundle_count,
     clusters_of,
+    digest_of,
     plan_namespace,
     replication_of,
     wanted_policies,
@@ -43,6 +48,18 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         """tenant/namespace."""
         return f"{scope.parent_name(Kind.TENANT)}/{name_of(p.obj)}"
 
+    def inherit(self, p: NamespacePass, scope: Scope) -> None:
+        """spec.namespaceDefaults of the tenant."""
+        given = (scope.chain[0].get("spec") or {}).get("namespaceDefaults")
+        try:
+            p.inherited = NamespacePolicies.model_validate(given) if given else None
+        except ValidationError as error:
+            text = (
+                f"spec.namespaceDefaults of PulsarTenant {scope.chain[0]['metadata']['name']}: {invalid_fields(error)}"
+            )
+            raise ObstacleError(Reason.PARENT_NOT_READY, text, known=True) from None
+        p.renewed = digest_of(p.inherited) != p.before.applied_defaults
+
     async def observe(self, p: NamespacePass, scope: Scope, memory: Memory) -> NamespaceFacts:
         """The namespace's policies; for a namespace that does not exist also what its tenant allows."""
         tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
@@ -61,6 +78,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             instance_clusters=scope.names,
             boundaries=_boundaries(p.spec),
             version=scope.version,
+            defaults=p.inherited,
         )
         if found is None:
             return facts
@@ -81,7 +99,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         answers, silent = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path))
         if answered_by in holders:
             answers[answered_by] = dict(live)
-        wanted = wanted_policies(p.spec)
+        wanted = wanted_policies(p.spec, p.inherited)
         rows = [row for row in concerned(NAMESPACE_POLICIES, wanted, memory.managed) if row.own_get]
         present = sorted(name for name, answer in answers.items() if answer is not None)
         own, mute = await read_own(scope, rows, path, present) if rows else ({}, ())
@@ -102,7 +120,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
 
     def silent(self, p: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
         """Some policies are written in each cluster; everything else is shared by all."""
-        rows = concerned(NAMESPACE_POLICIES, wanted_policies(p.spec), p.memory.managed)
+        rows = concerned(NAMESPACE_POLICIES, wanted_policies(p.spec, p.inherited), p.memory.managed)
         return facts.silent if any(row.per_cluster for row in rows) else ()
 
     async def status_fields(self, p: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
@@ -110,12 +128,16 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         live = facts.live
         if live is None:
             return {"clusters": [], "bundle_count": None}
+        # Only what was applied completely counts as applied; see Result.report.
+        complete = p.fields.get("observed_generation") == p.meta.generation
+        applied = {"applied_defaults": digest_of(p.inherited)} if complete else {}
         known = {c.name: c for c in p.before.clusters}
         clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]
         # A cluster that does not answer keeps what was last seen of it.
         clusters += [known[name] for name in facts.silent if name in known]
         clusters.sort(key=lambda c: c.name)
         return {
+            **applied,
             "clusters": clusters,
             "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
         }

@@ -18,6 +18,7 @@ from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_policies import read_own
 from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.reader import name_of
+from pulsar_operator.controllers.topic_parts import PartsReader
 from pulsar_operator.domain.logical.names import (
     is_partition_of,
     namespace_path,
@@ -64,16 +65,22 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """The topic in every cluster of its namespace, and its policies where it exists."""
         tenant, namespace = _place(scope)
         clusters, silent = await self._counted(p, scope) or await self._asked(p, scope)
-        rows = [] if self._trusted(p, memory) else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
+        trusted = self._trusted(p, memory)
+        rows = [] if trusted else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
         present = sorted(name for name, partitions in clusters.items() if partitions is not None)
         found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
+        reader = PartsReader(scope, p.spec, (tenant, namespace, name_of(p.obj)), [] if trusted else present)
+        parts = await reader.read(memory.managed)
         return TopicFacts(
             tenant=tenant,
             namespace=namespace,
             name=name_of(p.obj),
             clusters=clusters,
-            silent=tuple(sorted({*silent, *mute})),
+            silent=tuple(sorted({*silent, *mute, *parts.mute})),
             found=found,
+            entries=parts.entries,
+            subscriptions=parts.subscriptions,
+            schemas=parts.schemas,
             version=scope.version,
         )
 
@@ -135,9 +142,11 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return any(found is not None for found in facts.clusters.values())
 
     def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
-        """A non-partitioned topic is made in each cluster, local policies are set in each; the rest is shared."""
+        """A non-partitioned topic is made in each cluster, local policies, subscriptions and schemas too; the rest is
+        shared."""
         rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
         alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
+        alone = alone or bool(p.spec.subscriptions) or p.spec.topic_schema is not None
         return facts.silent if alone else ()
 
     async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from e2e.kind import rootfs, versions
+from e2e.kind import rootfs, sizingsite, versions
 from e2e.kind.cache import Cache
 from e2e.kind.conformancesite import image_python
 from e2e.kind.docker import Docker
 from e2e.kind.dockerfile import MissingSourceError, copy_sources, source_paths, stage
 from e2e.kind.nodeload import containerd_name, manifest_ids, parse_listing
-from e2e.kind.productimages import CONFORMANCE, OPERATOR, ImageBuilder, Product, product_tags
+from e2e.kind.productimages import CONFORMANCE, OPERATOR, SIZING, ImageBuilder, Product, product_tags
+from e2e.kind.shell import CommandError
 from e2e.kind.steps import SkippedError
 
 DOCKERFILE = """\
@@ -37,13 +38,17 @@ def test_sources_of_a_dockerfile() -> None:
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
     files = ("proxy/Dockerfile", "proxy/start.py", "shared/a.py", "other/b.py", "operator/Dockerfile")
-    for name in (*files, "conformance_image/Dockerfile", "e2e/conformance/run.py", "e2e/conformance/java/Main.java"):
+    files += ("conformance_image/Dockerfile", "e2e/conformance/run.py", "e2e/conformance/java/Main.java")
+    for name in (*files, "sizing_image/Dockerfile", "sizing_image/start.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     (folder / "proxy" / "Dockerfile").write_text("FROM x\nCOPY proxy/start.py shared/ /opt/\n")
     (folder / "operator" / "Dockerfile").write_text("FROM x\nCOPY site/deps /d\nCOPY site/app /a\n")
     (folder / "conformance_image" / "Dockerfile").write_text(
         "FROM x\nCOPY java-client /j\nCOPY site /s\nCOPY e2e/conformance/*.py /e\n"
+    )
+    (folder / "sizing_image" / "Dockerfile").write_text(
+        "FROM x\nCOPY site/deps /d\nCOPY sizing_image/start.py /\nCOPY site/app /a\n"
     )
     (folder / "operator" / "pulsar_operator").mkdir()
     return folder
@@ -101,8 +106,10 @@ def test_an_image_depends_on_its_base(root: Path) -> None:
     ("changed", "matters"),
     [
         ("operator/pulsar_operator/main.py", True),
+        ("operator/pulsar_sizing/main.py", True),
         ("pyproject.toml", True),
         ("requirements/runtime.txt", True),
+        ("requirements/sizing.txt", False),
         ("crds/x.yaml", True),
         ("requirements/dev.txt", False),
         ("shared/a.py", False),
@@ -146,6 +153,63 @@ def test_the_conformance_image_depends_on_the_java_client(root: Path, monkeypatc
     assert builder(root).digest(CONFORMANCE) != before
 
 
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        ("sizing_image/Dockerfile", True),
+        ("sizing_image/start.py", True),
+        ("operator/pulsar_sizing/main.py", True),
+        ("operator/pulsar_operator/main.py", True),
+        ("requirements/sizing.txt", True),
+        ("requirements/runtime.txt", False),
+        ("sizing_image/README.md", False),
+    ],
+)
+def test_the_sizing_image_depends_on_its_wheel_its_start_and_its_locked_dependencies(
+    root: Path, changed: str, matters: bool
+) -> None:
+    before = builder(root).digest(SIZING)
+    file = root / changed
+    file.parent.mkdir(exist_ok=True)
+    file.write_text((file.read_text() if file.exists() else "") + "\n# changed\n")
+    assert (builder(root).digest(SIZING) != before) is matters
+
+
+def unpacked(folder: Path) -> Path:
+    """Packages of which every pattern of LEFT_OUT fits something, a folder where it names one."""
+    for pattern in sizingsite.LEFT_OUT:
+        path = folder / pattern.replace("*", "1")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".jar":
+            path.write_text("")
+        else:
+            path.mkdir()
+            (path / "file").write_text("")
+    return folder
+
+
+def test_packages_of_the_sizing_image_lose_what_is_listed_and_nothing_else(tmp_path: Path) -> None:
+    site = unpacked(tmp_path)
+    kept = {"pyspark/jars/spark-kubernetes_2.jar", "pyspark/jars/hive-storage-api-2.jar", "pyarrow/lib.so"}
+    for name in kept:
+        (site / name).write_text("")
+    sizingsite.leave_out(site)
+    assert {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()} == kept
+
+
+def test_packages_of_another_kind_stop_the_build(tmp_path: Path) -> None:
+    site = unpacked(tmp_path)
+    (site / "pyspark" / "jars" / "rocksdbjni-1.jar").unlink()
+    with pytest.raises(CommandError, match=r"rocksdbjni-\*\.jar fits nothing"):
+        sizingsite.leave_out(site)
+
+
+def test_wheels_of_the_sizing_image_fit_its_base(root: Path) -> None:
+    assert builder(root).digest(SIZING) != builder(root, "stock").digest(SIZING)
+    built, stock = (sizingsite.sizing_site_digest(root, source) for source in ("built", "stock"))
+    assert built != stock
+
+
 def test_wheels_of_the_conformance_image_fit_its_base(root: Path) -> None:
     """Alpine's Python in the stock Pulsar image, Debian trixie's in the one built here: other wheels."""
     built, stock = image_python("built"), image_python("stock")
@@ -162,6 +226,7 @@ def test_every_product_image_is_built_and_loaded() -> None:
         f"pulsar-proxy:{versions.DEV_TAG}",
         "pulsar-operator:dev",
         "pulsar-conformance:dev",
+        "pulsar-sizing:dev",
     }
 
 

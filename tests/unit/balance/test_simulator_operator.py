@@ -1,0 +1,89 @@
+"""Our driver in the simulated cluster, and the benchmark that compares it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.balance import rolling, shedding
+from pulsar_operator.balance.simulator import shedders
+from pulsar_operator.balance.simulator.operator_policy import OperatorPolicy
+from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate
+from pulsar_operator.balance.simulator.traces import Scenario, scenario
+from pulsar_operator.balance.simulator.world import World
+
+
+def driven(case: Scenario) -> World:
+    owners = shedding.start(case, 1)
+    policy = OperatorPolicy("Operator", LeastLongTermMessageRate(Random(1).randrange))
+    return World(case.recording, case.hosts, list(owners), policy, changes=case.changes, owners=owners)
+
+
+def test_it_evens_out_the_start_within_the_hour_and_then_leaves_it_alone() -> None:
+    world = driven(scenario("crc stripes", Random(1), 180))
+    account = world.run()
+    assert account.minutes[0].ratio > 1.3
+    assert max(minute.ratio for minute in account.minutes[60:120]) < 1.3
+    early = world.account.unloads
+    assert 0 < early < 40
+    assert len(world.state.unloaded) == 0  # nothing within the last half hour
+
+
+def test_new_brokers_are_filled_and_leaving_ones_are_empty_before_they_go() -> None:
+    world = driven(scenario("5-10-5 brokers", Random(1), 980))
+    world.run(480)
+    assert len(set(world.state.owners.values())) == 5
+    world.run(60)
+    assert len(set(world.state.owners.values())) == 10
+    assert world.account.minutes[-1].ratio < 1.3
+    world.run()
+    assert len(world.state.hosts) == 5
+    assert world.account.displaced == 0
+
+
+def test_a_broken_rule_ends_the_benchmark_before_it_compares(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shedders, "MARGIN", -0.2)
+    assert shedding.main(["--quick", "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "misses its published example" in said.err
+    assert said.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_benchmark_prints_every_strategy_and_keeps_raw_figures(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rolling, "SIZES", (3,))
+    monkeypatch.setattr(shedding.rolling, "main", lambda argv: 0)
+    code = shedding.main(["--seeds", "2", "--minutes", "60", "--traces", "diurnal", "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert code in (0, 1)
+    assert (code == 0) == ("MISSED" not in said)
+    rows = (tmp_path / "shedding.csv").read_text().splitlines()
+    assert len(rows) == 1 + 2 * 7
+    for name in ("Threshold", "Uniform", "Avg", "Avg tuned", "Transfer", "Operator"):
+        assert name in said
+    assert (tmp_path / "shedding.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("brokers", [3, 5, 10])
+def test_a_roll_by_plan_moves_each_bundle_once_and_the_first_brokers_twice(brokers: int) -> None:
+    world = rolling.cluster(brokers, 1)
+    alone, surge = (rolling.ours(world, 1, surge=surge) for surge in (False, True))
+    bundles = brokers * rolling.BUNDLES
+    assert alone.during == pytest.approx(1 + 1 / brokers, abs=2 * brokers / bundles)
+    assert alone.after <= 1 + 2 / brokers + 0.02
+    assert surge.after <= 1 + 1 / brokers + 0.1
+    assert max(alone.end, surge.end) < 1.1
+
+
+def test_pulsars_way_is_counted_by_the_same_measure() -> None:
+    world = rolling.cluster(3, 1)
+    found = {roll.way: roll for roll in rolling.rolls(3, 1)}
+    assert len(world.state.owners) == 60
+    assert found["Threshold"].during >= 1.0
+    assert found["Avg"].after >= found["Avg"].during >= 1.0

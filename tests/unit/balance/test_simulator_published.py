@@ -1,0 +1,136 @@
+"""Pulsar's balancers as re-built for the simulator give the answers that Pulsar's authors published."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.simulator import published, shedders
+from pulsar_operator.balance.simulator.published import MissedExampleError, state_of, verify
+from pulsar_operator.balance.simulator.shedders import (
+    AvgShedder,
+    OverloadShedder,
+    ThresholdShedder,
+    TransferShedder,
+    UniformLoadShedder,
+)
+from pulsar_operator.balance.simulator.splits import (
+    flow_or_qps_equally_divide,
+    range_equally_divide,
+    topic_count_equally_divide,
+)
+from pulsar_operator.balance.simulator.state import MIB, Rates, Settings
+
+
+def test_all_published_examples_hold() -> None:
+    found = {(example.source, example.about): example for example in verify()}
+    assert len(found) >= 19
+    assert {"PIP-364", "#17456", "PIP-192"} <= {source for source, _ in found}
+
+
+def test_a_strategy_that_misses_its_example_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmark stops on this error before it prints any comparison."""
+    monkeypatch.setattr(shedders, "MARGIN", -0.2)
+    with pytest.raises(MissedExampleError, match="documentation: Threshold, brokers at 40, 10, 10"):
+        verify()
+
+
+def test_threshold_goes_on_shedding_what_is_even_until_all_load_has_moved() -> None:
+    """PIP-364, played through: after each round the loads are made even, or swapped, as the proposal does."""
+    shedder = ThresholdShedder()
+    busy, idle, sources = 0.9, 0.1, []
+    for _ in range(3):
+        picked = shedder.select_bundles(state_of({"broker1": busy, "broker2": idle}))
+        sources.append({broker for broker, _ in picked})
+        high, low = shedder.scores["broker1"], shedder.scores["broker2"]
+        amount = busy - 0.5 if busy > 0.5 else (high - low) / 2
+        busy, idle = busy - amount, idle + amount
+    assert sources == [{"broker1"}] * 3
+    assert busy < 0.15
+
+
+def test_overload_sheds_only_at_85_percent_wherever_the_others_stand() -> None:
+    picked = OverloadShedder().select_bundles(state_of({"a": 0.84, "b": 0.86, "c": 0.95}))
+    assert [broker for broker, _ in picked] == ["b", "c", "c"]
+
+
+def test_a_bundle_unloaded_within_the_grace_period_stays() -> None:
+    state = state_of({"a": 0.95, "b": 0.1})
+    first = {bundle for _, bundle in OverloadShedder().select_bundles(state)}
+    state.unloaded = dict.fromkeys(first, 0)
+    again = {bundle for _, bundle in OverloadShedder().select_bundles(state)}
+    assert first and again and not first & again
+
+
+@pytest.mark.parametrize(
+    ("gap", "rounds"),
+    [(0.14, []), (0.16, [8, 16]), (0.39, [8, 16]), (0.41, [2, 4, 6, 8, 10, 12, 14, 16])],
+)
+def test_avg_waits_for_eight_rounds_of_15_points_or_two_of_40(gap: float, rounds: list[int]) -> None:
+    state = state_of({"low": 0.3, "high": 0.3 + gap})
+    shedder = AvgShedder(lambda stop: 0)
+    state.settings = Settings(min_unload_messages=0, min_unload_throughput=0)
+    state.reports["high"].messages *= 10
+    assert [number for number in range(1, 17) if shedder.select_bundles(state)] == rounds
+
+
+def test_avg_forgets_its_plan_when_the_broker_is_no_candidate() -> None:
+    shedder = AvgShedder(lambda stop: stop - 1)
+    bundle = BundleId("t/n", 0, 1)
+    shedder.planned[bundle] = "b"
+    state = state_of({"a": 0.1, "b": 0.1, "c": 0.1})
+    assert shedder.select(["a", "b"], bundle, state) == "b"
+    assert shedder.select(["a", "c"], bundle, state) == "c"
+
+
+def test_uniform_takes_no_bundle_bigger_than_what_it_wants_to_shed_and_its_slack() -> None:
+    bundles = {"a": [Rates(9_000.0), Rates(5_900.0), Rates(200.0)], "b": [Rates(1.0)]}
+    state = state_of({"a": 0.5, "b": 0.1}, bundles=bundles)
+    picked = {state.averages[bundle].messages_short for _, bundle in UniformLoadShedder().select_bundles(state)}
+    # A fifth of the gap is 3019; with the slack of 1000 the light bundle fits, the others do not.
+    assert picked == {200.0}
+
+
+def test_uniform_leaves_a_small_cluster_alone() -> None:
+    bundles = {"a": [Rates(400.0)] * 10, "b": [Rates(1.0)]}
+    assert UniformLoadShedder().select_bundles(state_of({"a": 0.5, "b": 0.1}, bundles=bundles)) == []
+
+
+def test_transfer_rests_after_a_transfer_until_reports_are_three_minutes_younger() -> None:
+    state = published._transfer_state((2, 4, 6, 80, 90))
+    shedder = TransferShedder()
+    assert shedder.transfers(state)
+    rested = []
+    for minute in range(1, 5):
+        state.minute = minute
+        for report in state.reports.values():
+            report.minute = minute
+        rested.append(bool(shedder.transfers(state)))
+    assert rested == [False, False, True, False]
+
+
+def test_transfer_keeps_at_least_one_top_bundle_and_needs_every_broker_to_report() -> None:
+    state = published._transfer_state((2, 4, 6, 80, 90))
+    sources = [move.source for move in TransferShedder().transfers(state)]
+    assert len(sources) == len(set(sources))
+    del state.reports["broker3"]
+    assert TransferShedder().transfers(state) == []
+
+
+def test_range_split_is_the_middle_of_the_range() -> None:
+    assert range_equally_divide(BundleId("t/n", 0, 0xFFFFFFFF)) == 0x7FFFFFFF
+    assert range_equally_divide(BundleId("t/n", 5, 6)) is None
+
+
+@pytest.mark.parametrize(
+    ("positions", "cut"), [([], None), ([7], None), ([10, 20], 15), ([10, 20, 100], 15), ([30, 10, 40, 20], 25)]
+)
+def test_topic_count_split_lies_between_the_median_topics(positions: list[int], cut: int | None) -> None:
+    assert topic_count_equally_divide(positions) == cut
+
+
+def test_flow_split_cuts_where_the_sum_would_exceed_a_limit() -> None:
+    positions = [10, 20, 30, 40, 50]
+    rates = [Rates(20_000.0), Rates(8_000.0), Rates(0.0), Rates(9_000.0), Rates(1.0, 0.0, 101.0 * MIB)]
+    assert flow_or_qps_equally_divide(positions, rates) == [31, 46]
+    assert flow_or_qps_equally_divide([10, 20], [Rates(15_000.0), Rates(17_000.0)]) == []

@@ -1,0 +1,134 @@
+"""spec.namespaceDefaults of a tenant: laid under the policies of each of its namespaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
+from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
+from pulsar_operator.controllers.refindex import RefIndex, key_of
+from pulsar_operator.domain.logical.namespace import digest_of, wanted_policies
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES
+from tests.support.logical import World
+from tests.support.policy_examples import nested
+
+RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
+
+
+async def world(defaults: dict[str, Any], **namespace: Any) -> World:
+    """A tenant with defaults, and namespaces n, with these fields, and other."""
+    w = World()
+    w.tenant(namespaceDefaults=defaults)
+    w.namespace(**namespace)
+    w.namespace("other")
+    await w.run()
+    return w
+
+
+def live(w: World, name: str = "n") -> dict[str, Any]:
+    """Policies in Pulsar."""
+    return w.pulsar.namespaces[f"t/{name}"]
+
+
+async def test_each_namespace_has_them_unless_it_says_otherwise() -> None:
+    defaults = {"messageTTLSeconds": 60, "maxTopics": 10, "retention": RETENTION}
+    w = await world(defaults, policies={"messageTTLSeconds": 5, "maxProducersPerTopic": 3})
+    assert (live(w)["message_ttl_in_seconds"], live(w, "other")["message_ttl_in_seconds"]) == (5, 60)
+    assert live(w)["max_topics_per_namespace"] == live(w, "other")["max_topics_per_namespace"] == 10
+    assert live(w)["max_producers_per_topic"] == 3
+    assert w.status(Kind.NAMESPACE, "other")["managedFields"] == [
+        "policies.maxTopics",
+        "policies.messageTTLSeconds",
+        "policies.retention",
+    ]
+    assert w.condition(Kind.NAMESPACE, "other")[0] == "True"
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_groups_are_laid_member_by_member() -> None:
+    storage = {"limitBytes": 5, "policy": "ProducerException"}
+    age = {"limitSeconds": 7, "policy": "ProducerException"}
+    w = await world({"backlogQuotas": {"destinationStorage": storage}}, policies={"backlogQuotas": {"messageAge": age}})
+    assert set(live(w)["backlog_quota_map"]) == {"destination_storage", "message_age"}
+    assert set(live(w, "other")["backlog_quota_map"]) == {"destination_storage"}
+
+
+@pytest.mark.parametrize("policy", ["Repair", "Report"])
+async def test_a_change_of_the_tenant_is_applied_and_is_no_drift(policy: str) -> None:
+    w = await world({"messageTTLSeconds": 60, "maxTopics": 10}, driftPolicy=policy)
+    w.tenant(namespaceDefaults={"messageTTLSeconds": 90})
+    await w.run()
+    assert live(w)["message_ttl_in_seconds"] == live(w, "other")["message_ttl_in_seconds"] == 90
+    assert "max_topics_per_namespace" not in live(w)
+    assert "DriftRepaired" not in w.reasons(Kind.NAMESPACE)
+    live(w)["message_ttl_in_seconds"] = 1
+    await w.run()
+    if policy == "Repair":
+        assert live(w)["message_ttl_in_seconds"] == 90
+        assert "DriftRepaired" in w.reasons(Kind.NAMESPACE)
+    else:
+        assert live(w)["message_ttl_in_seconds"] == 1
+        assert [each["field"] for each in w.status(Kind.NAMESPACE, "n")["drift"]] == ["policies.messageTTLSeconds"]
+    w.tenant()
+    await w.run()
+    assert "message_ttl_in_seconds" not in live(w)
+    assert "appliedDefaults" not in w.status(Kind.NAMESPACE, "n")
+    assert w.status(Kind.NAMESPACE, "n").get("managedFields", []) == []
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_a_field_that_moves_between_the_two_is_not_reset() -> None:
+    w = await world({"messageTTLSeconds": 60})
+    with w.admin.recording() as made:
+        w.namespace(policies={"messageTTLSeconds": 60})
+        await w.run()
+        w.tenant()
+        await w.run()
+    assert [path for _, path in made if "t/n/" in path] == []
+    assert live(w)["message_ttl_in_seconds"] == 60
+    w.namespace()
+    await w.run()
+    assert "message_ttl_in_seconds" not in live(w)
+
+
+async def test_a_refused_default_is_told_by_the_namespace() -> None:
+    w = await world({"resourceGroup": "none", "maxTopics": 10})
+    assert live(w)["max_topics_per_namespace"] == 10
+    assert "ResourceGroup does not exist" in w.condition(Kind.NAMESPACE, "n", "Accepted")[2]
+    assert w.condition(Kind.TENANT, "t")[0] == "True"
+
+
+async def test_defaults_that_cannot_be_read_stop_the_namespace_only() -> None:
+    w = await world({"messageTTLSeconds": 60})
+    w.tenant(namespaceDefaults={"messageTTLSeconds": "soon"})
+    await w.run()
+    assert w.condition(Kind.TENANT, "t")[:2] == ("False", "InvalidSpec")
+    assert live(w)["message_ttl_in_seconds"] == 60
+    assert w.condition(Kind.NAMESPACE, "n")[0] == "False"
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in NAMESPACE_POLICIES if r.path.startswith("policies.")], ids=lambda r: r.field
+)
+def test_every_policy_can_be_a_default(row: Any) -> None:
+    spec = PulsarNamespaceSpec.model_validate({"tenantRef": {"name": "t"}})
+    defaults = NamespacePolicies.model_validate(nested({row.path: row.examples[0]})["policies"])
+    wanted = wanted_policies(spec, defaults)
+    assert {name for name, value in wanted.items() if value is not None} == {row.field}
+    own = PulsarNamespaceSpec.model_validate({"tenantRef": {"name": "t"}, **nested({row.path: row.examples[1]})})
+    assert wanted_policies(own, defaults) == wanted_policies(own)
+    assert digest_of(defaults) not in {digest_of(own.policies), digest_of(None)}
+
+
+def test_a_change_of_the_tenant_asks_for_its_namespaces() -> None:
+    index = RefIndex()
+    meta = {"namespace": "apps", "uid": "1", "generation": 1}
+    tenant = {"metadata": {**meta, "name": "t"}, "spec": {"instanceRef": {"name": "prod"}}}
+    namespace = {"metadata": {**meta, "name": "n", "uid": "2"}, "spec": {"tenantRef": {"name": "t"}}}
+    index.update(Kind.TENANT, tenant)
+    index.update(Kind.NAMESPACE, namespace)
+    changed = {**tenant, "metadata": {**tenant["metadata"], "generation": 2}}
+    assert index.update(Kind.TENANT, changed).referrers == {key_of(Kind.NAMESPACE, namespace)}

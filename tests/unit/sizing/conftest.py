@@ -1,0 +1,92 @@
+"""One Spark session for all tests of the job, and a laboratory to record traffic and run the job in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A small local session. On a handful of rows, to generate and compile code costs far more than to interpret."""
+    from pulsar_sizing.job import session
+
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    found = session.create("local[2]", tmp_path_factory.mktemp("spark"), conf, memory="1g")
+    yield found
+    found.stop()
+
+
+@dataclass
+class Lab:
+    """One root with a recording, and the job on it."""
+
+    spark: Any
+    root: Path
+    recording: Any
+    runs: int = 0
+
+    def record(self, first: int = 0, last: int = 3, **changes: Any) -> int:
+        """Write hours first to last - 1; the number of rows."""
+        from benchmarks.spark import traffic
+
+        what = replace(self.recording, **changes)
+        return traffic.write(what, self.root, per_round=True, hours=what.hours[first:last])
+
+    @property
+    def state(self) -> Any:
+        """The job's state below this root."""
+        from pulsar_sizing.job.state import State
+
+        return State(self.store, self.recording.instance, self.recording.cluster)
+
+    @property
+    def store(self) -> Any:
+        """The store at this root."""
+        from pulsar_sizing.store import Store
+
+        return Store(str(self.root))
+
+    def run(self, now: datetime = NOW, **question: Any) -> Any:
+        """One run of the job."""
+        from pulsar_sizing.job.request import Request
+        from pulsar_sizing.job.run import run
+        from pulsar_sizing.job.state import run_name
+
+        self.runs += 1
+        request = Request(self.recording.instance, self.recording.cluster, **question)
+        name = run_name(now, f"{self.runs:04d}")
+        return run(self.spark, self.store, self.state, request, now=now, name=name, say=lambda text: None)
+
+    def files(self, table: str = "traffic") -> list[Path]:
+        """Recorded files, in order."""
+        return sorted((self.root / table).rglob("*.parquet"))
+
+
+@pytest.fixture
+def lab(spark: Any, tmp_path: Path) -> Callable[[str], Lab]:
+    """Makes laboratories."""
+    from benchmarks.spark.traffic import Recording
+
+    recording = Recording(days=1, topics=24, namespaces=2, brokers=2, bundles=4, interval_seconds=1200)
+    return lambda name="root": Lab(spark, tmp_path / name, recording)
+
+
+@pytest.fixture
+def answer() -> Callable[[Any], dict[str, Any]]:
+    """What a run found, without when."""
+    return lambda outcome: outcome.result.model_dump(exclude={"generated_time"})

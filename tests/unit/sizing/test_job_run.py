@@ -1,0 +1,233 @@
+"""Runs of the job: whatever happens to files and runs, the same recording gives the same answer."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pulsar_operator.balance.ranges import boundary_points
+from pulsar_sizing.compaction import Policy, maintain
+from pulsar_sizing.job import compute
+from pulsar_sizing.job.inventory import UNREADABLE, WRONG_SCHEMA
+from pulsar_sizing.job.request import RequestError
+from pulsar_sizing.job.state import ABANDONED, State
+
+Labs = Callable[..., Any]
+Answer = Callable[[Any], dict[str, Any]]
+NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
+
+
+class KilledError(Exception):
+    """Stands for a kill of the driver."""
+
+
+def test_new_files_alone_give_what_all_of_them_give(lab: Labs, answer: Answer) -> None:
+    grown = lab("grown")
+    grown.record(0, 1)
+    assert grown.run().hours_worked_out == 1
+    grown.record(1, 3)
+    outcome = grown.run()
+    assert (outcome.hours_worked_out, outcome.hours_kept) == (2, 1)
+    assert answer(grown.run()) == answer(outcome), "a second run finds nothing new"
+    whole = lab("whole")
+    rows = whole.record(0, 3)
+    undisturbed = answer(whole.run())
+    assert answer(outcome) == undisturbed
+    assert answer(grown.run(full=True)) == undisturbed
+    assert undisturbed["samples"] == rows
+    assert undisturbed["completeness"] == 1
+    assert undisturbed["rejected"] == {}
+    sizes = {n["namespace"]: (n["bundles_now"], n["boundaries"]) for n in undisturbed["namespaces"]}
+    for now, boundaries in sizes.values():
+        assert now == 4
+        assert set(boundary_points(boundaries)) >= {0, 1 << 30, 1 << 31, 3 << 30}, "today's boundaries stay"
+    balance = undisturbed["balance"]
+    assert balance["bound"] <= balance["after"] <= balance["before"]
+
+
+def test_late_duplicate_and_compacted_files_change_nothing(lab: Labs, answer: Answer) -> None:
+    plain = lab("plain")
+    rows = plain.record(0, 2)
+    wanted = answer(plain.run())
+    late = lab("late")
+    late.record(0, 2)
+    held = late.files()[1]
+    away = late.root.parent / "held.parquet"
+    shutil.move(held, away)
+    assert late.run().result.samples < rows
+    shutil.move(away, held)
+    assert answer(late.run()) == wanted, "a late file counts when it comes"
+    copy = held.with_name("again-" + held.name)
+    shutil.copy(held, copy)
+    twice = late.run().result
+    copied = pq.read_metadata(copy).num_rows
+    assert (twice.samples, twice.rejected) == (rows, {"row_duplicate": copied})
+    assert twice.namespaces == plain.run().result.namespaces
+    copy.unlink()
+    assert maintain(late.store, "demo", NOW, Policy(linger=timedelta(0))).hours > 0
+    outcome = late.run()
+    assert (outcome.hours_worked_out, answer(outcome)) == (2, wanted), "compaction changes the files, not the answer"
+
+
+def test_damaged_files_are_left_out_and_counted(lab: Labs, answer: Answer) -> None:
+    one = lab()
+    one.record(0, 2)
+    first, second, third = one.files()[:3]
+    rest = sum(pq.read_metadata(path).num_rows for path in one.files()[1:])
+    sound = first.read_bytes()
+    first.write_bytes(sound[:-30])
+    empty = first.with_name("empty-" + first.name)
+    empty.write_bytes(b"")
+    other = pq.read_table(second).drop_columns(["topic"])
+    pq.write_table(other, second.with_name("other-" + second.name))
+    found = one.run(min_completeness=0.5).result
+    assert found.rejected == {UNREADABLE: 2, WRONG_SCHEMA: 1}
+    assert found.samples == rest
+    assert found.completeness < 1, "a broker's sample whose file is damaged is missing"
+    first.write_bytes(sound)
+    assert one.run().result.samples > rest, "a file that is whole again counts"
+    # A sound footer over damaged pages: only found while reading.
+    pages = bytearray(third.read_bytes())
+    start = pq.read_metadata(third).row_group(0).column(4).data_page_offset
+    pages[start : start + 200] = b"\xff" * 200
+    third.write_bytes(bytes(pages))
+    found = one.run(min_completeness=0.5).result
+    assert found.rejected == {UNREADABLE: 2, WRONG_SCHEMA: 1}
+    assert answer(one.run(min_completeness=0.5, full=True)) == answer(one.run(min_completeness=0.5))
+
+
+def test_too_little_traffic_gives_no_recommendation(lab: Labs) -> None:
+    one = lab()
+    one.record(0, 2)
+    for path in [p for p in one.files() if "broker-1" in p.name]:
+        path.unlink()
+    found = one.run().result
+    assert found.completeness < 0.8
+    assert (found.namespaces, found.verdict.verdict) == ((), "Unknown")
+    assert "is there" in found.verdict.reason
+    shutil.rmtree(one.root / "markers")
+    found = one.run(min_completeness=0.0).result
+    assert (found.namespaces, found.completeness) == ((), 0)
+    assert "No markers" in found.verdict.reason
+
+
+def test_old_days_leave_the_window(lab: Labs) -> None:
+    one = lab()
+    old = one.record(0, 1)
+    one.record(24, 25, days=2)
+    assert one.run(window_days=2).result.samples == 2 * old
+    found = one.run(window_days=1)
+    assert found.result.samples == old
+    assert len(found.manifest.hours) == 1
+    first = one.recording.hours[0]
+    past = one.run(start=first, end=first + timedelta(hours=1))
+    assert (past.result.samples, past.hours_worked_out) == (old, 1), "a question about the past reads it again"
+
+
+def killed_save(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
+    real = compute._save
+    calls = []
+
+    def save(*args: Any, **kwargs: Any) -> None:
+        calls.append(1)
+        if len(calls) == at + 1 and not after:
+            raise KilledError
+        real(*args, **kwargs)
+        if len(calls) == at + 1:
+            raise KilledError
+
+    monkeypatch.setattr(compute, "_save", save)
+
+
+def killed_publish(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
+    real = State.publish
+
+    def publish(self: State, manifest: Any) -> None:
+        if after:
+            real(self, manifest)
+        raise KilledError
+
+    monkeypatch.setattr(State, "publish", publish)
+
+
+def test_a_run_killed_at_any_write_is_repeated_as_if_it_never_was(
+    lab: Labs, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed = lab("undisturbed")
+    undisturbed.record(0, 2)
+    wanted = answer(undisturbed.run())
+    one = lab("killed")
+    one.record(0, 1)
+    one.run()
+    one.record(1, 2)
+    for kill, at, after in [
+        (killed_save, 0, False),
+        (killed_save, 0, True),
+        (killed_save, 1, False),
+        (killed_save, 1, True),
+        (killed_publish, 0, False),
+    ]:
+        before = one.state.load(one.run(start=one.recording.hours[0], end=one.recording.hours[1]).manifest.parameters)
+        with monkeypatch.context() as patch:
+            kill(patch, at, after)
+            with pytest.raises(KilledError):
+                one.run()
+        assert one.state.load(before.parameters) == before, "nothing of a killed run counts"
+    with monkeypatch.context() as patch:
+        killed_publish(patch, 0, True)
+        with pytest.raises(KilledError):
+            one.run()
+    outcome = one.run()
+    assert (outcome.hours_worked_out, answer(outcome)) == (0, wanted), "killed after the pointer: all is there"
+    segments = one.root / "state/v1/instance=demo/cluster=east/segments"
+    assert len(list(segments.iterdir())) == 6
+    assert answer(one.run(NOW + ABANDONED + timedelta(minutes=1))) == wanted
+    assert {path.name for path in segments.iterdir()} == {h.segment for h in outcome.manifest.hours.values()}
+
+
+@pytest.mark.parametrize(
+    "question, words",
+    [
+        ({"percentile": 101}, "percentile is 101: must be between"),
+        ({"growth": 0}, "growth is 0"),
+        ({"capacity": -1}, "capacity is -1"),
+        ({"start": datetime(2026, 3, 2, 1, 30, tzinfo=UTC)}, "whole hour"),
+        ({"start": datetime(2026, 3, 2, tzinfo=UTC), "end": datetime(2026, 3, 1, tzinfo=UTC)}, "before to"),
+        ({}, "no traffic of instance 'demo'"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(lab: Labs, question: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        lab().run(**question)
+
+
+def test_the_command_stores_the_result_and_writes_a_report(
+    lab: Labs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pulsar_sizing.job.cli import main
+
+    one = lab()
+    one.record(0, 2)
+    where = ["--root", str(one.root), "--instance", "demo", "--cluster", "east", "--scratch", str(tmp_path / "scratch")]
+    assert main(["size", *where, "--capacity", "1e9"]) == 0
+    stored = one.store.latest_result("demo", "east")
+    assert stored.verdict.verdict == "OverProvisioned"
+    assert "bundles      8 now" in capsys.readouterr().out
+    assert main(["report", *where, "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    for title in ("Load per broker", "Bundles", "Hottest topic"):
+        assert title in printed
+    document = (tmp_path / "out/report.html").read_text()
+    assert document.count("data:image/png;base64,") == 3
+    assert "http" not in document
+    for name in ("load-per-broker.png", "bundle-weights.png", "hot-topics.png"):
+        assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
+    assert main(["size", *where[:-2], "--cluster", "west"]) == 1
+    assert "no traffic of instance" in capsys.readouterr().err
+    assert main(["size", *where, "--conf", "nonsense"]) == 2
