@@ -95,8 +95,8 @@ class Engine:
         return self._index.remove(key)
 
     def _spread(self, key: Key, effect: Effect) -> None:
-        if effect.own:
-            self.enqueue(key)
+        if effect.own and key.kind in self._reconcilers:
+            self._queue.add(key, first=effect.changed)
         for referrer in effect.referrers:
             self.enqueue(referrer)
         for referred in effect.referred:

@@ -139,6 +139,8 @@ class Effect:
     """Objects that refer to it: children that may have waited for it."""
     referred: frozenset[Key]
     """Objects it refers to: parents that count it."""
+    changed: bool = False
+    """Somebody changed or deleted an object that was known: whoever did waits for the answer."""
 
 
 NOTHING = Effect(False, frozenset(), frozenset())
@@ -170,11 +172,12 @@ class RefIndex:
         self._seen[key] = now
         self._link(key, before.references | before.mentions if before else frozenset(), now.references | now.mentions)
         if before is not None and not now.outward_change(before) and now.references == before.references:
-            return Effect(now.own_change(before), frozenset(), frozenset())
+            return Effect(now.own_change(before), frozenset(), frozenset(), changed=now.own_change(before))
         return Effect(
             own=before is None or now.own_change(before),
             referrers=self._who_names(key, now.alias),
             referred=now.references | (before.references if before else frozenset()),
+            changed=before is not None and now.own_change(before),
         )
 
     def remove(self, key: Key) -> Effect:

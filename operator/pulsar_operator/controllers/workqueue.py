@@ -1,5 +1,8 @@
 """A queue of keys for several workers: each key once, never in two workers, no kind starves another.
 
+Within a kind, objects that somebody changed go before those that only have to be looked at, such as ten thousand new
+ones; but not always, so that constant change does not keep the others waiting for ever.
+
 Pure asyncio; time is the event loop's, so tests may run it on a virtual clock. Used by engine.py.
 """
 
@@ -12,6 +15,9 @@ from collections.abc import Callable, Iterable
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import Key
 
+CHANGED_IN_A_ROW = 4
+"""Changed objects of a kind that go before one that waits since longer."""
+
 
 class WorkQueue:
     """Keys ready to run, keys waiting for their time, keys running."""
@@ -21,10 +27,13 @@ class WorkQueue:
     ) -> None:
         """``workers`` is how many keys may run at once; ``on_depth`` is told the number of keys ready to run."""
         self._ready: dict[Kind, deque[Key]] = {kind: deque() for kind in kinds}
+        self._first: dict[Kind, deque[Key]] = {kind: deque() for kind in self._ready}
+        self._in_a_row: dict[Kind, int] = dict.fromkeys(self._ready, 0)
         self._order: deque[Kind] = deque(self._ready)
-        self._queued: set[Key] = set()
+        self._queued: dict[Key, bool] = {}
+        """Ready to run, and whether among the first; a promoted key is in both lines and counts in that one."""
         self._running: set[Key] = set()
-        self._again: set[Key] = set()
+        self._again: dict[Key, bool] = {}
         self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
         self._workers = workers
         self._on_depth = on_depth
@@ -37,22 +46,28 @@ class WorkQueue:
         """Keys ready to run."""
         return len(self._queued)
 
-    def add(self, key: Key, delay: float = 0.0) -> None:
+    def add(self, key: Key, delay: float = 0.0, *, first: bool = False) -> None:
         """Run the key after ``delay`` seconds at the latest; a key that runs now runs again after.
 
-        Of several requests for one key the earliest wins and the others are the same run.
+        Of several requests for one key the earliest wins and the others are the same run. ``first``: before those of
+        its kind that are not.
         """
-        if self._closed or key in self._queued:
+        if self._closed:
+            return
+        if key in self._queued:
+            if first and not self._queued[key]:
+                self._queued[key] = True
+                self._first[key.kind].append(key)
             return
         if delay > 0:
             self._add_later(key, delay)
             return
         self._cancel_timer(key)
         if key in self._running:
-            self._again.add(key)
+            self._again[key] = first or self._again.get(key, False)
             return
-        self._queued.add(key)
-        self._ready[key.kind].append(key)
+        self._queued[key] = first
+        (self._first if first else self._ready)[key.kind].append(key)
         self._notify()
 
     def _add_later(self, key: Key, delay: float) -> None:
@@ -86,8 +101,7 @@ class WorkQueue:
         """The key's run ended."""
         self._running.discard(key)
         if key in self._again:
-            self._again.discard(key)
-            self.add(key)
+            self.add(key, first=self._again.pop(key))
         self._notify()
 
     def _take(self) -> Key | None:
@@ -103,17 +117,33 @@ class WorkQueue:
         for _ in range(len(self._order)):
             kind = self._order[0]
             self._order.rotate(-1)
-            if not self._ready[kind]:
+            if not self._waiting(kind):
                 continue
             idle = sum(1 for other, count in running.items() if other is not kind and count == 0)
             if running[kind] > 0 and free <= min(idle, (self._workers - 1) // 2):
                 continue
-            key = self._ready[kind].popleft()
-            self._queued.discard(key)
+            key = self._pop(kind)
+            del self._queued[key]
             self._running.add(key)
             self._notify()
             return key
         return None
+
+    def _waiting(self, kind: Kind) -> bool:
+        """Whether a key of the kind is ready; forgets what was promoted or has run since."""
+        line = self._ready[kind]
+        while line and self._queued.get(line[0]) is not False:
+            line.popleft()
+        return bool(line or self._first[kind])
+
+    def _pop(self, kind: Kind) -> Key:
+        """The next key of a kind that has one."""
+        first, line = self._first[kind], self._ready[kind]
+        if first and not (line and self._in_a_row[kind] >= CHANGED_IN_A_ROW):
+            self._in_a_row[kind] += 1
+            return first.popleft()
+        self._in_a_row[kind] = 0
+        return line.popleft()
 
     def close(self) -> None:
         """Hand out nothing more; what runs may end."""
@@ -121,7 +151,7 @@ class WorkQueue:
         for _, handle in self._delayed.values():
             handle.cancel()
         self._delayed.clear()
-        for keys in self._ready.values():
+        for keys in (*self._ready.values(), *self._first.values()):
             keys.clear()
         self._queued.clear()
         self._again.clear()
