@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
@@ -12,6 +13,7 @@ import pytest
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
 from e2e.support.changes import answers, patch_cluster
+from e2e.support.deploy import ROOT
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition
 from e2e.support.traffic import Traffic, topics_within
@@ -178,3 +180,71 @@ def test_moves_and_splits_even_out_a_hot_broker(
     assert report.violations() == []
     values = admin(deployed, "GET", "brokers/configuration/values")
     assert "loadBalancerSheddingEnabled" not in values
+
+
+@pytest.fixture
+def recorded(deployed: Deployed) -> Iterator[None]:
+    """The chart's collector and Spark job beside the quickstart's cluster."""
+    values = {
+        "instance.create": "false",
+        "instance.name": "demo",
+        "cluster.name": "east",
+        "sizing.enabled": "true",
+        "sizing.image.tag": "dev",
+        "sizing.collector.intervalSeconds": str(STATS_SECONDS),
+        "sizing.storage.size": "1Gi",
+        "sizing.job.growth": "1",
+        "sizing.job.resources.requests.cpu": "100m",
+    }
+    settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    rendered = deployed.helm.run(
+        *("template", "east", str(ROOT / "helm/pulsar"), "-n", deployed.namespace),
+        *("--show-only", "templates/sizing.yaml", *settings),
+    )
+    deployed.kubectl.apply(rendered)
+    yield
+    deployed.kubectl.run("delete", "-n", deployed.namespace, "-f", "-", "--ignore-not-found", stdin=rendered)
+
+
+def test_a_proposal_from_the_files_of_the_collector(
+    deployed: Deployed, skewed: list[str], recorded: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Recorded from these brokers, sized by Spark, proposed, executed; nothing else knows the traffic."""
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+    with Traffic(deployed.service_url, {topic: 20.0 + 4 * n for n, topic in enumerate(skewed)}):
+        kubectl.run("rollout", "status", "deployment/demo-sizing", "-n", namespace, "--timeout=180s", timeout=200)
+
+        def sampled() -> bool:
+            path = f"/api/v1/namespaces/{namespace}/services/demo-sizing:8080/proxy/metrics"
+            rows = re.search(r"^pulsar_sizing_rows_total\S* (\S+)$", kubectl.run("get", "--raw", path), re.M)
+            return rows is not None and float(rows[1]) > 6 * len(skewed)
+
+        eventually(sampled, within=240, what="six rounds of the collector")
+        sized: list[str] = []
+
+        def proposed() -> dict[str, Any]:
+            # The first samples may be from before the rates were there: the job runs until it saw the hot broker.
+            name = f"size-{len(sized)}"
+            sized.append(name)
+            kubectl.run("create", "job", name, "--from=cronjob/demo-sizing", "-n", namespace)
+            kubectl.run("wait", "job", name, "-n", namespace, "--for=condition=Complete", "--timeout=240s", timeout=250)
+            budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 60}
+            rebalance(deployed, "sized", source="Sizing", budget=budget)
+            kubectl.run(
+                *("annotate", "prb", "sized", "-n", namespace, "pulsaroperator.io/rebalance=refresh", "--overwrite")
+            )
+            found = wait_for(deployed, "sized", "ProposalReady", within=30)
+            assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.2, found["status"]["proposal"]
+            return found
+
+        proposal = eventually(proposed, within=420, what="a proposal from the sizing result")["status"]["proposal"]
+        kubectl.run(
+            *("annotate", "prb", "sized", "-n", namespace, "pulsaroperator.io/rebalance=approve", "--overwrite")
+        )
+        done = wait_for(deployed, "sized", "Completed", within=240)
+        log = kubectl.run("logs", f"job/{sized[-1]}", "-n", namespace)
+    with capsys.disabled():
+        print(f"\n{log[-3000:]}\n{kubectl.run('get', 'prb', '-n', namespace)}")
+        print(f"before {proposal['before']}, promised {proposal['after']}, measured {done['status']['measured']}")
+    before = float(proposal["before"]["busiestOverMean"])
+    assert float(done["status"]["measured"]["busiestOverMean"]) < before / 1.6
