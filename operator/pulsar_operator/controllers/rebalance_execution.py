@@ -14,7 +14,8 @@ from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus
 from pulsar_operator.balance.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution import Seen, State, Step, look, words
 from pulsar_operator.balance.observation import model_of
-from pulsar_operator.balance.proposal import Split
+from pulsar_operator.balance.proposal import Move, Split
+from pulsar_operator.balance.steady import SteadyOptions, acted
 from pulsar_operator.controllers.base import DONE, Outcome
 from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools, parse_time
 from pulsar_operator.domain.conditions import timestamp
@@ -75,10 +76,10 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         steps = read_steps(live, proposal.id)
     except ValueError as error:
         return await _surprise(state, str(error))
-    return await _advance(state, steps)
+    return await _advance(tools, state, steps)
 
 
-async def _advance(state: RebalancePass, steps: list[Step]) -> Outcome:
+async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Outcome:
     """Verify the step under way; ask for it, or for the next one."""
     progress = state.status.progress or ProgressStatus(total=len(steps))
     done = progress.done
@@ -93,7 +94,7 @@ async def _advance(state: RebalancePass, steps: list[Step]) -> Outcome:
             case State.SURPRISE:
                 return await _surprise(state, seen.message)
             case State.DONE:
-                return await _verified(state, steps, seen)
+                return await _verified(tools, state, steps, seen)
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
                 return await _surprise(state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
             case State.TO_DO if asked is None or (waited % ASK_AGAIN_SECONDS) < VERIFY_SECONDS:
@@ -133,7 +134,7 @@ async def _ask(state: RebalancePass, step: Step, *, first: bool) -> Outcome:
     return Outcome(requeue_after=VERIFY_SECONDS)
 
 
-async def _verified(state: RebalancePass, steps: list[Step], seen: Seen) -> Outcome:
+async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen: Seen) -> Outcome:
     """A step is done: count it, keep the pace."""
     progress = state.status.progress or ProgressStatus(total=len(steps))
     step, done = steps[progress.done], progress.done + 1
@@ -142,6 +143,10 @@ async def _verified(state: RebalancePass, steps: list[Step], seen: Seen) -> Outc
     asked = parse_time(progress.current_since) if progress.current == words(step) else None
     state.progress(done=done, total=len(steps), current=None, current_since=None)
     if done >= len(steps):
+        if state.meta.uid in tools.histories:
+            moved = [each.bundle for each in steps if isinstance(each, Move)]
+            known, now = tools.histories[state.meta.uid], state.now.timestamp()
+            tools.histories[state.meta.uid] = acted(known, now, moved, SteadyOptions())
         return _finished(state)
     _executing(state, Reason.EXECUTING, _done(state))
     pace = timedelta(seconds=60 / state.spec.budget.moves_per_minute)

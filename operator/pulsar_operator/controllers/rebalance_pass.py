@@ -13,6 +13,7 @@ from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalan
 from pulsar_operator.balance.model import ClusterModel
 from pulsar_operator.balance.options import Options
 from pulsar_operator.balance.proposal import Balance, Proposal
+from pulsar_operator.balance.steady import History
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import Meta, is_true
 from pulsar_operator.controllers.traffic import Traffic
@@ -45,6 +46,8 @@ class Tools:
     deps: Deps
     plan: Planner
     balance_of: Callable[[ClusterModel], Balance]
+    histories: dict[str, History] = field(default_factory=dict)
+    """Of standing rebalances, by UID: what they saw and did. Lost with the process, which makes them slower once."""
 
     async def propose(self, model: ClusterModel, options: Options) -> Proposal:
         """The planner, in a thread: it may take seconds, and the event loop serves everything else."""

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from math import inf
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProposalStatus, PulsarRebalanceSpec, RebalanceMode, TrafficSource
-from pulsar_operator.balance.custom_resource import config_map, options_of, proposal_status, read_steps, steps_of
+from pulsar_operator.balance.custom_resource import (
+    balance_status,
+    config_map,
+    options_of,
+    proposal_status,
+    read_steps,
+    steps_of,
+)
 from pulsar_operator.balance.execution import identify, words
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model import BundleId, ClusterModel
 from pulsar_operator.balance.observation import Observed, model_of
-from pulsar_operator.balance.proposal import Move, Proposal
+from pulsar_operator.balance.proposal import Balance, Move, Proposal
+from pulsar_operator.balance.steady import History, SteadyOptions, Verdict, look, refused, worthwhile
 from pulsar_operator.controllers.base import DONE, Outcome
 from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools, parse_time
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
+ACT_ABOVE = 2.5
+"""A standing rebalance acts at this many times its tolerance above the bound, so that one plan lasts."""
 PENDING_SHOWN = 100
 """Of status.pendingActions."""
 COOLING_SECONDS = 900
@@ -43,7 +54,16 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         )
     assert state.traffic is not None
     model = model_of(observed, draining=draining, domains=await state.traffic.domains())
+    urgent = True
+    if why is None and state.spec.repeat_seconds is not None:
+        verdict = standing_verdict(tools, state, model)
+        urgent = verdict.urgent
+        if not verdict.act:
+            return _left_alone(state, tools.balance_of(model), verdict.reason)
     proposal = await tools.propose(model, options_of(state.spec, observed.boundaries, cooling))
+    if not urgent and proposal.moves and not worthwhile(proposal, steady_options(state.spec), urgent=False):
+        tools.histories[state.meta.uid] = refused(tools.histories[state.meta.uid], state.now.timestamp())
+        return _left_alone(state, proposal.before, "what could be gained is not worth the moves")
     return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
 
 
@@ -152,6 +172,40 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)
     state.conditions.set(ConditionType.READY, False, reason, text)
     return Outcome(requeue_after=float(state.spec.expire_seconds))
+
+
+def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:
+    """The driver's rules. Loads are in bytes a second and no capacity is known, so overload is never judged."""
+    tolerance = spec.tolerance_percent / 100
+    return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=inf)
+
+
+def standing_verdict(tools: Tools, state: RebalancePass, model: ClusterModel) -> Verdict:
+    """Whether a standing rebalance acts now, by balance/steady.py, the very rules the simulator measures."""
+    load = {broker.id: 0.0 for broker in model.brokers if not broker.draining}
+    for bundle in model.bundles:
+        if bundle.owner in load:
+            load[bundle.owner] += bundle.weight
+    known = tools.histories.get(state.meta.uid, History())
+    verdict, tools.histories[state.meta.uid] = look(
+        known,
+        state.now.timestamp(),
+        tools.balance_of(model),
+        min(load.values(), default=0.0),
+        steady_options(state.spec),
+    )
+    return verdict
+
+
+def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
+    """A standing rebalance that does not act now."""
+    moment = timestamp(state.now)
+    text = f"Nothing to do now: {why} (busiest {balance.ratio:.2f} times the mean, at best {balance.bound_ratio:.2f})"
+    state.set(proposal=ProposalStatus(id="none", computed_time=moment, before=balance_status(balance)))
+    state.progress(done=0, total=0, finished_time=moment)
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.BALANCED, text)
+    state.flags(approved=False, executing=False, completed=True, stopped=False, reason=Reason.BALANCED, text=text)
+    return Outcome(requeue_after=float(state.spec.repeat_seconds or COOLING_SECONDS))
 
 
 def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -255,23 +257,22 @@ async def test_an_unknown_command_is_told(world: BalancingWorld) -> None:
     assert world.condition("ProposalReady")[0] == "True"
 
 
-async def test_a_standing_balancer_looks_again(world: BalancingWorld) -> None:
-    world.rebalance(autoApprove=True, repeatSeconds=300)
-    await world.run(seconds=200)
-    assert world.condition("Completed") == ("True", "Completed")
+async def test_a_standing_balancer_has_patience_then_acts_then_rests(world: BalancingWorld) -> None:
+    world.rebalance(autoApprove=True, repeatSeconds=30)
+    await world.run(seconds=35)
+    assert world.condition("Completed") == ("True", "Balanced")
+    assert "uneven for" in world.status()["conditions"][0]["message"] and world.pulsar.writes == []
+    await world.run(seconds=400)
+    assert spread(world) < 1.2
+    done = len(world.pulsar.writes)
+    await world.run(seconds=900)
+    assert len(world.pulsar.writes) == done
     for topic in world.pulsar.rates:
         world.pulsar.rates[topic] = 0.0
     third = [k for k, owner in world.pulsar.owners.items() if owner == world.pulsar.brokers[2]]
-    hot = 0
-    for number in range(200_000):
-        topic = f"persistent://shop/orders/hot{number}"
-        from zlib import crc32
-
-        if ("shop/orders", *world.pulsar._bundle("shop/orders", crc32(topic.encode()))) in third:
-            world.pulsar.rates[topic] = 300.0
-            hot += 1
-        if hot == 12:
-            break
+    names = (f"persistent://shop/orders/hot{n}" for n in range(200_000))
+    inside = (n for n in names if ("shop/orders", *world.pulsar._bundle("shop/orders", crc32(n.encode()))) in third)
+    world.pulsar.rates |= dict.fromkeys(islice(inside, 12), 300.0)
     unbalanced = spread(world)
     await world.run(seconds=3000)
     assert spread(world) < unbalanced / 2
