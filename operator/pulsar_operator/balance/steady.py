@@ -24,14 +24,19 @@ class SteadyOptions:
     """Act when the busiest broker is this share above the bound; a plan then goes for `plan_tolerance`."""
     plan_tolerance: float = 0.1
     """Tolerance of the plan itself (`options.Options.tolerance`): lower than `act_above`, so that one plan lasts."""
-    patience: float = 600.0
-    """Seconds that an uneven placement must have lasted."""
+    patience: float = 300.0
+    """Seconds that a placement must have been uneven by `act_above`; twice as uneven, half as long."""
     overload: float = 0.85
-    """Utilization of the busiest broker from which patience is shorter."""
-    overload_patience: float = 120.0
-    """Two stats periods: one figure alone may be the tail of a move."""
+    """Utilization of the busiest broker from which the least patience applies, any gain is worth its moves, and only
+    what the plan itself would leave alone is left alone."""
+    least_patience: float = 60.0
+    """Two looks in a row must agree, whatever they see: one figure alone may be the tail of a move."""
+    idle_below: float = 0.5
+    """A broker with less than this share of the mean load stands idle: new, restarted, or passed over."""
     settle: float = 120.0
     """Seconds after a step in which nothing is judged: Pulsar's rates are 60 s old, the moved ones start at nothing."""
+    retry: float = 120.0
+    """Seconds after a plan that came to nothing in which none is asked for: a hot topic stays hot, planning costs."""
     rest: float = 1800.0
     """Seconds a moved bundle stays where it is."""
     memory: float = 600.0
@@ -45,9 +50,10 @@ class History:
     """What the driver must remember from one look to the next; a fresh one after a restart is safe, only slower."""
 
     uneven_since: float | None = None
-    overloaded_since: float | None = None
     acted: float | None = None
     """When the last step ended."""
+    refused: float | None = None
+    """When a plan last came to nothing."""
     moved: Mapping[BundleId, float] = field(default_factory=dict)
     """Bundles and when they moved."""
 
@@ -58,51 +64,67 @@ class Verdict:
 
     act: bool
     urgent: bool
-    """A broker is overloaded."""
+    """A broker is overloaded or idle: any gain is worth its moves."""
     reason: str
 
 
 def smooth(previous: Mapping[K, float], observed: Mapping[K, float], seconds: float, memory: float) -> dict[K, float]:
     """Exponential average of weights, `seconds` after the previous one; what is new starts at what was observed."""
     share = min(1.0, seconds / memory) if memory > 0 else 1.0
-    return {key: (past + (weight - past) * share if (past := previous.get(key)) is not None else weight)
-            for key, weight in observed.items()}
+    return {
+        key: (past + (weight - past) * share if (past := previous.get(key)) is not None else weight)
+        for key, weight in observed.items()
+    }
 
 
-def look(history: History, now: float, balance: Balance, options: SteadyOptions) -> tuple[Verdict, History]:
-    """Judge one observation, of smoothed weights; the second value is the history from now on."""
+def look(
+    history: History, now: float, balance: Balance, idlest: float, options: SteadyOptions
+) -> tuple[Verdict, History]:
+    """Judge one observation, of smoothed weights; the second value is the history from now on.
+
+    `idlest`: the least utilization of a broker that may carry load. An idle broker counts as twice the bound.
+    """
     if history.acted is not None and now - history.acted < options.settle:
         return Verdict(False, False, "the last step settles"), history
-    uneven = balance.busiest > balance.bound * (1 + options.act_above)
-    overloaded = uneven and balance.busiest > options.overload
-    history = replace(
-        history,
-        uneven_since=(now if history.uneven_since is None else history.uneven_since) if uneven else None,
-        overloaded_since=(now if history.overloaded_since is None else history.overloaded_since)
-        if overloaded
-        else None,
-    )
-    if history.overloaded_since is not None and now - history.overloaded_since >= options.overload_patience:
-        return Verdict(True, True, f"a broker is at {balance.busiest:.0%}"), history
-    if history.uneven_since is None:
-        return Verdict(False, False, "within the tolerance"), history
-    if now - history.uneven_since < options.patience:
-        return Verdict(False, False, "uneven, but not for long enough"), history
-    return Verdict(True, False, f"the busiest broker has {balance.ratio:.2f} times the mean load"), history
+    excess = balance.busiest / balance.bound - 1 if balance.bound > 0 else 0.0
+    idle = idlest < balance.mean * options.idle_below
+    overloaded = balance.busiest > options.overload
+    if excess <= (options.plan_tolerance if overloaded else options.act_above) and not idle:
+        return Verdict(False, False, "within the tolerance"), replace(history, uneven_since=None)
+    since = now if history.uneven_since is None else history.uneven_since
+    history = replace(history, uneven_since=since)
+    patience = options.least_patience
+    if not overloaded:
+        patience = max(patience, options.patience * options.act_above / max(excess, 1.0 if idle else 0.0))
+    if history.refused is not None and now - history.refused < options.retry:
+        return Verdict(False, False, "the last plan came to nothing"), history
+    if now - since < patience:
+        return Verdict(False, False, f"uneven for {now - since:.0f} s, acts after {patience:.0f} s"), history
+    reason = f"the busiest broker has {balance.ratio:.2f} times the mean load"
+    if idle:
+        reason += f", the idlest {idlest / balance.mean:.2f}"
+    return Verdict(True, overloaded or idle, reason), history
 
 
 def worthwhile(proposal: Proposal, options: SteadyOptions, *, urgent: bool) -> bool:
-    """Whether a proposal's gain pays for its moves; any gain does for an overloaded broker."""
-    if proposal.empty or not proposal.moves:
-        return False
-    gain = (proposal.before.busiest - proposal.after.busiest) / proposal.before.mean if proposal.before.mean else 0.0
-    return gain > 0 and (urgent or gain >= options.worth * len(proposal.moves))
+    """Whether a proposal's gain pays for its moves; an urgent one need only have some, as no plan ends worse."""
+    if urgent or not proposal.moves:
+        return bool(proposal.moves)
+    mean = proposal.before.mean
+    gain = (proposal.before.busiest - proposal.after.busiest) / mean if mean > 0 else 0.0
+    return gain >= options.worth * len(proposal.moves)
 
 
 def acted(history: History, now: float, moved: Iterable[BundleId], options: SteadyOptions) -> History:
-    """Remember a step; what rested long enough is forgotten."""
+    """Remember a step; what rested long enough is forgotten. Patience goes on: a plan cut short by its budget is
+    followed by the next one as soon as it settled."""
     kept = {bundle: when for bundle, when in history.moved.items() if now - when < options.rest}
-    return History(acted=now, moved=kept | dict.fromkeys(moved, now))
+    return replace(history, acted=now, refused=None, moved=kept | dict.fromkeys(moved, now))
+
+
+def refused(history: History, now: float) -> History:
+    """Remember that the planner had nothing to offer, or nothing worth its moves."""
+    return replace(history, refused=now)
 
 
 def cooling(history: History, now: float, options: SteadyOptions) -> frozenset[BundleId]:

@@ -57,20 +57,21 @@ def test_a_broken_rule_ends_the_benchmark_before_it_compares(
 def test_the_benchmark_prints_every_strategy_and_keeps_raw_figures(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rolling, "SIZES", (3,))
     monkeypatch.setattr(shedding.rolling, "main", lambda argv: 0)
-    code = shedding.main(["--seeds", "2", "--minutes", "60", "--traces", "diurnal", "--out", str(tmp_path)])
+    drawn = []
+    monkeypatch.setattr(shedding, "plot", lambda found, path: drawn.append((len(found), path.name)))
+    code = shedding.main(["--seeds", "1", "--minutes", "20", "--traces", "diurnal", "--out", str(tmp_path)])
     said = capsys.readouterr().out
     assert code in (0, 1)
     assert (code == 0) == ("MISSED" not in said)
     rows = (tmp_path / "shedding.csv").read_text().splitlines()
-    assert len(rows) == 1 + 2 * 7
+    assert len(rows) == 1 + 7
     for name in ("Threshold", "Uniform", "Avg", "Avg tuned", "Transfer", "Operator"):
         assert name in said
-    assert (tmp_path / "shedding.png").stat().st_size > 1000
+    assert drawn == [(7, "shedding.png")]
 
 
-@pytest.mark.parametrize("brokers", [3, 5, 10])
+@pytest.mark.parametrize("brokers", [3, 10])
 def test_a_roll_by_plan_moves_each_bundle_once_and_the_first_brokers_twice(brokers: int) -> None:
     world = rolling.cluster(brokers, 1)
     alone, surge = (rolling.ours(world, 1, surge=surge) for surge in (False, True))

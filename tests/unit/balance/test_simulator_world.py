@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.hashing import topic_hash
@@ -59,15 +60,16 @@ def world(script: Script, made: Recording | None = None, bundles: int = 4, chang
     made = made or recording()
     found = even_bundles([NAMESPACE], bundles)
     owners = {bundle: "a" if number % 2 else "b" for number, bundle in enumerate(found)}
-    hosts = [Host(name, 1e6, 1e6) for name in "ab"]
+    hosts = [Host(name, 1e9, 1e9) for name in "ab"]
     return World(made, hosts, found, script, changes=changes, owners=owners)
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(1, 2**32 - 2), max_size=6, unique=True))
 def test_bundles_add_up_to_all_topics_whatever_the_cut(cuts: list[int]) -> None:
     made = recording()
     bounds = [0, *sorted(cuts), 2**32 - 1]
-    bundles = [BundleId(NAMESPACE, low, high) for low, high in zip(bounds, bounds[1:], strict=False)]
+    bundles = [BundleId(NAMESPACE, low, high) for low, high in pairwise(bounds)]
     window = Window(made, {bundle: made.slice(bundle) for bundle in bundles}, 0)
     assert sum(window.topics(bundle) for bundle in bundles) == 40
     assert sum(window.cost(bundle) for bundle in bundles) == pytest.approx(made.total_cost())
@@ -143,7 +145,7 @@ def test_a_cut_keeps_all_topics_and_its_owner_unless_the_pieces_are_unloaded() -
 
 
 def test_bundles_of_a_lost_broker_are_placed_at_once_and_counted() -> None:
-    ran = world(Script(refuge="b"), changes=[Change(2, fails=("a",)), Change(4, joins=(Host("a", 1e6, 1e6),))])
+    ran = world(Script(refuge="b"), changes=[Change(2, fails=("a",)), Change(4, joins=(Host("a", 1e9, 1e9),))])
     account = ran.run(6)
     assert account.displaced == 2 and account.unloads == 0
     assert set(ran.state.owners.values()) == {"b"}
@@ -166,16 +168,19 @@ def test_a_new_cluster_gets_as_many_bundles_of_each_namespace_on_every_broker() 
 
 
 def test_automatic_splits_cut_what_is_above_a_limit_and_has_topics_to_part() -> None:
-    made = Recording([Topic(f"persistent://{NAMESPACE}/t-{number}", 9_000.0) for number in range(8)])
-    made.record(Factors((1.0,), 8), 30)
-    bundles = even_bundles([NAMESPACE], 1)
-    for policy in (pulsar_policies(lambda: Random(1))[0], pulsar_policies(lambda: Random(1))[-1]):
-        ran = World(made, [Host("a", 1e12, 1e12), Host("b", 1e12, 1e12)], bundles, policy)
+    rates = [9_000.0] * 8 + [40_000.0]
+    made = Recording([Topic(f"persistent://{NAMESPACE}/t-{number}", rate) for number, rate in enumerate(rates)])
+    made.record(Factors((1.0,), len(rates)), 60)
+    hosts = [Host(name, 1e12, 1e12) for name in "ab"]
+    policies = pulsar_policies(lambda: Random(1))
+    for policy in (policies[0], policies[-1]):
+        ran = World(made, hosts, even_bundles([NAMESPACE], 1), policy)
         ran.run()
-        rates = Window(made, ran.slices, 0)
-        heavy = [bundle for bundle in ran.slices if rates.rates(bundle).messages > 30_000]
-        assert ran.account.splits > 0
-        assert not [bundle for bundle in heavy if rates.topics(bundle) > 1]
+        window = Window(made, ran.slices, 0)
+        heavy = [bundle for bundle in ran.slices if window.rates(bundle).messages > 30_000]
+        # The hot topic alone stays above the limit, and is not cut for ever.
+        assert [window.topics(bundle) for bundle in heavy] == [1]
+        assert 8 <= ran.account.splits < 20
         assert ran.account.split_unloads == (2 * ran.account.splits if policy.name == "Threshold" else 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pulsar_operator.balance.model import BundleId
 from pulsar_operator.balance.simulator.placement import (
@@ -38,7 +38,7 @@ class ModularManager:
     name: str
     shedder: Shedder | None
     placement: Placement
-    splits: ModularSplits | None = ModularSplits()
+    splits: ModularSplits | None = field(default_factory=ModularSplits)
 
     def act(self, state: State, traffic: Traffic) -> list[Action]:
         """As Policy. A bundle whose placement is the broker it is on stays, and may be picked again at once."""

@@ -44,13 +44,15 @@ class OperatorPolicy:
         self.weights = steady.smooth(self.weights, observed, SECONDS, self.options.memory)
         if state.leaving:
             return self._empty(state, traffic, now)
-        verdict, self.history = steady.look(self.history, now, self._balance(state, traffic), self.options)
+        balance, idlest = self._balance(state, traffic)
+        verdict, self.history = steady.look(self.history, now, balance, idlest, self.options)
         if not verdict.act:
             return []
         cooling = steady.cooling(self.history, now, self.options)
         question = Options(self.mode, self.budget, tolerance=self.options.plan_tolerance, cooling=cooling)
         proposal = plan(self._model(state, traffic), question)
         if not steady.worthwhile(proposal, self.options, urgent=verdict.urgent):
+            self.history = steady.refused(self.history, now)
             return []
         return self._steps(proposal, now)
 
@@ -68,15 +70,15 @@ class OperatorPolicy:
         moves = [Unload(move.bundle, move.source or "", move.destination) for move in proposal.moves]
         return [*cuts, *moves]
 
-    def _balance(self, state: State, traffic: Traffic) -> Balance:
-        """How even the smoothed weights lie; the bound is that of the hottest topic alone on the largest broker."""
+    def _balance(self, state: State, traffic: Traffic) -> tuple[Balance, float]:
+        """How even the smoothed weights lie, and the least utilization; a hot topic alone bounds the busiest one."""
         loads = dict.fromkeys(state.hosts, 0.0)
         for bundle, weight in self.weights.items():
             loads[state.owners[bundle]] += weight
         capacities = [host.capacity for host in state.hosts.values()]
         mean = sum(loads.values()) / sum(capacities)
-        busiest = max(loads[broker] / host.capacity for broker, host in state.hosts.items())
-        return Balance(busiest, mean, max(mean, traffic.hottest() / max(capacities)), len(loads))
+        used = [loads[broker] / host.capacity for broker, host in state.hosts.items()]
+        return Balance(max(used), mean, max(mean, traffic.hottest() / max(capacities)), len(self.weights)), min(used)
 
     def _model(self, state: State, traffic: Traffic) -> ClusterModel:
         """Brokers, bundles and cells as observed in the last minute, scaled to the smoothed weights."""
@@ -88,7 +90,7 @@ class OperatorPolicy:
             for position, cost in zip(traffic.positions(bundle), traffic.costs(bundle), strict=True):
                 cells[position] = cells.get(position, 0.0) + cost * scale
             parts = tuple(Cell(position, cost) for position, cost in cells.items())
-            weight = fsum(cells.values())
-            bundles.append(Bundle(bundle, weight, state.owners[bundle], parts, traffic.topics(bundle)))
+            total = fsum(cells.values())
+            bundles.append(Bundle(bundle, total, state.owners[bundle], parts, traffic.topics(bundle)))
         brokers = (Broker(host.id, host.capacity, draining=host.id in state.leaving) for host in state.hosts.values())
         return ClusterModel(tuple(brokers), tuple(bundles))

@@ -69,9 +69,7 @@ class LeastResourceUsageWithWeight:
             report = state.reports[broker]
             past = self.scores.get(broker) if report.bundles and report.messages > 0 else None
             history = state.settings.history
-            self.scores[broker] = (
-                report.score if past is None else past * history + (1 - history) * report.score
-            )
+            self.scores[broker] = report.score if past is None else past * history + (1 - history) * report.score
         return under_mean({broker: self.scores[broker] for broker in brokers}, state)
 
     def select(self, candidates: list[str], bundle: BundleId, state: State) -> str:

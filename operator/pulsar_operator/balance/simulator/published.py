@@ -63,7 +63,7 @@ def state_of(
     bundles: Mapping[str, Sequence[Rates]] | None = None,
     settings: Settings | None = None,
 ) -> State:
-    """A state whose brokers have the given scores (1 = full) and bundles, ten equal ones of 100 MiB/s in all if none."""
+    """Brokers with the given scores (1 = full) and bundles; without any, ten equal ones, 10 MiB/s for each point."""
     state = State(settings or Settings())
     for broker, score in scores.items():
         share = Rates(0.0, 10_000.0, 0.0, score * 100 * MIB)
@@ -136,7 +136,9 @@ def _usage_placement() -> list[Example]:
     return [
         Example("PIP-364", "40, 40, 40, 40, 69, 70: candidates", [], fresh.candidates(sorted(crowded), state)),
         Example("PIP-364", "40, 40, 40, 40, 69, 70: drawn from all six", sorted(crowded), sorted(drawn)),
-        Example("PIP-364", "the same in the extensible manager", "broker6", last.select(sorted(crowded), bundle, state)),
+        Example(
+            "PIP-364", "the same in the extensible manager", "broker6", last.select(sorted(crowded), bundle, state)
+        ),
         Example(
             "PIP-364",
             "10, 30, 80: candidates",
@@ -198,7 +200,7 @@ def _uniform() -> list[Example]:
 
 
 def _avg() -> list[Example]:
-    """The figures of Pulsar's own AvgShedderTest: 80 and 30 points, 20000 and 2000 messages/s, eleven bundles of 900."""
+    """Figures of Pulsar's AvgShedderTest: 80 and 30 points, 20000 and 2000 messages/s, eleven bundles of 900."""
     state = state_of(
         {"broker1": 0.8, "broker2": 0.3, "broker3": 0.5},
         bundles={

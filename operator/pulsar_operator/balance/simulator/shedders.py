@@ -123,7 +123,9 @@ class UniformLoadShedder:
             return self._pick(state, by_rate, wanted, settings.min_unload_messages, lambda a: a.messages_short)
         if high / low > settings.throughput_multiplier:
             wanted = float(int((high - low) * settings.max_unload_share))
-            return self._pick(state, by_throughput, wanted, settings.min_unload_throughput, lambda a: a.throughput_short)
+            return self._pick(
+                state, by_throughput, wanted, settings.min_unload_throughput, lambda a: a.throughput_short
+            )
         return []
 
     @staticmethod
@@ -354,4 +356,3 @@ class TransferShedder:
             marked += throughput
             left -= 1
         return moves, marked * busy.ema / busy.throughput if busy.throughput else 0.0
-

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.balance.model import BundleId
-from pulsar_operator.balance.simulator.state import MIB, Averages, Cut, Rates, Settings, State, Traffic
+from pulsar_operator.balance.simulator.state import MIB, Cut, Rates, Settings, State, Traffic
 
 
 def range_equally_divide(bundle: BundleId) -> int | None:
@@ -43,9 +43,7 @@ def flow_or_qps_equally_divide(
     busy = sorted((position, rate) for position, rate in zip(positions, rates, strict=True) if rate.messages > 0)
     messages = sum(rate.messages for _, rate in busy)
     throughput = sum(rate.throughput for _, rate in busy)
-    if len(busy) < 2 or (
-        messages < max_messages * (1 + difference) and throughput < max_throughput * (1 + difference)
-    ):
+    if len(busy) < 2 or (messages < max_messages * (1 + difference) and throughput < max_throughput * (1 + difference)):
         return []
     cuts: list[int] = []
     previous, first = busy[0]
@@ -81,19 +79,14 @@ class ModularSplits:
             return []
         counts = Counter(bundle.namespace for bundle in traffic.bundles())
         found: list[Cut] = []
-        for bundle in list(traffic.bundles()):
-            average = state.averages.get(bundle) or Averages(0, 0, 0, 0)
-            if (
-                traffic.topics(bundle) > 1
-                and counts[bundle.namespace] < settings.split_maximum
-                and exceeds(
-                    settings,
-                    traffic.topics(bundle),
-                    traffic.sessions(bundle),
-                    average.messages_long,
-                    average.throughput_long,
-                )
-                and (middle := range_equally_divide(bundle)) is not None
+        for bundle, (start, end) in list(traffic.bundles().items()):
+            average = state.averages.get(bundle)
+            if end - start < 2 or average is None or counts[bundle.namespace] >= settings.split_maximum:
+                continue
+            sessions = traffic.sessions(bundle)
+            middle = range_equally_divide(bundle)
+            if middle is not None and exceeds(
+                settings, end - start, sessions, average.messages_long, average.throughput_long
             ):
                 found.append(Cut(bundle, (middle,), settings.split_unloads))
                 counts[bundle.namespace] += 1

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import fsum
 from operator import mul
 from typing import NamedTuple, Protocol
 
@@ -83,7 +84,7 @@ class Recording:
 
     def total_cost(self) -> float:
         """Cost per second of all topics at their quiet rate."""
-        return sum(map(mul, self._base, self._message_costs)) + self._idle * len(self.topics)
+        return fsum(map(mul, self._base, self._message_costs)) + self._idle * len(self.topics)
 
     def record(self, trace: Trace, minutes: int) -> None:
         """Work out all minutes of a trace."""

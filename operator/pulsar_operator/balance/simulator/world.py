@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from pulsar_operator.balance.model import BundleId
 from pulsar_operator.balance.ranges import even_boundaries
-from pulsar_operator.balance.simulator.state import Averages, Cut, Host, Policy, Report, Settings, State, Unload
+from pulsar_operator.balance.simulator.state import Averages, Cut, Host, Policy, Rates, Report, Settings, State, Unload
 from pulsar_operator.balance.simulator.traffic import Recording, Window
 
 REPORTS_A_MINUTE = 12
@@ -69,16 +70,14 @@ class Account:
     """Weight moved by decision, as a share of all weight at that minute; 1 = as much as everything once."""
     overloaded: int = 0
     """Minutes in which some broker was above `Settings.overloaded_percent`."""
+    unavoidable: int = 0
+    """Of these, minutes in which the bound was above it too: a topic too hot for any broker, or too few brokers."""
 
 
 def even_bundles(namespaces: Iterable[str], count: int) -> list[BundleId]:
     """Bundles as Pulsar cuts a new namespace."""
     bounds = [int(text, 16) for text in even_boundaries(count)]
-    return [
-        BundleId(namespace, lower, upper)
-        for namespace in namespaces
-        for lower, upper in zip(bounds, bounds[1:], strict=False)
-    ]
+    return [BundleId(namespace, lower, upper) for namespace in namespaces for lower, upper in pairwise(bounds)]
 
 
 class World:
@@ -97,7 +96,7 @@ class World:
         self.state = State(settings or Settings())
         self.account = Account()
         self.policy = policy
-        self._recording = recording
+        self.recording = recording
         self._changes: dict[int, list[Change]] = {}
         for change in changes:
             self._changes.setdefault(change.minute, []).append(change)
@@ -108,8 +107,8 @@ class World:
             self._own(bundle, owners[bundle] if owners is not None else policy.place(bundle, self.state))
 
     def run(self, minutes: int | None = None) -> Account:
-        """All recorded minutes, or some."""
-        for _ in range(len(self._recording) if minutes is None else minutes):
+        """Some minutes, or all recorded ones that are left."""
+        for _ in range(len(self.recording) - self.state.minute if minutes is None else minutes):
             self.step()
         return self.account
 
@@ -118,9 +117,8 @@ class World:
         state = self.state
         for change in self._changes.get(state.minute, ()):
             self._change(change)
-        window = Window(self._recording, self.slices, state.minute)
-        self._measure(window)
-        self._report(window)
+        window = Window(self.recording, self.slices, state.minute)
+        self._take_figures()
         grace = state.settings.grace_minutes
         state.unloaded = {bundle: minute for bundle, minute in state.unloaded.items() if state.minute - minute < grace}
         for action in self.policy.act(state, window):
@@ -174,58 +172,73 @@ class World:
             return
         bounds = [parent.lower, *inside, parent.upper]
         for known in (state.owners, state.averages, state.unloaded, self.slices):
-            known.pop(parent, None)  # type: ignore[attr-defined]
+            known.pop(parent, None)
         state.reports[owner].bundles.pop(parent, None)
         state.preallocated.get(owner, {}).pop(parent, None)
         self.account.splits += len(inside)
-        for lower, upper in zip(bounds, bounds[1:], strict=False):
+        for lower, upper in pairwise(bounds):
             child = BundleId(parent.namespace, lower, upper)
-            self.slices[child] = self._recording.slice(child)
+            self.slices[child] = self.recording.slice(child)
             self._own(child, self.policy.place(child, state) if cut.unload else owner)
             self.account.split_unloads += cut.unload
 
     def _total(self) -> float:
-        return self._recording.at(self.state.minute).costs[-1]
+        return self.recording.at(self.state.minute).costs[-1]
 
-    def _measure(self, window: Window) -> None:
-        hosts = self.state.hosts
-        loads = dict.fromkeys(hosts, 0.0)
-        for bundle, owner in self.state.owners.items():
-            loads[owner] += window.cost(bundle)
-        busiest = max(loads[broker] / host.capacity for broker, host in hosts.items())
-        mean = self._total() / sum(host.capacity for host in hosts.values())
-        largest = max(host.capacity for host in hosts.values())
-        bound = max(mean, self._recording.hottest(self.state.minute) / largest)
-        self.account.minutes.append(Minute(busiest, mean, bound))
-        self.account.overloaded += busiest > self.state.settings.overloaded_percent / 100
-
-    def _report(self, window: Window) -> None:
-        """Averages move on; every broker takes its figures and writes a report if they moved enough."""
-        state, settings = self.state, self.state.settings
+    def _take_figures(self) -> None:
+        """What every broker carries in this minute: the measurement, the averages and the reports."""
+        state = self.state
         fresh = {broker: Report(state.minute) for broker in state.hosts}
         costs = dict.fromkeys(state.hosts, 0.0)
         inward, outward = dict.fromkeys(state.hosts, 0.0), dict.fromkeys(state.hosts, 0.0)
         state.counts = {}
+        messages, messages_out, bytes_in, bytes_out, sums = self.recording.at(state.minute)
+        # The inner loop of every benchmark: one pass, no calls that can be spared.
         for bundle, owner in state.owners.items():
-            rates = window.rates(bundle)
+            start, end = self.slices[bundle]
+            into, out = bytes_in[end] - bytes_in[start], bytes_out[end] - bytes_out[start]
+            rates = Rates(messages[end] - messages[start], messages_out[end] - messages_out[start], into, out)
+            count = rates[0] + rates[1]
             average = state.averages.get(bundle)
             if average is None:
                 average = state.averages[bundle] = Averages()
-            average.update(rates.messages, rates.throughput)
+            average.update(count, into + out)
             report = fresh[owner]
             report.bundles[bundle] = rates
-            report.messages += rates.messages
-            costs[owner] += window.cost(bundle)
-            inward[owner] += rates.bytes_in
-            outward[owner] += rates.bytes_out
-            counts = state.counts.setdefault(bundle.namespace, {})
+            report.messages += count
+            costs[owner] += sums[end] - sums[start]
+            inward[owner] += into
+            outward[owner] += out
+            counts = state.counts.get(bundle.namespace)
+            if counts is None:
+                counts = state.counts[bundle.namespace] = {}
             counts[owner] = counts.get(owner, 0) + 1
-        past = settings.history**REPORTS_A_MINUTE
         for broker, report in fresh.items():
-            host, old = state.hosts[broker], state.reports[broker]
+            host = state.hosts[broker]
             report.cpu = costs[broker] / host.capacity
             report.bandwidth_in, report.bandwidth_out = inward[broker] / host.nic, outward[broker] / host.nic
             report.throughput = inward[broker] + outward[broker]
+        self._measure(max(report.cpu for report in fresh.values()))
+        self._report(fresh)
+
+    def _measure(self, busiest: float) -> None:
+        capacities = [host.capacity for host in self.state.hosts.values()]
+        mean = self._total() / sum(capacities)
+        bound = max(mean, self.recording.hottest(self.state.minute) / max(capacities))
+        self.account.minutes.append(Minute(busiest, mean, bound))
+        limit = self.state.settings.overloaded_percent / 100
+        self.account.overloaded += busiest > limit
+        self.account.unavoidable += bound > limit
+
+    def _report(self, fresh: Mapping[str, Report]) -> None:
+        """Moving averages go on; a broker's report is written if its figures moved enough since the last one.
+
+        The extensible manager's averages are always fresh here, which is kinder to it than a real cluster is.
+        """
+        state, settings = self.state, self.state.settings
+        past = settings.history**REPORTS_A_MINUTE
+        for broker, report in fresh.items():
+            old = state.reports[broker]
             report.ema = old.ema * past + report.score * (1 - past)
             report.throughput_ema = old.throughput_ema * past + report.throughput * (1 - past)
             if state.minute - old.minute >= settings.report_minutes or _moved(old, report) > settings.report_percent:
