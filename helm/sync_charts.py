@@ -53,6 +53,8 @@ DROPPED = frozenset(
 DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 OBJECT_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 TAG = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
+QUANTITY = "^[0-9]+(\\.[0-9]+)?([KMGTPE]i?|[mk])?$"
+CRON = r"^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|\S+( +\S+){4})$"
 CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
 
@@ -127,38 +129,108 @@ def items(description: str, item: Json) -> Json:
     return {"type": "array", "description": description, "items": item}
 
 
+def number(description: str, minimum: float, maximum: float) -> Json:
+    """A number with or without fraction."""
+    return {"type": "number", "description": description, "minimum": minimum, "maximum": maximum}
+
+
+def image_schema(description: str) -> Json:
+    """Schema of an image of a chart's own pods."""
+    tag = text("Tag; empty = the chart's version. A number must be quoted.", TAG, 128, empty=True)
+    secret = struct("Reference to a Secret.", {"name": text("Name of the Secret.", OBJECT_NAME, 253)}, ["name"])
+    return struct(
+        description,
+        {
+            "repository": {"type": "string", "description": "Image without tag.", "minLength": 1},
+            "tag": tag,
+            "digest": text("Digest; wins over the tag.", "^sha256:[0-9a-f]{64}$", 71, empty=True),
+            "pullPolicy": {
+                "type": "string",
+                "description": "As in a container.",
+                "enum": ["Always", "IfNotPresent", "Never"],
+            },
+            "pullSecrets": items("Pull secrets in the release namespace.", secret),
+        },
+        ["repository"],
+    )
+
+
+def resources_schema(description: str) -> Json:
+    """Schema of a container's resources."""
+    amounts = {"type": "object", "description": "Amounts by resource name."}
+    limits = {**amounts, "description": "Upper limits by resource name."}
+    return struct(description, {"requests": amounts, "limits": limits})
+
+
+def sizing_schema() -> Json:
+    """Schema of the collector and the sizing job of helm/pulsar."""
+    size = {"minLength": 1, "maxLength": 32, "pattern": QUANTITY}
+    return struct(
+        "Bundles sized from observed traffic: a collector, and a job with Spark.",
+        {
+            "enabled": {"type": "boolean", "description": "Whether both are installed."},
+            "image": image_schema("Image of both."),
+            "collector": struct(
+                "The collector of broker statistics.",
+                {
+                    "intervalSeconds": whole("Seconds between rounds.", 10, 3600),
+                    "retentionDays": whole("Days of traffic that are kept besides today.", 1, 3650),
+                    "resources": resources_schema("Compute resources of its pod."),
+                },
+            ),
+            "storage": struct(
+                "Where the traffic lies.",
+                {
+                    "url": text(
+                        "URL that pyarrow and Spark read; empty = a volume.", "^[a-z][a-z0-9]*://.+$", 1024, empty=True
+                    ),
+                    "s3Endpoint": text("S3-compatible server of the URL.", "^https?://[^/]+$", 512, empty=True),
+                    "credentialsSecret": text("Secret with variables of both.", OBJECT_NAME, 253, empty=True),
+                    "size": {"type": "string", "description": "Size of the volume.", **size},
+                    "storageClassName": text("Class; empty = the default one.", OBJECT_NAME, 253, empty=True),
+                    "accessMode": {
+                        "type": "string",
+                        "description": "ReadWriteOnce = everything on one node.",
+                        "enum": ["ReadWriteOnce", "ReadWriteMany"],
+                    },
+                },
+            ),
+            "job": struct(
+                "The sizing job.",
+                {
+                    "schedule": text("When it runs, as in cron, UTC.", CRON, 128),
+                    "windowDays": whole("Days that count, up to the last recorded one.", 1, 366),
+                    "percentile": number("Percentile of a topic's cost in the busy hours.", 0, 100),
+                    "growth": number("Factor for the traffic to come.", 0.1, 100),
+                    "timeoutSeconds": whole("Seconds after which a run is ended.", 60, 86400),
+                    "master": text("Spark master.", r"^(local(\[(\*|[1-9][0-9]*)\])?|k8s://.+)$", 512),
+                    "driverMemory": text("Heap of Spark in the job's pod.", "^[1-9][0-9]*[kmgt]$", 16),
+                    "scratchSize": {"type": "string", "description": "Limit of Spark's temporary files.", **size},
+                    "conf": {
+                        "type": "object",
+                        "description": "Spark settings; they win over the chart's.",
+                        "patternProperties": {"^spark\\.": {"type": ["string", "integer", "boolean"]}},
+                        "additionalProperties": False,
+                    },
+                    "resources": resources_schema("Compute resources of its pod."),
+                },
+            ),
+        },
+    )
+
+
 def conformance_schema() -> Json:
     """Schema of what ``helm test`` of helm/pulsar runs."""
-    tag = text("Tag; empty = the chart's version. A number must be quoted.", TAG, 128, empty=True)
-    amounts = {"type": "object", "description": "Amounts by resource name."}
-    secret = struct("Reference to a Secret.", {"name": text("Name of the Secret.", OBJECT_NAME, 253)}, ["name"])
     return struct(
         "The conformance suite that helm test runs.",
         {
             "enabled": {"type": "boolean", "description": "Whether there is a test."},
-            "image": struct(
-                "Image of the suite.",
-                {
-                    "repository": {"type": "string", "description": "Image without tag.", "minLength": 1},
-                    "tag": tag,
-                    "digest": text("Digest; wins over the tag.", "^sha256:[0-9a-f]{64}$", 71, empty=True),
-                    "pullPolicy": {
-                        "type": "string",
-                        "description": "As in a container.",
-                        "enum": ["Always", "IfNotPresent", "Never"],
-                    },
-                    "pullSecrets": items("Pull secrets in the release namespace.", secret),
-                },
-                ["repository"],
-            ),
+            "image": image_schema("Image of the suite."),
             "only": items("Regular expressions of check ids; empty = all.", {"type": "string", "minLength": 1}),
             "workers": whole("Checks at the same time.", 1, 64),
             "waitLimit": whole("Longest wait of a check for the brokers' own periodic work, seconds.", 0, 3600),
             "timeoutSeconds": whole("Seconds after which the pod is ended.", 60, 86400),
-            "resources": struct(
-                "Compute resources of the pod.",
-                {"requests": amounts, "limits": {**amounts, "description": "Upper limits by resource name."}},
-            ),
+            "resources": resources_schema("Compute resources of the pod."),
         },
     )
 
@@ -182,6 +254,7 @@ def pulsar_schema(crds: dict[str, Json]) -> Json:
                 },
                 "keepOnUninstall": policy,
                 "conformance": conformance_schema(),
+                "sizing": sizing_schema(),
                 "instance": struct(
                     "The PulsarInstance.",
                     {

@@ -15,8 +15,8 @@ from e2e.kind.steps import SkippedError, Step, file_step
 
 #: The operator's dependencies with their hashes.
 LOCKED = "requirements/runtime.txt"
-#: What the operator's wheel is made of.
-OPERATOR_INPUTS = ("operator/pulsar_operator", "crds", "pyproject.toml", "README.md")
+#: What the project's wheel is made of: the operator and the sizing package.
+OPERATOR_INPUTS = ("operator/pulsar_operator", "operator/pulsar_sizing", "crds", "pyproject.toml", "README.md")
 REQUIRED = ("operator/pulsar_operator/__main__.py", "pyproject.toml", "README.md")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from e2e.kind import conformancesite, dockerfile, javaclient, operatorsite, pulsar, rootfs, versions
+from e2e.kind import conformancesite, dockerfile, javaclient, operatorsite, pulsar, rootfs, sizingsite, versions
 from e2e.kind.cache import Cache, digest_paths, digest_texts
 from e2e.kind.docker import Docker, image_step
 from e2e.kind.nodeimage import scratch_folder
@@ -48,6 +48,12 @@ class Product:
     extras: tuple[Extra, ...] = ()
 
 
+#: The project's own wheel: the operator and the sizing package, which shares its pure parts.
+APP = Extra(
+    "site/app",
+    lambda cache: operatorsite.site_folder(cache) / "app",
+    lambda root, _source: operatorsite.app_digest(root),
+)
 OPERATOR = Product(
     "pulsar-operator:dev",
     "operator",
@@ -58,11 +64,7 @@ OPERATOR = Product(
             lambda cache: operatorsite.site_folder(cache) / "deps",
             lambda root, _source: operatorsite.deps_digest(root),
         ),
-        Extra(
-            "site/app",
-            lambda cache: operatorsite.site_folder(cache) / "app",
-            lambda root, _source: operatorsite.app_digest(root),
-        ),
+        APP,
     ),
 )
 CONFORMANCE = Product(
@@ -74,12 +76,22 @@ CONFORMANCE = Product(
         Extra("java-client", javaclient.java_client, lambda _root, _source: javaclient.java_client_digest()),
     ),
 )
+SIZING = Product(
+    "pulsar-sizing:dev",
+    "sizing_image",
+    Base.JAVA,
+    (
+        Extra("site/deps", sizingsite.sizing_site, sizingsite.sizing_site_digest),
+        APP,
+    ),
+)
 PRODUCTS = (
     Product(f"pulsar-bookie:{versions.DEV_TAG}", "bookie_image"),
     Product(f"pulsar-broker:{versions.DEV_TAG}", "broker_image"),
     Product(f"pulsar-proxy:{versions.DEV_TAG}", "proxy"),
     OPERATOR,
     CONFORMANCE,
+    SIZING,
 )
 
 
@@ -89,7 +101,7 @@ def product_tags() -> list[str]:
 
 
 def pulsar_base(source: Source) -> str:
-    """The base image of the bookie, broker and proxy images; of the conformance image too where it is a stock one."""
+    """The base image of the bookie, broker and proxy images; of the others with Java too where it is a stock one."""
     return versions.STOCK_PULSAR_BASE if source == "stock" else versions.BUILT_PULSAR_BASE
 
 
@@ -113,6 +125,7 @@ class ImageBuilder:
             *operatorsite.operator_site_steps(self.cache, self.root),
             conformancesite.conformance_site_step(self.cache, self.root, self.source),
             javaclient.java_client_step(self.cache),
+            sizingsite.sizing_site_step(self.cache, self.root, self.source),
             *(self._step(product) for product in PRODUCTS),
         ]
 

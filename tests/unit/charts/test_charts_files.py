@@ -31,6 +31,8 @@ from pulsar_operator.ports import (
     ResourceType,
 )
 from pulsar_operator.settings import PREFIX, Settings
+from pulsar_sizing.job.request import Request
+from pulsar_sizing.settings import Settings as CollectorSettings
 
 Json = dict[str, Any]
 
@@ -210,6 +212,34 @@ def test_defaults_are_those_of_the_operator() -> None:
     assert operator["watchSilenceSeconds"] == settings.watch_silence_seconds
     assert operator["logLevel"].lower() == settings.log_level
     assert operator["logFormat"].lower() == settings.log_format
+
+
+def test_defaults_of_sizing_are_those_of_the_collector_and_the_job() -> None:
+    sizing = yaml.safe_load((PULSAR / "values.yaml").read_text())["sizing"]
+    collector = CollectorSettings(instance="i", root="/data")
+    assert sizing["enabled"] is False
+    assert sizing["collector"]["intervalSeconds"] == collector.interval
+    assert sizing["collector"]["retentionDays"] == collector.retention_days
+    request = Request("i", "c")
+    job = sizing["job"]
+    assert (job["percentile"], job["growth"]) == (request.percentile, request.growth)
+    assert job["windowDays"] == request.window_days
+
+
+@pytest.mark.parametrize(
+    ("key", "good", "bad"),
+    [
+        ("schedule", ["17 * * * *", "*/5 0 1,15 * 1-5", "@hourly"], ["17 * * *", "hourly", ""]),
+        ("master", ["local[*]", "local[4]", "local", "k8s://https://kubernetes.default.svc"], ["yarn", "local[]", ""]),
+        ("driverMemory", ["1g", "1500m"], ["1", "1Gi", "g"]),
+        ("scratchSize", ["10Gi", "0.5Ti", "500M"], ["10 Gi", "ten", "10GiB"]),
+    ],
+)
+def test_patterns_of_the_sizing_job(key: str, good: list[str], bad: list[str]) -> None:
+    schema = json.loads((PULSAR / "values.schema.json").read_text())["properties"]["sizing"]["properties"]["job"]
+    pattern = schema["properties"][key]["pattern"]
+    assert [text for text in good if not re.search(pattern, text)] == []
+    assert [text for text in bad if re.search(pattern, text)] == []
 
 
 def test_enums_are_accepted_by_the_settings() -> None:

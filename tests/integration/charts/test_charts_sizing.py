@@ -1,0 +1,319 @@
+"""The collector and the sizing job of helm/pulsar, against the programs they start and a real API server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.domain.render import render_cluster
+from pulsar_sizing import settings
+from pulsar_sizing.job.cli import parser, request_of, settings_of
+from tests.support.apiserver import ApiServer
+from tests.support.helm import PULSAR_CHART, Helm, HelmError, of_kind, pod_specs
+from tests.support.rendering import inputs
+
+Json = dict[str, Any]
+
+ON: Json = {"sizing": {"enabled": True}}
+K8S: Json = {
+    "sizing": {
+        "enabled": True,
+        "image": {"tag": "dev", "pullSecrets": [{"name": "pull"}]},
+        "storage": {"credentialsSecret": "keys"},
+        "job": {
+            "master": "k8s://https://kubernetes.default.svc",
+            "conf": {"spark.executor.instances": 2, "spark.kubernetes.executor.disableConfigMap": "false"},
+        },
+    }
+}
+URL: Json = {"sizing": {"enabled": True, "storage": {"url": "s3://bucket/traffic", "s3Endpoint": "http://s3:9000"}}}
+VARIANTS = {"volume": ON, "kubernetes": K8S, "url": URL, "kept": {**ON, "keepOnUninstall": True}}
+COLLECTIONS = {
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Service": "/api/v1/namespaces/{}/services",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "CronJob": "/apis/batch/v1/namespaces/{}/cronjobs",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+}
+
+
+def rendered(helm: Helm, values: Json, *, release: str = "demo", namespace: str = "ops") -> list[Json]:
+    """What the chart renders for sizing."""
+    objects = helm.template(PULSAR_CHART, values, release=release, namespace=namespace)
+    return [obj for obj in objects if obj["kind"] in COLLECTIONS]
+
+
+def one(objects: list[Json], kind: str) -> Json:
+    (found,) = of_kind(objects, kind)
+    return found
+
+
+def collector_pod(objects: list[Json]) -> Json:
+    pod: Json = one(objects, "Deployment")["spec"]["template"]["spec"]
+    return pod
+
+
+def job_pod(objects: list[Json]) -> Json:
+    pod: Json = one(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    return pod
+
+
+def executor_pod(objects: list[Json]) -> Json:
+    pod: Json = yaml.safe_load(one(objects, "ConfigMap")["data"]["executor.yaml"])
+    return pod
+
+
+def arguments(pod: Json) -> list[str]:
+    found: list[str] = pod["containers"][0]["args"]
+    return found
+
+
+def collector_settings(objects: list[Json]) -> settings.Settings:
+    """As the program itself reads them, without a word left over."""
+    command, *given = arguments(collector_pod(objects))
+    assert command == "collect"
+    reader = argparse.ArgumentParser()
+    settings.add_arguments(reader)
+    return settings.load(reader.parse_args(given), {})
+
+
+def test_nothing_unless_enabled(helm: Helm) -> None:
+    assert rendered(helm, {}) == []
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_lint(helm: Helm, name: str) -> None:
+    assert "0 chart(s) failed" in helm.lint(PULSAR_CHART, VARIANTS[name])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_objects_are_accepted(helm: Helm, apiserver: ApiServer, namespace: str, name: str) -> None:
+    objects = rendered(helm, VARIANTS[name], namespace=namespace)
+    assert objects
+    for obj in objects:
+        answer = apiserver.request(
+            "POST",
+            COLLECTIONS[obj["kind"]].format(namespace),
+            obj,
+            query={"fieldValidation": "Strict", "dryRun": "All"},
+        )
+        assert answer.code == 201, answer.message
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_pods_are_restricted(helm: Helm, apiserver: ApiServer, name: str) -> None:
+    """By the API server's own judgement of Pod Security Standard restricted."""
+    namespace = apiserver.new_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
+    objects = rendered(helm, VARIANTS[name], namespace=namespace)
+    pods = [collector_pod(objects), job_pod(objects)]
+    if name == "kubernetes":
+        executor = executor_pod(objects)["spec"]
+        executor["containers"][0]["image"] = "spark-says-which"
+        pods.append(executor)
+        # Admission asks for the account, which a dry run did not make.
+        account = one(objects, "ServiceAccount")
+        path = COLLECTIONS["ServiceAccount"].format(namespace)
+        assert apiserver.request("POST", path, account).code == 201
+    for pod in pods:
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod}
+        answer = apiserver.request(
+            "POST", f"/api/v1/namespaces/{namespace}/pods", body, query={"dryRun": "All", "fieldValidation": "Strict"}
+        )
+        assert answer.code == 201, answer.message
+        (container,) = pod["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        mounts = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounts == {volume["name"] for volume in pod["volumes"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "instance", "cluster"),
+    [
+        ({}, "demo", "demo"),
+        ({"instance": {"name": "shop"}, "cluster": {"name": "east"}}, "shop", "east"),
+        ({"cluster": {"name": "east", "spec": {"clusterName": "us-east"}}}, "demo", "us-east"),
+    ],
+)
+def test_the_service_is_where_the_operator_looks(helm: Helm, values: Json, instance: str, cluster: str) -> None:
+    objects = rendered(helm, {**ON, **values})
+    service, deployment = one(objects, "Service"), one(objects, "Deployment")
+    assert (service["metadata"]["name"], service["metadata"]["namespace"]) == (f"{instance}-sizing", "ops")
+    assert [port["port"] for port in service["spec"]["ports"]] == [8080]
+    assert service["spec"]["selector"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    found = collector_settings(objects)
+    assert (found.instance, list(found.clusters())) == (instance, [cluster])
+    (container,) = collector_pod(objects)["containers"]
+    assert container["ports"] == [{"name": "http", "containerPort": found.address()[1]}]
+
+
+def test_pods_of_the_job_are_not_behind_the_service(helm: Helm) -> None:
+    objects = rendered(helm, K8S)
+    selector = one(objects, "Service")["spec"]["selector"].items()
+    template = one(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]
+    for labels in (template["metadata"]["labels"], executor_pod(objects)["metadata"]["labels"]):
+        assert not selector <= labels.items()
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"proxy": {"replicas": 0}}, {"clusterDomain": "k8s.example"}, {"mode": "Standalone"}]
+)
+def test_brokers_are_asked_and_not_proxies(helm: Helm, spec: Json) -> None:
+    values: Json = {**ON, "cluster": {"name": "c", "spec": spec}}
+    (cluster,) = of_kind(helm.template(PULSAR_CHART, values, namespace="ns"), "PulsarCluster")
+    endpoints = render_cluster(inputs(PulsarClusterSpec.model_validate(cluster["spec"]), name="c")).endpoints
+    found = collector_settings(rendered(helm, values, namespace="ns"))
+    assert found.clusters() == {"c": (endpoints.broker_web_service_url,)}
+
+
+def test_collector_and_job_share_one_place(helm: Helm) -> None:
+    values: Json = {"sizing": {"enabled": True, "job": {"windowDays": 3, "percentile": 99.5, "growth": 2}}}
+    objects = rendered(helm, values)
+    job = job_pod(objects)
+    given = parser({}).parse_args(arguments(job))
+    request = request_of(given)
+    collector = collector_settings(objects)
+    assert (request.window_days, request.percentile, request.growth) == (3, 99.5, 2)
+    assert given.command == "size"
+    assert (given.instance, [given.cluster], given.root) == (
+        collector.instance,
+        list(collector.clusters()),
+        collector.root,
+    )
+    assert given.master == "local[*]" and settings_of(given.conf) == {}
+    claim = one(objects, "PersistentVolumeClaim")["metadata"]["name"]
+    for pod in (collector_pod(objects), job):
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
+        assert volumes[mounts[given.root]]["persistentVolumeClaim"] == {"claimName": claim}
+        assert "emptyDir" in volumes[mounts["/tmp"]]
+    assert given.scratch == "/tmp"
+    assert (
+        collector.linger_minutes * 60 > one(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
+    )
+
+
+def test_with_a_url_there_is_no_volume(helm: Helm) -> None:
+    objects = rendered(helm, URL)
+    assert of_kind(objects, "PersistentVolumeClaim") == []
+    for pod in (collector_pod(objects), job_pod(objects)):
+        assert [volume["name"] for volume in pod["volumes"]] == ["tmp"]
+        assert "affinity" not in pod
+        assert {"--root=s3://bucket/traffic", "--s3-endpoint=http://s3:9000"} <= set(arguments(pod))
+
+
+@pytest.mark.parametrize(("mode", "together"), [("ReadWriteOnce", True), ("ReadWriteMany", False)])
+def test_a_volume_of_one_node_keeps_the_job_there(helm: Helm, mode: str, together: bool) -> None:
+    values = json.loads(json.dumps(K8S))
+    values["sizing"]["storage"]["accessMode"] = mode
+    objects = rendered(helm, values)
+    assert one(objects, "PersistentVolumeClaim")["spec"]["accessModes"] == [mode]
+    labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert "affinity" not in collector_pod(objects), "nothing to be beside at the first start"
+    for pod in (job_pod(objects), executor_pod(objects)["spec"]):
+        assert ("affinity" in pod) is together
+        if together:
+            (term,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            assert term["topologyKey"] == "kubernetes.io/hostname"
+            assert term["labelSelector"]["matchLabels"].items() <= labels.items()
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ({}, True),
+        ({"keepOnUninstall": True}, True),
+        ({"cluster": {"spec": {"reclaimPolicy": "Delete"}}}, False),
+        ({"keepOnUninstall": True, "cluster": {"spec": {"reclaimPolicy": "Delete"}}}, True),
+    ],
+)
+def test_recorded_traffic_outlives_the_release_as_the_cluster_s_data_does(helm: Helm, values: Json, kept: bool) -> None:
+    objects = rendered(helm, {**ON, **values})
+    kinds = [o["kind"] for o in objects if (o["metadata"].get("annotations") or {}).get("helm.sh/resource-policy")]
+    assert kinds == (["PersistentVolumeClaim"] if kept else [])
+
+
+def test_no_rights_without_executors_in_pods(helm: Helm) -> None:
+    objects = rendered(helm, ON)
+    assert {obj["kind"] for obj in objects} == {"PersistentVolumeClaim", "Service", "Deployment", "CronJob"}
+    for pod in (collector_pod(objects), job_pod(objects)):
+        assert pod["automountServiceAccountToken"] is False
+        assert "serviceAccountName" not in pod
+
+
+def test_executors_in_pods(helm: Helm) -> None:
+    objects = rendered(helm, K8S)
+    job = job_pod(objects)
+    (rule,) = one(objects, "Role")["rules"]
+    assert (rule["apiGroups"], rule["resources"]) == ([""], ["pods"])
+    assert set(rule["verbs"]) == {"get", "list", "watch", "create", "delete", "deletecollection"}
+    (subject,) = one(objects, "RoleBinding")["subjects"]
+    account = one(objects, "ServiceAccount")["metadata"]["name"]
+    assert subject["name"] == job["serviceAccountName"] == account
+    assert job["automountServiceAccountToken"] is True
+    assert collector_pod(objects)["automountServiceAccountToken"] is False
+    executor = executor_pod(objects)["spec"]
+    assert executor["automountServiceAccountToken"] is False
+    assert executor["containers"][0]["envFrom"] == [{"secretRef": {"name": "keys"}}]
+
+    given = parser({}).parse_args(arguments(job))
+    conf = settings_of(given.conf)
+    assert given.master == "k8s://https://kubernetes.default.svc"
+    assert conf["spark.kubernetes.container.image"] == "pulsar-sizing:dev" == job["containers"][0]["image"]
+    assert conf["spark.kubernetes.namespace"] == "ops"
+    assert conf["spark.executor.instances"] == "2"
+    # The two it would delete at the end without a right to.
+    assert conf["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
+    assert conf["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
+    assert conf["spark.kubernetes.executor.disableConfigMap"] == "false", "the user's word is the last"
+    known = {variable["name"] for variable in job["containers"][0]["env"]}
+    assert {conf["spark.driver.host"], conf["spark.kubernetes.driver.pod.name"]} == {f"$({name})" for name in known}
+    folder, _, file = conf["spark.kubernetes.executor.podTemplateFile"].rpartition("/")
+    (mount,) = (m for m in job["containers"][0]["volumeMounts"] if m["mountPath"] == folder)
+    (volume,) = (v for v in job["volumes"] if v["name"] == mount["name"])
+    config = one(objects, "ConfigMap")
+    assert volume["configMap"]["name"] == config["metadata"]["name"] and file in config["data"]
+
+
+def test_runs_never_overlap_and_end(helm: Helm) -> None:
+    spec = one(rendered(helm, ON), "CronJob")["spec"]
+    assert (spec["schedule"], spec["concurrencyPolicy"]) == ("17 * * * *", "Forbid")
+    job = spec["jobTemplate"]["spec"]
+    assert (job["backoffLimit"], job["activeDeadlineSeconds"]) == (1, 3300)
+    assert one(rendered(helm, ON), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_every_pod_of_the_release_is_known(helm: Helm) -> None:
+    """The pods above are all there are: a new one has to be judged by these tests too."""
+    found = [name for name, _ in pod_specs(rendered(helm, K8S))]
+    assert found == ["Deployment demo-sizing"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"instance": {"create": False, "name": "there", "namespace": "else"}},
+            "install this release in namespace else",
+        ),
+        ({"instance": {"name": "a.b"}}, "the PulsarInstance needs a name of at most 45 characters"),
+        ({"instance": {"name": "a" * 46}}, "the PulsarInstance needs a name of at most 45 characters"),
+        ({"sizing": {"enabled": True, "collector": {"retentionDays": 6}}}, "retentionDays is 6, less than"),
+        ({"sizing": {"enabled": True, "storage": {"s3Endpoint": "http://x:1"}}}, "an endpoint belongs to a URL s3://"),
+        ({"sizing": {"enabled": True, "job": {"schedule": "hourly"}}}, "at '/sizing/job/schedule'"),
+        ({"sizing": {"enabled": True, "job": {"master": "yarn"}}}, "at '/sizing/job/master'"),
+        ({"sizing": {"enabled": True, "job": {"conf": {"executor": "1"}}}}, "at '/sizing/job/conf'"),
+        ({"sizing": {"enabled": True, "collector": {"interval": 1}}}, "at '/sizing/collector'"),
+    ],
+)
+def test_wrong_values_are_refused(helm: Helm, values: Json, message: str) -> None:
+    with pytest.raises(HelmError) as refused:
+        helm.template(PULSAR_CHART, {**ON, **values})
+    assert message in str(refused.value)
