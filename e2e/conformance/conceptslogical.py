@@ -27,17 +27,20 @@ NAMESPACES = (
         "D.tenant",
         "A tenant has admin roles and the clusters it may use, and is there in all of them; its rights, quotas and "
         "isolation hold for its namespaces",
-        ("PulsarTenant: spec.adminRoles", "PulsarTenant: spec.allowedClusters"),
-        "operator: roles one by one, clusters before the namespaces that need them; Pulsar enforces them",
-        open="isolation policies are not declared in this version; Pulsar has no storage quota or TTL of a tenant, "
-        "namespaces have",
+        ("PulsarTenant: spec.adminRoles", "PulsarTenant: spec.allowedClusters", "PulsarTenant: spec.namespaceDefaults"),
+        "operator: roles one by one, clusters before the namespaces that need them; quotas and TTL of the defaults "
+        "on each namespace, since Pulsar has none of a tenant; Pulsar enforces them",
     ),
     Concept(
         "D.namespace.permissions",
         "Roles get the right to produce to or consume from a namespace",
-        (),
-        "Pulsar, where authorization is on",
-        open=NOT_DECLARED,
+        (
+            "PulsarNamespace: spec.permissions",
+            "PulsarTopic: spec.permissions",
+            "PulsarNamespace: spec.subscriptionPermissions",
+        ),
+        "operator: entry by entry; Pulsar, where authorization is on",
+        "e2e/tests/test_entries_real.py::TestEntriesReal::test_entries_survive_and_are_taken_back_one_by_one",
     ),
     Concept(
         "D.namespace.replication",

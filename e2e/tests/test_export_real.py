@@ -21,7 +21,7 @@ from pulsar_operator.api.constants import ANNOTATION_DRY_RUN
 from pulsar_operator.domain.policies import GLOBAL_POLICIES, LOCAL_POLICIES, NAMESPACE_POLICIES
 from pulsar_operator.export import Options, export
 from tests.support.export import dry_run, exported, manifests, notes
-from tests.support.export_site import HOSTILE, furnished
+from tests.support.export_site import HOSTILE, PROPERTIES, furnished
 from tests.support.policy_contract import Place
 from tests.support.recorder import CountingMetrics
 
@@ -49,6 +49,8 @@ async def test_controllers_find_nothing_to_do(place: Place, admin_url: str) -> N
     specs = {m["metadata"]["name"]: m["spec"] for m in manifests(found)}
     assert {s.get("name") for s in specs.values()} >= {*HOSTILE, "x", "parts", "split", "first", "last", "bare"}
     assert specs[f"{place.tenant}.bare"].keys() == {"tenantRef", "name", "bundles", "replicationClusters"}
+    for name in ("first", "n.x", "n.parts"):
+        assert specs[f"{place.tenant}.{name}"]["properties"] == PROPERTIES
     for name, rows in (
         (f"{place.tenant}.first", NAMESPACE_POLICIES[1:]),
         (f"{place.tenant}.n.x", LOCAL_POLICIES),

@@ -198,7 +198,7 @@ def recorded(deployed: Deployed) -> Iterator[None]:
     }
     settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
     rendered = deployed.helm.run(
-        *("template", "east", str(ROOT / "helm/pulsar"), "-n", deployed.namespace),
+        *("template", "east", str(ROOT / "helm/pulsar"), "-n", deployed.namespace, "--kube-version", "1.35.0"),
         *("--show-only", "templates/sizing.yaml", *settings),
     )
     deployed.kubectl.apply(rendered)

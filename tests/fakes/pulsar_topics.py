@@ -60,7 +60,9 @@ class FakeTopics(FakeSchemas):
                 return 200, sorted(n for n in self.partitioned if n.startswith(prefix))
             case "GET", [name, "partitions"]:
                 if prefix + name in self.partitioned:
-                    return 200, {"partitions": self.partitioned[prefix + name], "deleted": False}
+                    properties = self.topic_properties.get((GLOBAL, prefix + name), {})
+                    told = {"properties": dict(properties)} if properties else {}
+                    return 200, {"partitions": self.partitioned[prefix + name], "deleted": False, **told}
                 self._need_topic(here, prefix + name)
                 return 200, {"partitions": 0, "deleted": False}
             case "GET", [name, "stats"]:

@@ -69,6 +69,7 @@ class ExportPulsar(FakePulsar):
                 for name, live in self.namespaces.items()
             },
             "partitioned": self.partitioned,
+            "properties": {f"{c} {name}": held for (c, name), held in self.topic_properties.items() if held},
             "topics": {cluster: sorted(names) for cluster, names in self.topics.items()},
             "local": {(c, n): held for c, names in self.local.items() for n, held in names.items() if held},
             "policies": {

@@ -19,6 +19,7 @@ from tests.support.admin_contract import local_cluster
 from tests.support.policy_contract import Place
 
 HOSTILE = ("Upper_Case", "a b", "a%2Fb", "süß", "a?b#c", "c+d", "1e3", "x-retry-RETRY")
+PROPERTIES = {"team": "shop", "a/b": "c: d", "\u00fc": ""}
 TRIES = 100
 PAUSE_SECONDS = 0.2
 
@@ -40,6 +41,8 @@ async def furnished(admin: PulsarAdminPort, url: str) -> AsyncIterator[Place]:
             await _set(place, NAMESPACE_POLICIES[1:], ("namespaces", place.tenant, name), which)
         await _set(place, LOCAL_POLICIES, place.topic("x"), 0)
         await _set(place, GLOBAL_POLICIES, place.topic("parts"), -1)
+        for base in (("namespaces", place.tenant, "first"), place.topic("x"), place.topic("parts")):
+            await place.ask("PUT", *base, "properties", body=PROPERTIES)
         await _set(place, LOCAL_POLICIES[3:4], ("non-persistent", place.tenant, "n", "split"), 0)
         yield place
     finally:
@@ -99,4 +102,4 @@ def _path(full: str) -> tuple[str, ...]:
     return (domain, *rest.split("/", 2))
 
 
-__all__ = ["HOSTILE", "furnished"]
+__all__ = ["HOSTILE", "PROPERTIES", "furnished"]

@@ -169,6 +169,10 @@ def verify(model: ClusterModel, proposal: Proposal, options: Options) -> None:
     if options.mode is not Mode.REMOVE_BROKERS:
         assert moved <= total * (options.budget.max_moved_percent / 100 + TINY)
     assert abs(moved - proposal.moved_weight) <= TINY * (1 + moved)
+    for split in proposal.splits if options.mode is Mode.FULL else ():
+        name = split.bundle
+        pieces = [i for i in owner_after if i.namespace == name.namespace and name.lower <= i.lower < name.upper]
+        assert len({owner_after[piece] for piece in pieces}) > 1, "a cut that parts nothing"
     sizes = Counter(b.id.namespace for b in final.bundles)
     grown = {split.bundle.namespace for split in proposal.splits}
     assert all(sizes[namespace] <= options.budget.max_bundles for namespace in grown)

@@ -8,7 +8,7 @@ from pulsar_operator.api.constants import Kind
 from tests.support.list_rules import LIST_CREATES, LIST_UPDATES
 from tests.support.rules import QUOTA, RETENTION, Create, Json, Update
 
-PNS, PT = Kind.NAMESPACE, Kind.TOPIC
+PTN, PNS, PT = Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC
 QUORUMS = "ensembleSize >= writeQuorum >= ackQuorum"
 BUCKET = "offload.bucket is required"
 TOPIC_TYPE = "autoTopicCreation.topicType is required when enabled"
@@ -80,7 +80,7 @@ _BOTH = [
     )
 ]
 
-POLICY_CREATES: tuple[Create, ...] = (
+_OWN: tuple[Create, ...] = (
     *_BOTH,
     Create(PNS, "auto-topics-off", _auto(enabled=False)),
     Create(PNS, "auto-topics-off-with-type", _auto(enabled=False, topicType="NonPartitioned"), TOPIC_TYPE),
@@ -114,8 +114,15 @@ POLICY_CREATES: tuple[Create, ...] = (
     ),
     Create(PT, "non-persistent-without-policies", {"persistence": "NonPersistent"}),
     Create(PT, "shadow-topic-local-name", _policies(shadowTopics=["clicks"]), PATTERN),
-    *LIST_CREATES,
 )
+_DEFAULTS = tuple(
+    Create(PTN, f"defaults-{case.id}", {"namespaceDefaults": case.patch["policies"]}, case.refused)
+    for case in _OWN
+    if case.kind is PNS and set(case.patch) == {"policies"}
+)
+"""The same in spec.namespaceDefaults of a tenant."""
+
+POLICY_CREATES: tuple[Create, ...] = (*_OWN, *_DEFAULTS, *LIST_CREATES)
 
 POLICY_UPDATES: tuple[Update, ...] = (
     Update(PT, "policyScope-changes", {}, {"policyScope": "Global"}),

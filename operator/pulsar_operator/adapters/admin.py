@@ -14,6 +14,7 @@ Implements :class:`pulsar_operator.ports.PulsarAdminPort`. What is handled here 
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,13 @@ UNAVAILABLE = frozenset({408, 429})
 UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 SESSION_EXPIRED = "SessionExpired"
 """The first write after a metadata store returns answers 500 with this word once (observed on 4.0.8)."""
+SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
+"""The compatibility check of a schema answers 500 with these where the upload answers 409 or 422 (observed on 4.0.8).
+"""
+NOT_IMPLEMENTED = 501
+"""The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
+UNEXPECTED = "--- An unexpected error occurred in the server ---"
+"""How the explanation of an error without a status of its own begins; the message and a stack trace follow."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,8 @@ class _Answer:
     body: bytes
     location: str | None = None
     retry_after: float | None = None
+    page: bool = False
+    """Whether the body is HTML, which comes from something before Pulsar."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +203,7 @@ class AiohttpAdmin:
                     body,
                     response.headers.get("Location"),
                     _seconds(response.headers.get("Retry-After")),
+                    page=response.content_type == "text/html",
                 )
         except aiohttp.InvalidURL as error:
             raise UnavailableError(f"the address of cluster {cluster} is no valid URL") from error
@@ -261,7 +272,7 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
         if not answer.body.strip():
             return None
         if text:
-            return plain(answer.body, words)
+            return plain(answer.body, words, page=answer.page)
         try:
             return json.loads(answer.body)
         except ValueError as error:
@@ -272,32 +283,46 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
         raise NotFoundError(message)
     if answer.status == 409:
         raise ConflictError(message)
-    if 400 <= answer.status < 500 and answer.status not in UNAVAILABLE:
+    refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE
+    if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
         raise RefusedError(message, status=answer.status)
     raise UnavailableError(message, retry_after=answer.retry_after)
 
 
-def plain(body: bytes, words: str) -> str:
-    """A body that is text. Raises UnavailableError for a page in HTML, which comes from something before Pulsar."""
+def _refuses_schema(answer: _Answer) -> bool:
+    text = answer.body[:65536].decode(errors="replace") if answer.status == 500 else ""
+    return any(name in text for name in SCHEMA_REFUSALS)
+
+
+def plain(body: bytes, words: str, *, page: bool) -> str:
+    """A body that is text, which may well look like HTML: the value of a property. Raises UnavailableError for a page
+    in HTML, by its content type."""
+    if page:
+        raise UnavailableError(f"{words}: a page in HTML instead of an answer")
     try:
-        found = body.decode()
+        return body.decode()
     except UnicodeDecodeError:
         raise UnavailableError(f"{words}: a body that is not UTF-8") from None
-    if found.lstrip().startswith("<"):
-        raise UnavailableError(f"{words}: a page in HTML instead of an answer")
-    return found
 
 
 def reason_of(body: bytes) -> str:
-    """Pulsar's explanation: ``{"reason": ...}``, or the first line of plain text; nothing from an HTML page."""
-    text = body[:8192].decode("utf-8", "replace").strip()
+    """Pulsar's explanation: ``{"reason": ...}``, ``{"message": ...}`` of its web server, or the first line of plain
+    text; nothing from an HTML page."""
+    text = body[:65536].decode("utf-8", "replace").strip()
     try:
-        decoded = json.loads(text)
+        decoded = json.loads(text, strict=False)  # a message may have line ends as they are
     except ValueError:
         return "" if text.startswith("<") else text.split("\n", 1)[0][:500]
-    if isinstance(decoded, dict) and isinstance(decoded.get("reason"), str):
-        return str(decoded["reason"]).strip().split("\n", 1)[0][:500]
-    return ""
+    if not isinstance(decoded, dict):
+        return ""
+    reason, message = decoded.get("reason"), decoded.get("message")
+    if isinstance(reason, str) and reason.strip().startswith(UNEXPECTED):
+        inner = reason.partition("Message:")[2].partition("Stacktrace:")[0]
+        return " ".join(inner.split())[:500]
+    if isinstance(reason, str):
+        return reason.strip().split("\n", 1)[0][:500]
+    # Written into JSON as it would be into HTML, in as many lines as it has.
+    return " ".join(html.unescape(message).split())[:500] if isinstance(message, str) else ""
 
 
 def _retriable(method: str, answer: _Answer) -> bool:

@@ -51,7 +51,6 @@ class Search:
         self.limits = limits
         self.target = target
         self.open = [not any(goal.closes(broker) for goal in goals) for broker in placement.brokers]
-        self.swaps = True
         self.sources = [True] * len(placement.brokers)
         self._goals = goals
         # Asked at the last moment: those that depend on the state, not on broker or namespace alone.
@@ -208,8 +207,6 @@ class Search:
 
     def _swap(self, broker: int) -> Step | None:
         """A heavier bundle against a lighter one, both brokers at or below the target or nearer to it."""
-        if not self.swaps:
-            return None
         best: tuple[float, int, int, int, int] | None = None
         for tried, other in enumerate(self.destinations(broker)):
             if tried == SWAP_PARTNERS:

@@ -17,6 +17,7 @@ from pulsar_operator.api.v1alpha1.namespace import (
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.balance.ranges import even_boundaries
 from pulsar_operator.controllers.base import invalid_fields
+from pulsar_operator.controllers.creation import new_bundles
 from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_policies import read_own
@@ -81,6 +82,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             defaults=p.inherited,
         )
         if found is None:
+            if p.spec.bundles is not None and p.spec.bundles.sizing is not None:
+                new = await new_bundles(self.deps, p.obj, scope, f"{tenant}/{name}")
+                return replace(facts, boundaries=new.boundaries, boundaries_why=new.reason)
             return facts
         return await self._in_each_cluster(p, scope, memory, facts, found[0], found[1])
 

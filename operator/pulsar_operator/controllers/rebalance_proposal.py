@@ -23,6 +23,7 @@ from pulsar_operator.balance.proposal import Balance, Move, Proposal
 from pulsar_operator.balance.steady import History, SteadyOptions, Verdict, look, refused, worthwhile
 from pulsar_operator.controllers.base import DONE, Outcome
 from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools, parse_time
+from pulsar_operator.controllers.traffic import sizing_url
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
@@ -73,7 +74,7 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
     if state.spec.source is TrafficSource.LIVE:
         observed = await state.traffic.observe()
     else:
-        url = sizing_url(state.spec, state)
+        url = results_url(state.spec, state)
         name = state.traffic.endpoint.cluster
         result = await tools.deps.sizing.latest(url, name) if tools.deps.sizing is not None else None
         if result is None:
@@ -96,13 +97,13 @@ SIZING_AGE_SECONDS = 172800
 """Of spec.sizing.maxAgeSeconds where spec.sizing is absent."""
 
 
-def sizing_url(spec: PulsarRebalanceSpec, state: RebalancePass) -> str:
+def results_url(spec: PulsarRebalanceSpec, state: RebalancePass) -> str:
     """Where the results are: as given, else the Service that chart pulsar makes for the instance."""
     if spec.sizing is not None and spec.sizing.url:
         return spec.sizing.url
     ref = (state.cluster.get("spec") or {}).get("instanceRef") or {}
     namespace = ref.get("namespace") or state.cluster["metadata"]["namespace"]
-    return f"http://{ref.get('name')}-sizing.{namespace}:8080"
+    return sizing_url({"metadata": {"name": ref.get("name"), "namespace": namespace}})
 
 
 async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:

@@ -25,6 +25,12 @@ DEFAULT_STATS_PERIOD_SECONDS = 60
 """Pulsar's statsUpdateFrequencyInSecs."""
 
 
+def sizing_url(instance: Json) -> str:
+    """Where the sizing results of an instance are, unless somebody says otherwise: the Service of chart pulsar."""
+    meta = instance["metadata"]
+    return f"http://{meta['name']}-sizing.{meta['namespace']}:8080"
+
+
 @dataclass
 class Traffic:
     """One cluster's brokers, reached through one of them or its Service, and each by its id."""

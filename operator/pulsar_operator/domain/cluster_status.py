@@ -50,7 +50,7 @@ class ClusterView:
     waiting_for: str | None = None
     rollout: RolloutStatus | None = None
     refused: list[str] = field(default_factory=list)
-    balancer: BalancerStatus | None | Literal["unseen"] = "unseen"
+    balancer: BalancerStatus | Literal["unseen"] | None = "unseen"
     """Who balances, while it is not Pulsar itself; unseen = this pass did not look."""
     name_taken: str | None = None
     error: str | None = None

@@ -64,6 +64,7 @@ class _Namespace:
     tenant: str
     name: str
     entry: Entry
+    live: Mapping[str, Any] = field(default_factory=dict)
     topics: list[_Topic] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     """Of its topics."""
@@ -80,6 +81,8 @@ class _Topic:
     partitioned: bool
     policies: bool
     """Whether its policies are read."""
+    namespace_live: Mapping[str, Any] = field(default_factory=dict)
+    """GET of its namespace, which tells its permissions."""
 
 
 class Exporter:
@@ -156,12 +159,16 @@ class Exporter:
             call = row.get_call(base)
             target = repr((call.path, sorted(call.query.items())))
             if target not in seen:
-                try:
-                    seen[target] = await self._find(call)
-                except PortError as error:
-                    seen[target] = Unreadable(str(error))
+                seen[target] = await self._readable(call)
             out[row.field] = seen[target]
         return out
+
+    async def _readable(self, call: Call) -> Any:
+        """Like :meth:`_find`; Unreadable where it was refused."""
+        try:
+            return await self._find(call)
+        except PortError as error:
+            return Unreadable(str(error))
 
     # ------------------------------------------------------------------------------------------------ objects
 
@@ -218,7 +225,7 @@ class Exporter:
             answers = NamespaceAnswers(live, own, even_bundles=_even(live))
             entry = export_namespace(self._settings, tenant, name, answers)
             here = self._settings.cluster in (clusters_of(live) or [self._settings.cluster])
-            found = _Namespace(tenant, name, entry)
+            found = _Namespace(tenant, name, entry, live)
             if entry.manifest is not None and here:
                 await self._topics_of(found)
             return found
@@ -255,7 +262,7 @@ class Exporter:
                 if self._options.exclude_system and is_system_topic(name):
                     continue
                 policies = read and (persistence is Persistence.PERSISTENT or name in whole)
-                found.topics.append(_Topic(*place, name, persistence, name in whole, policies))
+                found.topics.append(_Topic(*place, name, persistence, name in whole, policies, found.live))
 
     async def _any_policies(self, place: tuple[str, str], topics: set[str], parts: set[str]) -> bool:
         """Whether a topic of the namespace may have policies; True where that cannot be told."""
@@ -282,13 +289,18 @@ class Exporter:
                 if not metadata.get("partitions"):
                     return None  # deleted meanwhile
             policies = await self._answers(TOPIC_POLICIES, path) if topic.policies else {}
+            lists: dict[str, Any] = {"permissions": topic.namespace_live}
+            if topic.partitioned:
+                lists["properties"] = metadata.get("properties")
+            elif topic.policies:  # one more where there is one for each policy anyway
+                lists["properties"] = await self._readable(Call("GET", (*path, "properties")))
         except PortError as error:
             about = f"topic {topic_name(topic.persistence, *place)}"
             return not_exported(Kind.TOPIC, about, f"could not be read: {error}", failed=True)
         finally:
             self._progress.done("topics")
         partitions = int(metadata.get("partitions") or 0)
-        answers = TopicAnswers(topic.persistence, partitions, metadata.get("properties") or {}, policies)
+        answers = TopicAnswers(topic.persistence, partitions, lists, policies)
         return export_topic(self._settings, *place, answers)
 
 

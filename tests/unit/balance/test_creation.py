@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.creation import boundaries_of_new
@@ -104,7 +104,8 @@ def test_partitions_of_a_large_topic_are_nearly_even_over_brokers() -> None:
 
 
 def test_very_many_declared_topics_do_not_make_very_many_bundles() -> None:
-    names = [name for i in range(3000) for name in partitions(f"t{i}", 4)]
+    # To part all partitions of a topic would take 400 bundles: CRC-32 puts many of 32 close together.
+    names = [name for i in range(500) for name in partitions(f"t{i}", 32)]
     found = boundaries_of_new("shop/orders", brokers(3), topics=names)
     assert len(found.boundaries) - 1 <= 2 * 66 + 3
 
@@ -137,6 +138,7 @@ def test_observed_traffic_comes_first_and_draining_brokers_do_not_count() -> Non
     assert "declared" in boundaries_of_new("shop/orders", able, cells=idle, topics=partitions("t", 64)).reason
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 9),
     st.lists(st.tuples(st.text(min_size=1, max_size=8), st.integers(1, 40)), max_size=12, unique_by=lambda e: e[0]),

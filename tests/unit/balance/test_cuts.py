@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.cuts import Line, best_cut, cut_positions, split_bundle
@@ -54,6 +54,7 @@ def fits(bundle: BundleId, cells: list[Cell], cuts: list[int], limit: float) -> 
     return all(allowed(piece, limit, last) for piece in pieces(bundle, cells, cuts))
 
 
+@settings(deadline=None)
 @given(bundles(), st.integers(0, 20))
 def test_cuts_hold_the_limit_with_the_fewest_cuts(case: tuple[BundleId, list[Cell]], limit: int) -> None:
     bundle, cells = case
@@ -69,6 +70,7 @@ def test_cuts_hold_the_limit_with_the_fewest_cuts(case: tuple[BundleId, list[Cel
     assert next(fewer, None) is None
 
 
+@settings(deadline=None)
 @given(bundles(), st.integers(0, 20))
 def test_the_weights_of_pieces_are_those_that_pulsar_will_see(case: tuple[BundleId, list[Cell]], limit: int) -> None:
     bundle, cells = case
@@ -79,6 +81,7 @@ def test_the_weights_of_pieces_are_those_that_pulsar_will_see(case: tuple[Bundle
     assert weights == [sum(c.weight for c in piece) for piece in pieces(bundle, cells, cuts)]
 
 
+@settings(deadline=None)
 @given(bundles(), st.integers(0, 20), st.data())
 def test_a_bundle_cut_before_is_cut_on_as_its_pieces_would_be(
     case: tuple[BundleId, list[Cell]], limit: int, data: st.DataObject
@@ -92,6 +95,7 @@ def test_a_bundle_cut_before_is_cut_on_as_its_pieces_would_be(
     assert inside == [cut_positions(BundleId("t/ns", low, high), part, limit) for (low, high), part in each]
 
 
+@settings(deadline=None)
 @given(bundles(), st.integers(-3, 60), st.data())
 def test_a_part_of_a_bundle_is_cut_as_if_it_were_alone(
     case: tuple[BundleId, list[Cell]], wanted: int, data: st.DataObject
@@ -107,6 +111,7 @@ def test_a_part_of_a_bundle_is_cut_as_if_it_were_alone(
     ]
 
 
+@settings(deadline=None)
 @given(bundles(), st.integers(-3, 60))
 def test_best_cut_is_the_nearest_of_all(case: tuple[BundleId, list[Cell]], wanted: int) -> None:
     bundle, cells = case

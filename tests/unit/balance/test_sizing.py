@@ -67,11 +67,15 @@ def test_the_promise_is_kept_by_the_boundaries_themselves(
         assert bound * 0.999999 <= promised.busiest <= 1.05 * bound
 
 
-def test_few_bundles_do() -> None:
-    plan = size([traffic("t/n", zipf(5000, 0.6))], brokers(10))
-    assert plan.fresh.bundles <= 26
+@pytest.mark.parametrize(("exponent", "fresh", "refined"), [(0.6, 24, 10), (1.0, 24, 14), (1.3, 24, 16)])
+def test_few_bundles_do(exponent: float, fresh: int, refined: int) -> None:
+    able = brokers(10)
+    plan = size([traffic("t/n", zipf(5000, exponent))], able)
+    assert 20 <= plan.fresh.bundles <= fresh
     assert plan.namespaces[0].bundles_now == 0
     assert plan.namespaces[0].boundaries == plan.namespaces[0].fresh_boundaries
+    one = size([traffic("t/n", zipf(5000, exponent), today=(0, LAST_BOUNDARY))], able)
+    assert 10 <= one.after.bundles <= refined
 
 
 def test_good_bundles_are_left_alone() -> None:

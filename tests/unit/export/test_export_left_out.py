@@ -33,10 +33,10 @@ def live(admin: FakeAdmin) -> dict[str, Any]:
     [
         (
             "auth_policies",
-            {"namespace_auth": {"r": ["produce"]}},
-            'auth_policies {"namespace_auth": {"r": ["produce"]}}',
+            {"namespace_auth": {"r": [None]}},
+            'permissions: Pulsar has {"r": "[None]"}, which the field cannot express',
         ),
-        ("properties", {"owner": "ops"}, 'properties {"owner": "ops"}: there is no field'),
+        ("properties", {"..": "ops"}, 'properties: entry ".." would not be admitted: a key of properties'),
         ("allowed_clusters", ["a", "z"], 'allowed_clusters ["a", "z"]: there is no field'),
         ("offload_deletion_lag_ms", 0, "offload_deletion_lag_ms 0: there is no field"),
         ("brand_new_policy", {"limit": 3}, 'brand_new_policy {"limit": 3}: there is no field'),

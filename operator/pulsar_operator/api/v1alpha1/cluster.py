@@ -291,8 +291,8 @@ class StandingRebalance(ApiModel):
     repeat_seconds: Annotated[int, Field(ge=30, le=604800)] = 60
     """How long after the end of one look the next begins; brokers make their statistics every 60 s."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
-    """How near to the best possible a plan goes. The operator acts when the busiest broker has been 2.5 times this above
-    it for five minutes, or less where it is very uneven or a broker stands idle."""
+    """How near to the best possible a plan goes. The operator acts when the busiest broker has been 2.5 times this
+    above it for five minutes, or less where it is very uneven or a broker stands idle."""
     source: TrafficSource = TrafficSource.LIVE
     """Where the traffic comes from."""
     budget: RebalanceBudget = Field(default=RebalanceBudget())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
@@ -28,14 +29,20 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 Boundary = Annotated[str, Field(pattern=r"^0x[0-9a-f]{8}$", max_length=10)]
 
 
+class BundleSizing(StrEnum):
+    """Who decides where a new namespace is cut."""
+
+    AUTO = "Auto"
+
+
 class Bundles(ApiModel):
-    """How the namespace's hash space is cut at creation: exactly one of count and boundaries."""
+    """How the namespace's hash space is cut at creation: exactly one of count, boundaries and sizing."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
             (
-                "has(self.count) != has(self.boundaries)",
-                "exactly one of bundles.count and bundles.boundaries must be set",
+                "[has(self.count), has(self.boundaries), has(self.sizing)].filter(given, given).size() == 1",
+                "exactly one of bundles.count, bundles.boundaries and bundles.sizing must be set",
             ),
             (
                 "!has(self.boundaries) || (self.boundaries[0] == '0x00000000' && "
@@ -59,6 +66,9 @@ class Bundles(ApiModel):
         | None
     ) = None
     """Ascending boundaries, from 0x00000000 to 0xffffffff."""
+    sizing: BundleSizing | None = None
+    """Auto: cut from the namespace's recorded traffic where the sizing service has seen it, else between the topics
+    declared for it, else evenly by the number of brokers. Later changes are a PulsarRebalance's."""
 
 
 class PulsarNamespaceSpec(LogicalSpec):
@@ -89,7 +99,8 @@ class PulsarNamespaceSpec(LogicalSpec):
     tenant may use when the namespace is created. A cluster cannot leave the set in this version: Pulsar would delete
     its data there."""
     policies: NamespacePolicies = Field(default=NamespacePolicies())
-    """Policies; only fields that are set are managed."""
+    """Policies; only fields that are set are managed, here or in spec.namespaceDefaults of the tenant. A field that is
+    set here wins."""
     permissions: Permissions = Field(default_factory=list)
     """What roles may do in all topics of the namespace. A role that leaves the list loses it; roles others added stay,
     unless exact.permissions is set. They count where the brokers have authorization switched on."""
@@ -127,5 +138,7 @@ class PulsarNamespaceStatus(LogicalStatus):
         ),
     ] = Field(default_factory=list)
     """The namespace in each cluster."""
+    applied_defaults: str | None = None
+    """Digest of the namespaceDefaults of the tenant that were applied last; absent = there are none."""
     bundle_count: int | None = None
     """Bundles in the first cluster."""

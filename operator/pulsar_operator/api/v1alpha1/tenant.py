@@ -16,6 +16,7 @@ from pulsar_operator.api.v1alpha1.base import (
 )
 from pulsar_operator.api.v1alpha1.entries import TenantExact
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
+from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 
 
 class PulsarTenantSpec(LogicalSpec):
@@ -41,6 +42,9 @@ class PulsarTenantSpec(LogicalSpec):
         | None
     ) = None
     """Clusters the tenant may use, by their Pulsar name; absent = every cluster of the instance, also later ones."""
+    namespace_defaults: NamespacePolicies | None = None
+    """Policies that each PulsarNamespace of the tenant has unless it sets the field itself. Pulsar has no policies of a
+    tenant: the operator sets them on every namespace, and resets them there when they are removed here."""
     allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose PulsarNamespaces may refer to this tenant; "*" = all."""
 

@@ -62,7 +62,7 @@ class PulsarTopicSpec(LogicalSpec):
                 "topic without partitions",
             ),
             (
-                "self.persistence != 'NonPersistent' || !has(self.properties)",
+                "self.persistence != 'NonPersistent' || !has(self.properties) || size(self.properties) == 0",
                 "spec.properties need a persistent topic: Pulsar keeps none for others",
             ),
             (

@@ -12,11 +12,12 @@ from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.api.v1alpha1.topic import Persistence, PulsarTopicSpec
 from pulsar_operator.domain.export.names import object_name
-from pulsar_operator.domain.export.policies import Found, Note, laid_over, read_policies, shown, unmanaged
+from pulsar_operator.domain.export.policies import Found, Note, laid_over, read_policies, shown, unmanaged, with_lists
 from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.logical.names import topic_name, topic_name_problem
 from pulsar_operator.domain.logical.namespace import clusters_of
-from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, declared_in
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Unreadable, declared_in
+from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES
 
 MAX_ROLES = 256
 MAX_BUNDLES = 1024
@@ -65,7 +66,8 @@ class TopicAnswers:
     persistence: Persistence
     partitions: int
     """0 = a topic without partitions."""
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    lists: Mapping[str, Any] = field(default_factory=dict)
+    """What each list is read from, by field; Unreadable where it was refused."""
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Answers by field; Unreadable where it was refused. Empty when none was read."""
 
@@ -144,7 +146,9 @@ def export_namespace(settings: Settings, tenant: str, namespace: str, answers: N
     sources = {row.field: live for row in NAMESPACE_POLICIES if not row.own_get}
     found = read_policies(NAMESPACE_POLICIES, {**sources, **answers.own}, ordered)
     spec, refused = laid_over(PulsarNamespaceSpec, spec, found.values)
-    notes += [*found.notes, *((text, False) for text in (*refused, *unmanaged(live, NAMESPACE_POLICIES)))]
+    spec, odd = with_lists(PulsarNamespaceSpec, spec, [(row, row.read(live)) for row in NAMESPACE_ENTRIES])
+    rest = unmanaged(live, NAMESPACE_POLICIES, NAMESPACE_ENTRIES)
+    notes += [*found.notes, *((text, False) for text in (*refused, *odd, *rest))]
     others = [cluster for cluster in holders if cluster != settings.cluster]
     if others:
         text = (
@@ -169,15 +173,21 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
     if problem is not None:
         return not_exported(Kind.TOPIC, about, problem)
     notes: list[tuple[str, bool]] = []
-    if answers.properties:
-        notes.append((f"properties {shown(dict(answers.properties))}: there is no field for them", False))
     found = read_policies(TOPIC_POLICIES, answers.policies, [settings.cluster])
     scope = _scope(found)
     if scope is not PolicyScope.LOCAL:
         spec["policyScope"] = scope.value
     mine = [(row, value) for row, value in found.values if declared_in(row, scope)]
     spec, refused = laid_over(PulsarTopicSpec, spec, mine)
-    notes += [*found.notes, *((text, False) for text in refused)]
+    full, lists = topic_name(persistence, tenant, namespace, topic), []
+    for each in TOPIC_ENTRIES:
+        answer = answers.lists.get(each.field)
+        if isinstance(answer, Unreadable):
+            notes.append((f"{each.field} could not be read: {answer.message}", True))
+        else:
+            lists.append((each, each.read(answer, full)))
+    spec, odd = with_lists(PulsarTopicSpec, spec, lists)
+    notes += [*found.notes, *((text, False) for text in (*refused, *odd))]
     for row, value in found.values:
         if not declared_in(row, scope):
             text = f"{row.path}: also set globally, to {shown(row.encode(value))}; a topic declares one scope"

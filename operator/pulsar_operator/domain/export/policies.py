@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.policies import UNMANAGED_KEYS, PolicyRow, Undecodable, Unreadable
+from pulsar_operator.domain.policies.entry_rows import EntryRow
 from pulsar_operator.domain.policies.model import CLUSTER
 
 FILLED_IN: Mapping[str, Any] = {
@@ -160,9 +161,47 @@ def read_policies(rows: Iterable[PolicyRow], answers: Mapping[str, Any], cluster
     return Found(tuple(values), tuple(notes.items()))
 
 
-def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow]) -> Iterator[str]:
-    """What GET namespace tells beyond the rows and nobody's defaults."""
-    known = {row.live[0] for row in rows if row.live} | COMPUTED_KEYS
+def with_lists(
+    model: type[BaseModel], spec: Mapping[str, Any], lists: Iterable[tuple[EntryRow, Mapping[str, Any]]]
+) -> tuple[dict[str, Any], list[str]]:
+    """The specification with the entries of its lists that an API server would admit, and what is to be said of the
+    others. ``lists`` holds live values by key for each list."""
+    out, notes = dict(spec), []
+    for row, found in lists:
+        values = {key: value for key, value in sorted(found.items()) if not isinstance(value, Undecodable)}
+        strange = {key: value.raw for key, value in found.items() if isinstance(value, Undecodable)}
+        secret = [key for key in values if isinstance(values[key], str) and SECRET.search(key)]
+        for key in secret:
+            del values[key]
+            notes.append(f"{row.field}: {shown(key)} sounds like a secret, its value is not written")
+        if strange:
+            notes.append(f"{row.field}: Pulsar has {shown(strange)}, which the field cannot express")
+        if values and problem_of(model, {**out, row.field: row.written(values)}) is not None:
+            values, refused = _admitted(model, out, row, values)
+            notes += refused
+        if values:
+            out[row.field] = row.written(values)
+    return out, notes
+
+
+def _admitted(
+    model: type[BaseModel], spec: Mapping[str, Any], row: EntryRow, values: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """One entry at a time: what goes with those before it."""
+    kept: dict[str, Any] = {}
+    notes = []
+    for key, value in values.items():
+        problem = problem_of(model, {**spec, row.field: row.written({**kept, key: value})})
+        if problem is None:
+            kept[key] = value
+        else:
+            notes.append(f"{row.field}: entry {shown(key)} would not be admitted: {problem}")
+    return kept, notes
+
+
+def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow], lists: Iterable[EntryRow]) -> Iterator[str]:
+    """What GET namespace tells beyond the rows, the lists and nobody's defaults."""
+    known = {row.live[0] for row in rows if row.live} | {row.live[0] for row in lists} | COMPUTED_KEYS
     for key in sorted(set(live) - known):
         value = live[key]
         if _empty(value) or (key in SECOND_COPY and value == live.get(SECOND_COPY[key])):

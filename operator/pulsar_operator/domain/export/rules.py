@@ -56,6 +56,14 @@ def _policies_fit(struct: Struct) -> bool:
     return struct.get("persistence") != "NonPersistent" or "partitions" in struct or "policies" not in struct
 
 
+def _keys_fit(struct: Struct) -> bool:
+    return all(key not in {"", ".", ".."} and len(key) <= 256 for key in struct.get("properties") or ())
+
+
+def _durable(name: str) -> Callable[[Struct], bool]:
+    return lambda struct: struct.get("persistence") != "NonPersistent" or not struct.get(name)
+
+
 CHECKS: Mapping[str, Callable[[Struct], bool]] = {
     "retention.timeMinutes and retention.sizeMegabytes must both be 0 or both be non-zero": (
         lambda s: (s["timeMinutes"] == 0) == (s["sizeMegabytes"] == 0)
@@ -68,13 +76,19 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
     "autoTopicCreation.topicType is required": _typed_when_enabled,
     "autoTopicCreation.defaultPartitions is required": _counted_when_partitioned,
     "offload.bucket is required": lambda s: s["driver"] == "FileSystem" or "bucket" in s,
-    "exactly one of bundles.count and bundles.boundaries": lambda s: ("count" in s) != ("boundaries" in s),
+    "exactly one of bundles.count, bundles.boundaries": (
+        lambda s: sum(each in s for each in ("count", "boundaries", "sizing")) == 1
+    ),
     "bundles.boundaries must start with": _boundaries_cover,
     "bundles.boundaries must be in ascending order": (
         lambda s: s.get("boundaries") is None or s["boundaries"] == sorted(s["boundaries"])
     ),
     "spec.name must not end with -partition-N": lambda s: re.search(PARTITION_SUFFIX, s.get("name") or "") is None,
     "spec.policies of a non-persistent topic need spec.partitions": _policies_fit,
+    "spec.properties need a persistent topic": _durable("properties"),
+    "spec.subscriptions need a persistent topic": _durable("subscriptions"),
+    "a key of properties must have": _keys_fit,
+    "schema.definition is required": lambda s: ("definition" in s) == (s["type"] in {"Avro", "Json", "Protobuf"}),
 }
 """By how the rule's message begins: whether a struct of the manifest passes."""
 
@@ -125,6 +139,10 @@ def _broken_field(name: str, value: Any, extra: Mapping[str, Any]) -> Iterator[s
         yield f"{name} is longer than {longest} characters"
     if extra.get("x-kubernetes-list-type") == "set" and len(set(map(str, value))) != len(value):
         yield f"{name} has an entry more than once"
+    if extra.get("x-kubernetes-list-type") == "map":
+        keys = [tuple(wire(item).get(key) for key in extra["x-kubernetes-list-map-keys"]) for item in value]
+        if len(set(keys)) != len(keys):
+            yield f"{name} has an entry more than once"
 
 
 def problem_of(model: type[BaseModel], spec: Struct) -> str | None:

@@ -5,17 +5,23 @@ Pulsar has no call that replaces all policies of a live namespace, so there is o
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
+from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
+from pulsar_operator.domain.logical.entries import declared_entries, plan_entries
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call, lookup
+from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
 
 BUNDLES = "bundles"
 CLUSTERS = "replicationClusters"
@@ -34,13 +40,17 @@ class NamespaceFacts:
     instance_clusters: frozenset[str]
     """Pulsar names of the instance's clusters."""
     boundaries: Sequence[str] | None = None
-    """The declared bundle boundaries, in full; None = Pulsar's default."""
+    """The declared bundle boundaries, in full; None = Pulsar's default, or any where they were chosen at creation."""
+    boundaries_why: str = ""
+    """Why these, where they were chosen and not declared."""
     version: str | None = None
     """Pulsar version of the cluster that is written to."""
     answers: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """The same answer from each cluster that holds the namespace; some policies are a cluster's own."""
     own: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
     """Live values, by field and cluster, of policies that are read with a GET of their own."""
+    defaults: NamespacePolicies | None = None
+    """spec.namespaceDefaults of the tenant."""
     silent: tuple[str, ...] = ()
     """Clusters that hold the namespace and gave no answer."""
 
@@ -62,9 +72,22 @@ def bundle_count(live: Mapping[str, Any] | None) -> int | None:
     return int(count) if isinstance(count, int) else None
 
 
-def wanted_policies(spec: PulsarNamespaceSpec) -> dict[str, Any]:
-    """Declared values by field."""
-    return {row.field: lookup(spec, row.field) for row in NAMESPACE_POLICIES}
+INHERITED = "policies."
+
+
+def wanted_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | None = None) -> dict[str, Any]:
+    """Declared values by field: those of the namespace, under them the ``defaults`` of its tenant."""
+    wanted = {row.field: lookup(spec, row.field) for row in NAMESPACE_POLICIES}
+    for name, value in wanted.items():
+        if value is None and defaults is not None and name.startswith(INHERITED):
+            wanted[name] = lookup(defaults, name.removeprefix(INHERITED))
+    return wanted
+
+
+def digest_of(defaults: NamespacePolicies | None) -> str | None:
+    """What tells that defaults changed; None where there are none."""
+    values = wire(defaults) if defaults is not None else {}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16] if values else None
 
 
 def found_policies(
@@ -99,14 +122,14 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
         )
     if spec.bundles is not None and (facts.live is None or BUNDLES in memory.managed):
         draft.declared.add(BUNDLES)
-    wanted = wanted_policies(spec)
+    wanted = wanted_policies(spec, facts.defaults)
     if draft.problems:
         # Without the unknown names the rest of the list is still good.
         wanted[CLUSTERS] = sorted(set(wanted[CLUSTERS]) & facts.instance_clusters) or None
     if facts.live is None:
         _plan_creation(draft, spec, facts, wanted)
         return draft.done()
-    _compare_bundles(draft, facts, memory)
+    _compare_bundles(draft, facts)
     plan_policies(
         draft,
         NAMESPACE_POLICIES,
@@ -118,6 +141,16 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
         version=facts.version,
         silent=facts.silent,
     )
+    for row in NAMESPACE_ENTRIES:
+        plan_entries(
+            draft,
+            row,
+            spec,
+            {None: row.read(facts.live)},
+            base=namespace_path(facts.tenant, facts.name),
+            memory=memory,
+            repair=spec.drift_policy is DriftPolicy.REPAIR,
+        )
     return draft.done()
 
 
@@ -130,12 +163,13 @@ def _plan_creation(draft: Draft, spec: PulsarNamespaceSpec, facts: NamespaceFact
         draft.waiting.append("the tenant may use no cluster of the instance yet")
         return
     draft.declared |= {name for name, value in wanted.items() if value is not None}
+    draft.declared |= declared_entries(NAMESPACE_ENTRIES, spec)
     body: dict[str, Any] = {"replication_clusters": clusters}
     shape = "Pulsar's default bundles"
     if facts.boundaries is not None:
         count = len(facts.boundaries) - 1
         body["bundles"] = {"boundaries": list(facts.boundaries), "numBundles": count}
-        shape = f"{count} bundles"
+        shape = f"{count} bundles ({facts.boundaries_why.rstrip('.')})" if facts.boundaries_why else f"{count} bundles"
     draft.actions.append(
         Action(
             Verb.CREATE,
@@ -147,16 +181,13 @@ def _plan_creation(draft: Draft, spec: PulsarNamespaceSpec, facts: NamespaceFact
     )
 
 
-def _compare_bundles(draft: Draft, facts: NamespaceFacts, memory: Memory) -> None:
-    """Bundles count at creation only: a difference is shown, never changed.
-
-    Splits after creation only add boundaries; that is no difference for a namespace this object created itself.
-    """
+def _compare_bundles(draft: Draft, facts: NamespaceFacts) -> None:
+    """Bundles count at creation only: a difference is shown, never changed. Splits only add boundaries: no difference."""
     if facts.boundaries is None or facts.live is None:
         return
     live = list(((facts.live.get("bundles") or {}).get("boundaries")) or ())
     wanted = list(facts.boundaries)
-    if not live or live == wanted or (BUNDLES in memory.managed and set(wanted) <= set(live)):
+    if not live or set(wanted) <= set(live):
         return
     where = "" if len(live) != len(wanted) else ", at other boundaries"
     draft.fixed.append(

@@ -219,14 +219,19 @@ def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
     return [out[name] for name in sorted(out)]
 
 
+def printable(name: str) -> str:
+    """A field for messages: a control character in the key of an entry cannot forge a line of a log."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
+
+
 def words(verb: Verb, difference: DriftEntry) -> str:
     """An action on a field as a sentence."""
+    name = printable(difference.field)
     if verb is Verb.REPAIR:
         return (
-            f"Repair spec.{difference.field}: another writer changed it to {difference.found}, "
-            f"set it back to {difference.wanted}"
+            f"Repair spec.{name}: another writer changed it to {difference.found}, set it back to {difference.wanted}"
         )
-    return f"Set spec.{difference.field} to {difference.wanted} (was {difference.found})"
+    return f"Set spec.{name} to {difference.wanted} (was {difference.found})"
 
 
 def _plan_reset(

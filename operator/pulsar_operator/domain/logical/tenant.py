@@ -131,6 +131,13 @@ def _roles(draft: Draft, spec: PulsarTenantSpec, live: LiveTenant, memory: Memor
     """The roles the tenant should have: the live ones, without those we added and no longer declare, plus ours."""
     declared = frozenset(spec.admin_roles)
     revoked = items_of(memory.managed, ROLES) - declared
+    if spec.exact is not None and spec.exact.admin_roles:
+        strangers = live.admin_roles - declared - revoked
+        if memory.applied and not repair:
+            # Declared as a complete list before, so these were added by somebody else.
+            draft.drift += [DriftEntry(field=entry(ROLES, r), wanted=describe(None), found="there") for r in strangers]
+        else:
+            revoked |= strangers
     add = declared - live.admin_roles
     return (live.admin_roles - revoked) | _without_drift(draft, ROLES, add, live.admin_roles, memory, repair=repair)
 
@@ -192,6 +199,8 @@ def _update(name: str, what: str, after: frozenset[str], live: LiveTenant, memor
         "allowedClusters": sorted(after if what == CLUSTERS else live.allowed_clusters),
     }
     repaired = any(memory.drifted(entry(what, item)) for item in after - before)
+    # What was added to a list that is complete is drift as well; what left the spec comes with a new generation.
+    repaired = repaired or (what == ROLES and memory.applied and bool(before - after))
     verb = Verb.REPAIR if repaired else Verb.SET
     difference = DriftEntry(field=what, wanted=describe(sorted(after)), found=describe(sorted(before)))
     return Action(

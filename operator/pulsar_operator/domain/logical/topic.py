@@ -13,9 +13,13 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.domain.logical.entries import Live, plan_entries
 from pulsar_operator.domain.logical.names import topic_name, topic_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
-from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, declared_in, lookup
+from pulsar_operator.domain.logical.schema import SchemaFacts, plan_schema, schema_path
+from pulsar_operator.domain.logical.subscriptions import LiveSubscriptions, plan_subscriptions
+from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, Unreadable, declared_in, lookup
+from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
 
 PARTITIONS = "partitions"
 
@@ -34,8 +38,19 @@ class TopicFacts:
     """Clusters of the namespace that did not answer."""
     found: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
     """Live policies by field and cluster: those that are declared or managed, in clusters that have the topic."""
+    entries: Mapping[str, Live] = field(default_factory=dict)
+    """Live lists by field: those that are declared or managed, where the topic exists."""
+    subscriptions: LiveSubscriptions = field(default_factory=dict)
+    """By cluster that has the topic; empty where none is declared or managed."""
+    schemas: Mapping[str, SchemaFacts | Unreadable] = field(default_factory=dict)
+    """By cluster that has the topic; empty where none is declared."""
     version: str | None = None
     """Pulsar version of the cluster that is written to."""
+
+    @property
+    def absent(self) -> bool:
+        """Whether no cluster has the topic."""
+        return all(found is None for found in self.clusters.values())
 
 
 def wanted_policies(spec: PulsarTopicSpec) -> dict[str, Any]:
@@ -63,13 +78,15 @@ def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan
         _plan_partitioned(draft, spec, facts, memory, spec.partitions)
     if not other:
         _plan_policies(draft, spec, facts, memory)
+        _plan_entries(draft, spec, facts, memory)
+        _plan_parts(draft, spec, facts, memory)
     return draft.done()
 
 
 def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
     """What is new is set before what is old is reset, so that a change of policyScope leaves no gap."""
     wanted = wanted_policies(spec)
-    absent = all(found is None for found in facts.clusters.values())
+    absent = facts.absent
     plan_policies(
         draft,
         sorted(TOPIC_POLICIES, key=lambda row: wanted[row.field] is None),
@@ -82,6 +99,49 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
         version=facts.version,
         silent=facts.silent,
     )
+
+
+def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
+    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet."""
+    for row in TOPIC_ENTRIES:
+        plan_entries(
+            draft,
+            row,
+            spec,
+            {} if facts.absent else facts.entries.get(row.field, {}),
+            base=_path(spec, facts),
+            memory=memory,
+            repair=spec.drift_policy is DriftPolicy.REPAIR,
+            unseen=kept_by_each(row, spec) and bool(facts.silent),
+        )
+
+
+def _plan_parts(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
+    """Subscriptions and the schema. The schema comes first: it says what the messages are."""
+    repair = spec.drift_policy is DriftPolicy.REPAIR
+    plan_schema(
+        draft,
+        spec.topic_schema,
+        facts.schemas,
+        path=schema_path(facts.tenant, facts.namespace, facts.name),
+        memory=memory,
+        repair=repair,
+    )
+    plan_subscriptions(
+        draft,
+        spec.subscriptions,
+        facts.subscriptions,
+        topic=_path(spec, facts),
+        memory=memory,
+        repair=repair,
+        policy=spec.deletion_policy,
+        silent=facts.silent,
+    )
+
+
+def kept_by_each(row: EntryRow, spec: PulsarTopicSpec) -> bool:
+    """Whether each cluster keeps the list for itself."""
+    return row.own_get is not None and spec.partitions is None
 
 
 def _nothing_set(facts: TopicFacts, wanted: Mapping[str, Any]) -> dict[str, dict[str | None, Any]]:

@@ -195,7 +195,6 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
 )
 
 UNMANAGED_KEYS = {
-    "auth_policies": "permissions, which are lists of entries and no policies",
     "allowed_clusters": "changed together with replication_clusters only, since leaving a cluster deletes data there",
     "bundles": "spec.bundles, at creation; splits are actions",
     "clusterDispatchRate": "a second copy of topicDispatchRate, which the same call writes",
@@ -205,7 +204,6 @@ UNMANAGED_KEYS = {
     "offload_threshold_in_seconds": "old form: the endpoint writes offload_policies",
     "offload_deletion_lag_ms": "old form: the endpoint writes offload_policies",
     "schema_auto_update_compatibility_strategy": "old form of schema_compatibility_strategy",
-    "properties": "entries that anybody may add, and no policy",
     "migrated": "set by Pulsar's cluster migration",
     "clusterThatCanDeleteNamespace": "computed by Pulsar",
 }

@@ -1,0 +1,135 @@
+"""Lists managed entry by entry: what is declared is there, what is no longer declared is taken back, the rest stays.
+
+An entry of others stays unless spec.exact says that the list is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.domain.logical.plan import (
+    Action,
+    Draft,
+    Memory,
+    Problem,
+    Verb,
+    change_verb,
+    joined,
+    printable,
+    words,
+)
+from pulsar_operator.domain.logical.tenant import entry, items_of
+from pulsar_operator.domain.policies import Unreadable, describe
+from pulsar_operator.domain.policies.entry_rows import EntryRow
+
+Live = Mapping[str | None, Mapping[str, Any] | Unreadable]
+"""Live entries by cluster; under None what all clusters share."""
+
+
+def concerned_entries(rows: Sequence[EntryRow], spec: BaseModel, managed: Collection[str]) -> list[EntryRow]:
+    """The lists a plan looks at: declared, exact, or with entries that may have to be taken back."""
+    return [row for row in rows if row.declared(spec) or row.is_exact(spec) or items_of(managed, row.field)]
+
+
+def declared_entries(rows: Iterable[EntryRow], spec: BaseModel) -> set[str]:
+    """All declared entries, as in status.managedFields."""
+    return {entry(row.field, key) for row in rows for key in row.declared(spec)}
+
+
+def plan_entries(
+    draft: Draft,
+    row: EntryRow,
+    spec: BaseModel,
+    found: Live,
+    *,
+    base: tuple[str, ...],
+    memory: Memory,
+    repair: bool,
+    unseen: bool = False,
+) -> None:
+    """Add to the draft what makes one list as declared. ``unseen`` says that a cluster with a list of its own is not in
+    ``found``: what it may still have is kept in mind."""
+    wanted = row.declared(spec)
+    gone = items_of(memory.managed, row.field) - set(wanted)
+    draft.declared |= {entry(row.field, key) for key in wanted}
+    if unseen:
+        draft.kept |= {entry(row.field, key) for key in gone}
+    left: list[DriftEntry] = []
+    for cluster, live in sorted(found.items(), key=lambda item: item[0] or ""):
+        if isinstance(live, Unreadable):
+            text = f"spec.{row.field} cannot be read: {live.message}"
+            draft.problems.append(Problem(row.field, Reason.REFUSED_BY_PULSAR, text))
+            draft.kept |= {entry(row.field, key) for key in gone}
+            continue
+        there = _There(row, live, cluster, base, memory, repair)
+        draft.actions += there.set(wanted)
+        for key in sorted(gone & set(live)):
+            draft.kept.add(entry(row.field, key))
+            draft.actions += there.remove(key, Verb.RESET, "it was removed from the spec")
+        if row.is_exact(spec):
+            draft.actions += there.remove_others(set(wanted) | gone)
+        left += there.left
+    draft.drift += joined(left)
+
+
+@dataclass
+class _There:
+    """One list in one place."""
+
+    row: EntryRow
+    live: Mapping[str, Any]
+    cluster: str | None
+    base: tuple[str, ...]
+    memory: Memory
+    repair: bool
+    left: list[DriftEntry] = field(default_factory=list)
+    """Drift that is reported and left alone."""
+
+    def set(self, wanted: Mapping[str, Any]) -> list[Action]:
+        """What makes the declared entries as declared."""
+        changes: dict[str, DriftEntry] = {}
+        for key, value in sorted(wanted.items()):
+            if self.row.in_sync(value, self.live.get(key)):
+                continue
+            difference = self._difference(key, describe(value))
+            if self.memory.drifted(difference.field) and not self.repair:
+                self.left.append(difference)
+            else:
+                changes[key] = difference
+        actions = []
+        for keys, call in self.row.set_calls(self.base, {key: wanted[key] for key in changes}):
+            told = [(change_verb(self.memory, changes[key].field), changes[key]) for key in keys]
+            verb = Verb.REPAIR if all(each is Verb.REPAIR for each, _ in told) else Verb.SET
+            reason = "; ".join(words(each, difference) for each, difference in told)
+            first, *others = [difference for _, difference in told]
+            actions.append(Action(verb, first.field, call, reason, first, self.cluster, tuple(others)))
+        return actions
+
+    def remove(self, key: str, verb: Verb, why: str) -> list[Action]:
+        """What takes an entry back."""
+        difference = self._difference(key, describe(None))
+        reason = f"Remove spec.{printable(difference.field)} (was {difference.found}): {why}"
+        calls = self.row.remove_calls(self.base, key, self.live[key])
+        return [Action(verb, difference.field, call, reason, difference, self.cluster) for call in calls]
+
+    def remove_others(self, ours: Collection[str]) -> list[Action]:
+        """What takes back the entries of others. Once the list was applied as complete, a new one is drift."""
+        why = f"it is not declared and spec.{self.row.exact} is set"
+        actions: list[Action] = []
+        for key in sorted(set(self.live) - set(ours)):
+            if self.memory.applied and not self.repair:
+                self.left.append(self._difference(key, describe(None)))
+            else:
+                actions += self.remove(key, Verb.REPAIR if self.memory.applied else Verb.RESET, why)
+        return actions
+
+    def _difference(self, key: str, wanted: str) -> DriftEntry:
+        where = f" in cluster {self.cluster}" if self.cluster is not None else ""
+        found = f"{describe(self.live.get(key))}{where}"
+        return DriftEntry(field=entry(self.row.field, key), wanted=wanted, found=found)

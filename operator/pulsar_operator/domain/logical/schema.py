@@ -1,0 +1,150 @@
+"""The schema of a topic: uploaded as a new version when Pulsar finds it compatible, never deleted.
+
+Each cluster has its own. Source: class SchemasResource of the broker's admin v2 (Pulsar 4.0), checked against a running
+4.0.8 by e2e/tests/test_topic_parts_real.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.api.v1alpha1.topic_parts import SchemaType, TopicSchema
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, change_verb, joined, words
+from pulsar_operator.domain.policies import Call, Unreadable, describe
+
+SCHEMA = "schema"
+_NAMES = {kind: kind.name for kind in SchemaType}
+
+
+@dataclass(frozen=True)
+class LiveSchema:
+    """The newest schema in one cluster, and what is known of the declared one there."""
+
+    version: int
+    type: str
+    """As Pulsar names it."""
+    definition: str
+    properties: Mapping[str, str]
+    older: int | None = None
+    """Version of the declared schema where it is not the newest; None = Pulsar does not have it."""
+
+    @staticmethod
+    def parse(answer: Mapping[str, Any]) -> LiveSchema:
+        """From ``GET .../schema``, or one of ``GET .../schemas``."""
+        return LiveSchema(
+            version=int(answer.get("version") or 0),
+            type=str(answer.get("type")),
+            definition=str(answer.get("data") or ""),
+            properties=dict(answer.get("properties") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class SchemaFacts:
+    """What one cluster says."""
+
+    live: LiveSchema | None
+    """None = the topic has no schema."""
+    refusal: str | None = None
+    """Why Pulsar would not take the declared schema; None = it would, or it has it."""
+
+
+def schema_path(tenant: str, namespace: str, topic: str, *rest: str) -> tuple[str, ...]:
+    """Path of a topic's schemas; both persistences share it."""
+    return ("schemas", tenant, namespace, topic, *rest)
+
+
+def body_of(wanted: TopicSchema) -> dict[str, Any]:
+    """The declared schema as Pulsar takes it (class PostSchemaPayload)."""
+    return {
+        "type": _NAMES[wanted.type],
+        "schema": wanted.definition or "",
+        "properties": dict(wanted.properties or {}),
+    }
+
+
+def is_same(wanted: TopicSchema, live: LiveSchema) -> bool:
+    """Whether Pulsar has the declared type and definition. Properties do not make a new version."""
+    return live.type == _NAMES[wanted.type] and _canonical(live.definition) == _canonical(wanted.definition or "")
+
+
+def _canonical(definition: str) -> Any:
+    try:
+        return json.loads(definition)
+    except ValueError:
+        return definition
+
+
+def version_among(wanted: TopicSchema, versions: Any) -> int | None:
+    """The last version that is the declared schema, in an answer of ``GET .../schemas``."""
+    listed = versions.get("getSchemaResponses") if isinstance(versions, Mapping) else None
+    same = [each for each in map(LiveSchema.parse, listed or ()) if is_same(wanted, each)]
+    return max((each.version for each in same), default=None)
+
+
+def plan_schema(
+    draft: Draft,
+    wanted: TopicSchema | None,
+    found: Mapping[str, SchemaFacts | Unreadable],
+    *,
+    path: tuple[str, ...],
+    memory: Memory,
+    repair: bool,
+) -> None:
+    """Add to the draft what makes the schema as declared; without one nothing is done, and none is deleted."""
+    if wanted is None:
+        return
+    draft.declared.add(SCHEMA)
+    left: list[DriftEntry] = []
+    for cluster, facts in sorted(found.items()):
+        if isinstance(facts, Unreadable):
+            text = f"spec.{SCHEMA} cannot be read in cluster {cluster}: {facts.message}"
+            draft.problems.append(Problem(SCHEMA, Reason.REFUSED_BY_PULSAR, text))
+            continue
+        live = facts.live
+        if live is not None and is_same(wanted, live):
+            draft.fixed += _properties(wanted, live, cluster)
+            continue
+        difference = DriftEntry(field=SCHEMA, wanted=_told(wanted), found=f"{_seen(live)} in cluster {cluster}")
+        if live is not None and live.older is not None:
+            # Uploaded again, it would stay the older one: Pulsar knows it and only answers with its version.
+            newer = f"version {live.version} is newer than the declared one, which is version {live.older}"
+            draft.fixed.append(difference.model_copy(update={"found": f"{newer}: {difference.found}"}))
+        elif memory.drifted(SCHEMA) and not repair:
+            left.append(difference)
+        elif facts.refusal is not None:
+            text = f"spec.{SCHEMA} is not uploaded to cluster {cluster}, Pulsar refuses it: {facts.refusal}"
+            draft.problems.append(Problem(SCHEMA, Reason.REFUSED_BY_PULSAR, text))
+        else:
+            verb = change_verb(memory, SCHEMA)
+            call = Call("POST", (*path, "schema"), body=body_of(wanted))
+            draft.actions.append(Action(verb, SCHEMA, call, words(verb, difference), difference, cluster))
+    draft.drift += joined(left)
+
+
+def _properties(wanted: TopicSchema, live: LiveSchema, cluster: str) -> list[DriftEntry]:
+    """Declared properties the version does not have; clients add some of their own."""
+    missing = {k: v for k, v in (wanted.properties or {}).items() if live.properties.get(k) != v}
+    if not missing:
+        return []
+    found = {key: live.properties.get(key) for key in missing}
+    return [
+        DriftEntry(
+            field=f"{SCHEMA}.properties",
+            wanted=describe(missing),
+            found=f"{describe(found)} in version {live.version} in cluster {cluster}",
+        )
+    ]
+
+
+def _told(wanted: TopicSchema) -> str:
+    return f"{wanted.type.value} {(wanted.definition or '')[:200]}".strip()
+
+
+def _seen(live: LiveSchema | None) -> str:
+    return "none" if live is None else f"{live.type} {describe(live.definition)[:200]}, version {live.version}"

@@ -1,0 +1,261 @@
+"""Subscriptions of a topic: made when missing, never moved, removed only where nothing is lost.
+
+Each cluster keeps its own; those of a partitioned topic are in every partition. Source: class PersistentTopics of the
+broker's admin v2 (Pulsar 4.0), checked against a running 4.0.8 by e2e/tests/test_topic_parts_real.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.api.v1alpha1.policies import DispatchRate
+from pulsar_operator.api.v1alpha1.topic_parts import InitialPosition, Subscription
+from pulsar_operator.domain.logical.plan import (
+    Action,
+    Draft,
+    Memory,
+    Problem,
+    Verb,
+    change_verb,
+    joined,
+    printable,
+    words,
+)
+from pulsar_operator.domain.logical.tenant import entry, items_of
+from pulsar_operator.domain.policies import Call, Unreadable, describe
+from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
+
+SUBSCRIPTIONS = "subscriptions"
+RATE = ".dispatchRate"
+REPLICATED = ".replicated"
+PROPERTIES = ".properties"
+_FIRST = -1
+_LAST = 2**63 - 1
+"""Ledger and entry ids that Pulsar reads as the beginning and the end of a topic (class MessageId)."""
+
+
+@dataclass(frozen=True)
+class LiveSubscription:
+    """A subscription in one cluster; of a partitioned topic, in all its partitions."""
+
+    replicated: bool | None = None
+    """None = the partitions differ."""
+    properties: Mapping[str, str] | None = None
+    """None = the partitions differ."""
+    backlog: int = 0
+    """Unread messages."""
+    consumers: int = 0
+    missing: int = 0
+    """Partitions that do not have it."""
+
+
+@dataclass(frozen=True)
+class ClusterSubscriptions:
+    """The subscriptions of the topic in one cluster."""
+
+    held: Mapping[str, LiveSubscription]
+    """By name."""
+    rates: Mapping[str, Any] = field(default_factory=dict)
+    """Dispatch rates of their own, by name; only those that are declared or managed are looked at. Pulsar keeps them
+    for subscriptions that do not exist as well."""
+
+
+LiveSubscriptions = Mapping[str, ClusterSubscriptions | Unreadable]
+"""By cluster."""
+
+
+def parse(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubscription]:
+    """Subscriptions in an answer of ``GET .../stats`` or ``GET .../partitioned-stats?perPartition=true``."""
+    parts = list((stats.get("partitions") or {}).values()) if partitioned else [stats]
+    held: dict[str, list[Mapping[str, Any]]] = {}
+    for part in parts:
+        for name, one in (part.get("subscriptions") or {}).items():
+            held.setdefault(name, []).append(one)
+    return {name: _whole(each, len(parts)) for name, each in held.items()}
+
+
+def _whole(each: list[Mapping[str, Any]], parts: int) -> LiveSubscription:
+    flags = {bool(one.get("isReplicated", one.get("replicated"))) for one in each}
+    properties = [dict(one.get("subscriptionProperties") or {}) for one in each]
+    return LiveSubscription(
+        replicated=flags.pop() if len(flags) == 1 else None,
+        properties=properties[0] if all(p == properties[0] for p in properties) else None,
+        backlog=sum(int(one.get("msgBacklog") or 0) for one in each),
+        consumers=sum(len(one.get("consumers") or ()) for one in each),
+        missing=parts - len(each),
+    )
+
+
+def rates_to_read(declared: Iterable[Subscription], managed: Collection[str]) -> list[str]:
+    """Subscriptions whose own dispatch rate is declared or may have to be reset."""
+    return sorted({each.name for each in declared if each.dispatch_rate is not None} | _rated(managed))
+
+
+def _rated(managed: Collection[str]) -> set[str]:
+    prefix, suffix = f"{SUBSCRIPTIONS}[", f"]{RATE}"
+    return {e[len(prefix) : -len(suffix)] for e in managed if e.startswith(prefix) and e.endswith(suffix)}
+
+
+def concerned_subscriptions(declared: Collection[Subscription], managed: Collection[str]) -> bool:
+    """Whether the plan looks at subscriptions."""
+    return bool(declared) or any(name.startswith(f"{SUBSCRIPTIONS}[") for name in managed)
+
+
+def declared_fields(declared: Iterable[Subscription]) -> set[str]:
+    """What is managed of the declared subscriptions, as in status.managedFields."""
+    found: set[str] = set()
+    for each in declared:
+        name = entry(SUBSCRIPTIONS, each.name)
+        found.add(name)
+        found |= {name + REPLICATED} if each.replicated is not None else set()
+        found |= {name + PROPERTIES} if each.properties is not None else set()
+        found |= {name + RATE} if each.dispatch_rate is not None else set()
+    return found
+
+
+def subscription_path(topic: tuple[str, ...], name: str, *rest: str) -> tuple[str, ...]:
+    """Path of a subscription. Pulsar 4.0.8 decodes the name twice: without encoding it here, "a%2Fb" would be "a/b" and
+    "a+b" would be "a b"."""
+    return (*topic, "subscription", quote(name, safe=""), *rest)
+
+
+def rate_call(topic: tuple[str, ...], method: str, name: str, rate: DispatchRate | None = None) -> Call:
+    """A call for a subscription's own dispatch rate, which is a policy of the topic. Here the name is decoded once."""
+    query = {"isGlobal": "false", **({"applied": "false"} if method == "GET" else {})}
+    body = DISPATCH_RATE.encode(rate) if rate is not None else None
+    return Call(method, (*topic, name, "dispatchRate"), query, body)
+
+
+def create_call(topic: tuple[str, ...], wanted: Subscription) -> Call:
+    """The call that makes a subscription; of a partitioned topic, in the partitions that lack it."""
+    at = _FIRST if wanted.initial_position is InitialPosition.EARLIEST else _LAST
+    body = {"ledgerId": at, "entryId": at, "partitionIndex": -1, "properties": dict(wanted.properties or {})}
+    query = {"replicated": "true"} if wanted.replicated else {}
+    return Call("PUT", subscription_path(topic, wanted.name), query, body)
+
+
+def plan_subscriptions(
+    draft: Draft,
+    declared: Collection[Subscription],
+    found: LiveSubscriptions,
+    *,
+    topic: tuple[str, ...],
+    memory: Memory,
+    repair: bool,
+    policy: DeletionPolicy,
+    silent: Collection[str] = (),
+) -> None:
+    """Add to the draft what makes the subscriptions as declared."""
+    draft.declared |= declared_fields(declared)
+    names = {each.name for each in declared}
+    gone = items_of(memory.managed, SUBSCRIPTIONS) - names
+    old_rates = _rated(memory.managed) - {each.name for each in declared if each.dispatch_rate is not None}
+    if silent:
+        draft.kept |= {entry(SUBSCRIPTIONS, name) for name in gone}
+        draft.kept |= {entry(SUBSCRIPTIONS, name) + RATE for name in old_rates}
+    left: list[DriftEntry] = []
+    for cluster, live in sorted(found.items()):
+        if isinstance(live, Unreadable):
+            text = f"spec.{SUBSCRIPTIONS} cannot be read in cluster {cluster}: {live.message}"
+            draft.problems.append(Problem(SUBSCRIPTIONS, Reason.REFUSED_BY_PULSAR, text))
+            draft.kept |= {e for e in memory.managed if e.startswith(f"{SUBSCRIPTIONS}[")}
+            continue
+        here = _Here(cluster, topic, memory, repair)
+        for wanted in declared:
+            draft.actions += here.ensure(wanted, live.held.get(wanted.name))
+            if wanted.dispatch_rate is not None and live.rates.get(wanted.name) != wanted.dispatch_rate:
+                draft.actions += here.set_rate(wanted.name, wanted.dispatch_rate, live.rates.get(wanted.name))
+        for name in sorted(old_rates):
+            if live.rates.get(name) is not None:
+                here.reset_rate(draft, name, live.rates[name])
+        for name in sorted(gone & set(live.held)):
+            here.remove(draft, name, live.held[name], policy)
+        left += here.left
+    draft.drift += joined(left)
+
+
+class _Here:
+    """The subscriptions of the topic in one cluster."""
+
+    def __init__(self, cluster: str, topic: tuple[str, ...], memory: Memory, repair: bool) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.memory = memory
+        self.repair = repair
+        self.left: list[DriftEntry] = []
+
+    def _change(self, field: str, wanted: str, found: str, call: Call) -> list[Action]:
+        """One change, unless it is drift that is only reported."""
+        difference = DriftEntry(field=field, wanted=wanted, found=f"{found} in cluster {self.cluster}")
+        if self.memory.drifted(field) and not self.repair:
+            self.left.append(difference)
+            return []
+        verb = change_verb(self.memory, field)
+        return [Action(verb, field, call, words(verb, difference), difference, self.cluster)]
+
+    def ensure(self, wanted: Subscription, live: LiveSubscription | None) -> list[Action]:
+        """What makes one subscription as declared. Its flag and properties are looked at once it is there."""
+        name = entry(SUBSCRIPTIONS, wanted.name)
+        if live is not None and not live.missing:
+            return self._members(wanted, live, name)
+        found = "not there" if live is None else f"not there in {live.missing} partitions"
+        where = f"there, from {wanted.initial_position.value}"
+        return self._change(name, where, found, create_call(self.topic, wanted))
+
+    def set_rate(self, name: str, wanted: DispatchRate, live: Any) -> list[Action]:
+        """What sets a dispatch rate."""
+        call = rate_call(self.topic, "POST", name, wanted)
+        return self._change(entry(SUBSCRIPTIONS, name) + RATE, describe(wanted), describe(live), call)
+
+    def _members(self, wanted: Subscription, live: LiveSubscription, name: str) -> list[Action]:
+        actions: list[Action] = []
+        if wanted.replicated is not None and live.replicated is not wanted.replicated:
+            call = Call(
+                "POST",
+                subscription_path(self.topic, wanted.name, "replicatedSubscriptionStatus"),
+                body=wanted.replicated,
+            )
+            found = "different in its partitions" if live.replicated is None else describe(live.replicated)
+            actions += self._change(name + REPLICATED, describe(wanted.replicated), found, call)
+        if wanted.properties is not None and live.properties != wanted.properties:
+            call = Call("PUT", subscription_path(self.topic, wanted.name, "properties"), body=dict(wanted.properties))
+            found = "different in its partitions" if live.properties is None else describe(live.properties)
+            actions += self._change(name + PROPERTIES, describe(wanted.properties), found, call)
+        return actions
+
+    def reset_rate(self, draft: Draft, name: str, live: Any) -> None:
+        """A rate that left the spec is unset."""
+        place = entry(SUBSCRIPTIONS, name) + RATE
+        draft.kept.add(place)
+        found = f"{describe(live)} in cluster {self.cluster}"
+        reason = f"Reset spec.{printable(place)} to inherit (was {found}): it was removed from the spec"
+        self._reset(draft, place, found, reason, rate_call(self.topic, "DELETE", name))
+
+    def _reset(self, draft: Draft, place: str, found: str, reason: str, call: Call) -> None:
+        difference = DriftEntry(field=place, wanted=describe(None), found=found)
+        draft.actions.append(Action(Verb.RESET, place, call, reason, difference, self.cluster))
+
+    def remove(self, draft: Draft, name: str, live: LiveSubscription, policy: DeletionPolicy) -> None:
+        """A subscription that left the spec goes with its position, so only where the deletion policy says so."""
+        if policy is DeletionPolicy.RETAIN:
+            return
+        place = entry(SUBSCRIPTIONS, name)
+        draft.kept.add(place)
+        if policy is DeletionPolicy.DELETE and (live.backlog or live.consumers):
+            text = (
+                f"subscription {printable(name)} left spec.subscriptions and is kept in cluster {self.cluster}: it has "
+                f"{live.backlog} unread messages and {live.consumers} connected consumers. Consume or clear them "
+                "first, or put it back into the list"
+            )
+            draft.problems.append(Problem(place, Reason.NOT_EMPTY, text))
+            return
+        query = {"force": "true"} if policy is DeletionPolicy.FORCE_DELETE else {}
+        found = f"there with {live.backlog} unread messages in cluster {self.cluster}"
+        reason = f"Delete spec.{printable(place)} ({found}): it was removed from the spec"
+        self._reset(draft, place, found, reason, Call("DELETE", subscription_path(self.topic, name), query))

@@ -1,0 +1,219 @@
+"""Lists of entries that Pulsar keeps under a key each: permissions by role, properties by name.
+
+Source: classes Namespaces and PersistentTopics of the broker's admin v2, AuthPolicies of the client admin API (Pulsar
+4.0), checked against a running 4.0.8 by e2e/tests/test_entries_real.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from pulsar_operator.api.v1alpha1.entries import AuthAction
+from pulsar_operator.domain.policies.codecs import words
+from pulsar_operator.domain.policies.model import Call, Scope, Undecodable, lookup
+
+Base = tuple[str, ...]
+THIS = "{this}"
+"""In ``live``: the full name of the object."""
+
+
+@dataclass(frozen=True)
+class EntryRow:
+    """One list."""
+
+    scope: Scope
+    field: str
+    """Member of spec; an entry is ``field[key]`` in status.managedFields."""
+    wanted: Callable[[Any], Mapping[str, Any]]
+    """The member's value to values by key."""
+    written: Callable[[Mapping[str, Any]], Any]
+    """Values by key to the member as in a manifest."""
+    decode: Callable[[Any], Any]
+    """Live JSON of one entry to its value, None where that means the same as no entry. May raise."""
+    set_calls: Callable[[Base, Mapping[str, Any]], Iterable[tuple[tuple[str, ...], Call]]]
+    """(path of the object, values by key) to calls, each with the keys it writes."""
+    remove_calls: Callable[[Base, str, Any], Iterable[Call]]
+    """(path, key, live value) to the calls that take the entry back."""
+    examples: Mapping[str, Any]
+    """At least two entries as in a manifest, hostile keys among them; see tests/support/entry_contract.py."""
+    live: tuple[str, ...] = ()
+    """Keys in the answer that is read, from the outside in."""
+    own_get: tuple[str, ...] | None = None
+    """Endpoint of a GET of its own; None = the GET of the namespace."""
+    exact: str | None = None
+    """Path in spec of the flag that says the list is complete."""
+    same: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
+
+    def declared(self, spec: BaseModel) -> Mapping[str, Any]:
+        """Declared values by key."""
+        return self.wanted(lookup(spec, self.field) or ())
+
+    def is_exact(self, spec: BaseModel) -> bool:
+        """Whether what is not declared is removed."""
+        return self.exact is not None and bool(lookup(spec, self.exact))
+
+    def read(self, answer: Any, this: str = "") -> dict[str, Any]:
+        """Live values by key; one that cannot be expressed is Undecodable. ``this`` is the object's full name."""
+        for key in self.live:
+            answer = answer.get(this if key == THIS else key) if isinstance(answer, Mapping) else None
+        found: dict[str, Any] = {}
+        for key, value in (answer if isinstance(answer, Mapping) else {}).items():
+            try:
+                decoded = self.decode(value)
+            except (KeyError, ValueError, TypeError):
+                decoded = Undecodable(repr(value)[:256])
+            if decoded is not None:
+                found[str(key)] = decoded
+        return found
+
+    def in_sync(self, wanted: Any, found: Any) -> bool:
+        """Whether Pulsar has the wanted value."""
+        return found is not None and not isinstance(found, Undecodable) and self.same(wanted, found)
+
+
+_ACTIONS = {action: action.value.lower() for action in AuthAction}
+_action_out, _action_in = words(_ACTIONS)
+
+
+def _actions(live: Any) -> list[AuthAction] | None:
+    """Pulsar keeps an empty set where a role was granted nothing."""
+    return sorted(_action_in(each) for each in live) or None
+
+
+def _same_members(wanted: Any, found: Any) -> bool:
+    return set(wanted) == set(found)
+
+
+def _each(*endpoint: str, encode: Callable[[Any], Any]) -> Callable[[Base, Mapping[str, Any]], Any]:
+    """One POST for each entry, with the key as the last segment."""
+
+    def calls(base: Base, values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Call]]:
+        for key, value in values.items():
+            yield (key,), Call("POST", (*base, *endpoint, key), body=encode(value))
+
+    return calls
+
+
+def _together(endpoint: str) -> Callable[[Base, Mapping[str, Any]], Any]:
+    """One PUT that adds all entries to those that are there."""
+
+    def calls(base: Base, values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Call]]:
+        if values:
+            yield tuple(values), Call("PUT", (*base, endpoint), body=dict(values))
+
+    return calls
+
+
+def _by_role(permissions: Iterable[Any]) -> dict[str, Any]:
+    return {each.role: sorted(each.actions) for each in permissions}
+
+
+def _text(live: Any) -> str:
+    if not isinstance(live, str):
+        raise ValueError("not text")
+    return live
+
+
+def _revoke_all(base: Base, name: str, roles: Any) -> list[Call]:
+    if isinstance(roles, Undecodable):
+        return [Call("POST", (*base, "permissions", "subscription", name), body=[])]
+    return [Call("DELETE", (*base, "permissions", name, role)) for role in roles]
+
+
+HOSTILE = ("a/b", "a%2Fb", "..a", "50%", "a+b", "q?x=1&y", "h#f", "semi;colon", "sp ace", "\u00fc-\u03bb", "a]b[c")
+"""Keys that would change a path if they were not encoded."""
+_PERMISSIONS = {
+    "app": {"actions": ["Produce", "Consume"]},
+    "ops": {"actions": ["Functions", "Sources", "Sinks", "Packages"]},
+    "subscription": {"actions": ["Consume"]},  # also a segment of other endpoints
+    **{key: {"actions": ["Produce"]} for key in HOSTILE},
+}
+_PROPERTIES = {"team": "shop", "empty": "", "x" * 256: "v" * 4096, **{key: f"<{key}>" for key in HOSTILE}}
+
+
+def _encode_actions(actions: Any) -> list[str]:
+    return [_action_out(each) for each in actions]
+
+
+NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
+    EntryRow(
+        scope=Scope.NAMESPACE,
+        field="permissions",
+        wanted=_by_role,
+        written=lambda values: [{"role": role, "actions": [*map(str, actions)]} for role, actions in values.items()],
+        decode=_actions,
+        same=_same_members,
+        set_calls=_each("permissions", encode=_encode_actions),
+        remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
+        live=("auth_policies", "namespace_auth"),
+        exact="exact.permissions",
+        examples=_PERMISSIONS,
+    ),
+    EntryRow(
+        scope=Scope.NAMESPACE,
+        field="subscriptionPermissions",
+        wanted=lambda permissions: {each.subscription: sorted(each.roles) for each in permissions},
+        written=lambda values: [{"subscription": name, "roles": list(roles)} for name, roles in values.items()],
+        decode=lambda live: sorted(live) or None,
+        same=_same_members,
+        set_calls=_each("permissions", "subscription", encode=list),
+        # The last role takes the entry along. Pulsar has no call that removes all of them.
+        remove_calls=_revoke_all,
+        live=("auth_policies", "subscription_auth_roles"),
+        exact="exact.subscriptionPermissions",
+        examples={
+            "s": {"roles": ["app", "a/b"]},
+            "subscription": {"roles": ["subscription"]},
+            **{key: {"roles": [key, "app"]} for key in HOSTILE},
+        },
+    ),
+    EntryRow(
+        scope=Scope.NAMESPACE,
+        field="properties",
+        wanted=dict,
+        written=dict,
+        decode=_text,
+        set_calls=_together("properties"),
+        # Pulsar answers with the value that was there, as plain text.
+        remove_calls=lambda base, key, _: (Call("DELETE", (*base, "property", key), text=True),),
+        live=("properties",),
+        exact="exact.properties",
+        examples=_PROPERTIES,
+    ),
+)
+"""Lists of a namespace; all are in the answer of its GET."""
+
+TOPIC_ENTRIES: tuple[EntryRow, ...] = (
+    EntryRow(
+        scope=Scope.TOPIC,
+        field="permissions",
+        wanted=_by_role,
+        written=lambda values: [{"role": role, "actions": [*map(str, actions)]} for role, actions in values.items()],
+        decode=_actions,
+        same=_same_members,
+        set_calls=_each("permissions", encode=_encode_actions),
+        remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
+        # GET .../permissions of the topic adds those of the namespace, so the namespace is asked instead.
+        live=("auth_policies", "destination_auth", THIS),
+        exact="exact.permissions",
+        examples=_PERMISSIONS,
+    ),
+    EntryRow(
+        scope=Scope.TOPIC,
+        field="properties",
+        wanted=dict,
+        written=dict,
+        decode=_text,
+        set_calls=_together("properties"),
+        remove_calls=lambda base, key, _: (Call("DELETE", (*base, "properties"), {"key": key}),),
+        own_get=("properties",),
+        exact="exact.properties",
+        examples=_PROPERTIES,
+    ),
+)
+"""Lists of a topic. Permissions are shared by all clusters; so are properties of a partitioned topic, while each
+cluster keeps those of a topic without partitions."""

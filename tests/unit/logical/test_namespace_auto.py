@@ -1,0 +1,107 @@
+"""bundles.sizing: Auto: a new namespace is cut where it should be, without a single split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from zlib import crc32
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.controllers.namespace import NamespaceController
+from pulsar_operator.ports import Json, UnavailableError
+from tests.support.logical import World
+
+AUTO: Json = {"tenantRef": {"name": "shop"}, "bundles": {"sizing": "Auto"}}
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Sizing:
+    """ports.SizingPort with one answer or error."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def latest(self, url: str, cluster: str) -> Any:
+        """See ports.SizingPort."""
+        assert (url, cluster) == ("http://prod-sizing.apps:8080", "a")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def world_of(brokers: int, sizing: Any = None) -> World:
+    world = World("a")
+    world.pulsar.live_brokers["a"] = [f"a-broker-{n}.x:8080" for n in range(brokers)]
+    if sizing is not None:
+        deps = replace(world.controllers[Kind.NAMESPACE].deps, sizing=Sizing(sizing))
+        world.controllers[Kind.NAMESPACE] = NamespaceController(deps)
+    world.tenant("shop")
+    return world
+
+
+def boundaries(world: World) -> list[int]:
+    return [int(each, 16) for each in world.pulsar.namespaces["shop/orders"]["bundles"]["boundaries"]]
+
+
+def spread(bounds: list[int], names: list[str]) -> list[int]:
+    """How many names each bundle holds."""
+    inside = [0] * (len(bounds) - 1)
+    for name in names:
+        position = crc32(name.encode())
+        inside[max(n for n in range(len(inside)) if bounds[n] <= position)] += 1
+    return inside
+
+
+async def test_nothing_known_is_even_and_a_multiple_of_the_brokers() -> None:
+    world = world_of(3)
+    world.namespace("orders", **AUTO)
+    await world.run()
+    assert len(boundaries(world)) - 1 == 66
+    assert world.condition(Kind.NAMESPACE, "orders", "Ready")[0] == "True"
+
+
+async def test_declared_topics_and_partitions_are_cut_apart() -> None:
+    world = world_of(3)
+    world.topic("clicks", namespaceRef={"name": "orders"}, partitions=16)
+    world.topic("elsewhere", namespaceRef={"name": "other"}, partitions=64)
+    world.namespace("orders", **AUTO)
+    await world.run()
+    names = [f"persistent://shop/orders/clicks-partition-{n}" for n in range(16)]
+    assert max(spread(boundaries(world), names)) == 1
+    assert "16 declared topics" in next(e.message for e in world.kube.events if "Create namespace" in e.message)
+
+
+async def test_recorded_traffic_decides_where_there_is_any() -> None:
+    cells = [{"position": 1000 + n * 10, "weight": 100.0} for n in range(40)]
+    sizing = {"namespace": "shop/orders", "bundlesNow": 4, "boundaries": [], "freshBoundaries": [], "weight": 4000.0}
+    result = {
+        "instance": "prod", "cluster": "a", "generatedTime": MOMENT, "fromTime": MOMENT, "toTime": MOMENT, "samples": 9,
+        "completeness": 1, "percentile": 95, "growth": 1, "partitions": [], "brokers": [],
+        "verdict": {"verdict": "Unknown", "brokersNow": 2, "brokers": 2, "reason": ""},
+        "balance": {"before": 1, "after": 1, "bound": 1},
+        "namespaces": [{**sizing, "hottestTopic": "", "hottestWeight": 100.0, "cells": cells, "reason": ""}],
+    }  # fmt: skip
+    world = world_of(2, SizingResult.model_validate(result))
+    world.namespace("orders", **AUTO)
+    await world.run()
+    assert any(1000 < bound < 1400 for bound in boundaries(world))
+
+
+async def test_a_sizing_service_that_is_away_does_not_keep_the_namespace_from_being_made() -> None:
+    world = world_of(2, UnavailableError("no such host"))
+    world.namespace("orders", **AUTO)
+    await world.run()
+    assert len(boundaries(world)) - 1 == 64
+
+
+async def test_later_splits_and_an_adopted_namespace_are_no_drift() -> None:
+    world = world_of(2)
+    world.namespace("orders", **AUTO)
+    await world.run()
+    held = world.pulsar.namespaces["shop/orders"]["bundles"]
+    held["boundaries"] = sorted([*held["boundaries"], "0x00000123"])
+    held["numBundles"] += 1
+    await world.run()
+    assert world.condition(Kind.NAMESPACE, "orders", "Drifted")[0] == "False"

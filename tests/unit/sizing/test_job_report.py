@@ -1,0 +1,137 @@
+"""The report and the command line, without Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_operator.balance.sizing_result import (
+    BrokerSizing,
+    CellWeight,
+    ExpectedBalance,
+    NamespaceSizing,
+    SizingResult,
+    Verdict,
+)
+from pulsar_sizing.job import cli, report
+from pulsar_sizing.job.conclude import Today, loads_after
+from pulsar_sizing.job.request import RequestError
+
+START = datetime(2026, 3, 2, tzinfo=UTC)
+HOSTILE = "persistent://acme/shop/<script>alert(1)</script>"
+
+
+def result(**changes: Any) -> SizingResult:
+    values: dict[str, Any] = {
+        "instance": "demo",
+        "cluster": "east",
+        "generated_time": START,
+        "from_time": START,
+        "to_time": START + timedelta(days=7),
+        "samples": 1000,
+        "completeness": 0.987,
+        "percentile": 95.0,
+        "growth": 1.2,
+        "namespaces": (
+            NamespaceSizing(
+                namespace="acme/shop",
+                bundles_now=1,
+                boundaries=("0x00000000", "0x80000000", "0xffffffff"),
+                fresh_boundaries=("0x00000000", "0x80000000", "0xffffffff"),
+                weight=9e6,
+                hottest_topic=HOSTILE,
+                hottest_weight=5e6,
+                cells=(CellWeight(position=5, weight=5e6), CellWeight(position=1 << 31, weight=4e6)),
+                reason="1 bundle cut into 2",
+            ),
+        ),
+        "partitions": (),
+        "brokers": (
+            BrokerSizing(broker="a:8080", weight=9e6, utilization=2.0),
+            BrokerSizing(broker="b:8080", weight=0.0, utilization=0.0),
+        ),
+        "verdict": Verdict(verdict="RightSized", brokers_now=2, brokers=2, reason="well"),
+        "balance": ExpectedBalance(before=2.0, after=10 / 9, bound=10 / 9),
+        "rejected": {"file_unreadable": 3},
+    }
+    return SizingResult(**(values | changes))
+
+
+TODAY = {"acme/shop": Today((0, 0xFFFFFFFF), ("a:8080",))}
+
+
+def test_the_report_says_what_was_found() -> None:
+    text = report.text(result())
+    for part in (
+        "98.7% complete",
+        "1 now, 2 recommended",
+        "2.000 times the mean now, 1.111 promised",
+        "file_unreadable",
+    ):
+        assert part in text
+    rows = {line.split()[0]: line.split()[1:4] for line in text.splitlines() if line.startswith(("a:8080", "b:8080"))}
+    assert rows == {"a:8080": ["9.00", "5.00", "5.00"], "b:8080": ["0.00", "4.00", "5.00"]}
+    assert sorted(loads_after(result()).values()) == [4e6, 5e6]
+
+
+def test_without_recommendation_the_report_says_why() -> None:
+    why = Verdict(verdict="Unknown", brokers_now=2, brokers=2, reason="Only 10 % of the traffic is there")
+    text = report.text(result(namespaces=(), verdict=why))
+    assert "no recommendation" in text
+    assert "Only 10 % of the traffic is there" in text
+
+
+def test_the_document_needs_nothing_else_and_trusts_no_name(tmp_path: Path) -> None:
+    path = report.write(tmp_path, result(), TODAY, {HOSTILE: [float(hour) for hour in range(24)]})
+    document = path.read_text()
+    assert "<script" not in document
+    assert "&lt;script&gt;alert(1)" in document
+    assert document.count('src="data:image/png;base64,') == document.count("<img") == 3
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "report.html",
+        "result.json",
+        "load-per-broker.png",
+        "bundle-weights.png",
+        "hot-topics.png",
+    }
+    assert SizingResult.model_validate_json((tmp_path / "result.json").read_text()) == result()
+
+
+WHERE = ["size", "--root", "/data", "--instance", "demo", "--cluster", "east"]
+
+
+def test_options_come_from_the_command_line_before_the_environment() -> None:
+    env = {"PULSAR_SIZING_GROWTH": "1.5", "PULSAR_SIZING_FULL": "true", "PULSAR_SIZING_CONF": "spark.a=1 spark.b=2"}
+    options = cli.parser(env).parse_args([*WHERE, "--percentile", "99", "--from", "2026-03-02"])
+    request = cli.request_of(options)
+    assert (request.growth, request.percentile, request.full, request.start) == (1.5, 99.0, True, START)
+    assert cli.settings_of(options.conf) == {"spark.a": "1", "spark.b": "2"}
+    assert cli.request_of(cli.parser(env).parse_args([*WHERE, "--growth", "2"])).growth == 2
+    named = {"PULSAR_SIZING_ROOT": "/data", "PULSAR_SIZING_INSTANCE": "demo", "PULSAR_SIZING_CLUSTER": "east"}
+    assert cli.parser(named).parse_args(["report"]).root == "/data"
+
+
+def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
+    assert cli.moment("2026-03-02T05:00") == START + timedelta(hours=5)
+    assert cli.moment("2026-03-02T05:00+02:00") == datetime(2026, 3, 2, 5, tzinfo=timezone(timedelta(hours=2)))
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (["--growth", "0"], "growth is 0.0: must be between"),
+        (["--conf", "x=1"], "--conf is 'x=1'"),
+        (["--from", "2026-03-02T00:30"], "whole hour"),
+    ],
+)
+def test_wrong_use_is_said_before_spark_starts(more: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*WHERE, *more]) == cli.EXIT_USAGE
+    assert words in capsys.readouterr().err
+
+
+def test_a_wrong_word_in_the_environment_is_said() -> None:
+    with pytest.raises(RequestError, match="must be true or false"):
+        cli.parser({"PULSAR_SIZING_FULL": "maybe"})
