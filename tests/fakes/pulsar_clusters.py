@@ -42,7 +42,7 @@ class FakeClusters:
         return self.live_brokers.get(cluster, default)
 
     def brokers(self, cluster: str, method: str, path: list[str]) -> Answer:
-        """Answer a request about the brokers themselves: an idle cluster (a busy one: tests/fakes/pulsar_brokers.py)."""
+        """Answer a request about the brokers of an idle cluster (a busy one: tests/fakes/pulsar_brokers.py)."""
         dynamic = self.dynamic.setdefault(cluster, {})
         match method, path:
             case "GET", ["brokers"]:

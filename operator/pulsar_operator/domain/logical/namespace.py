@@ -182,7 +182,7 @@ def _plan_creation(draft: Draft, spec: PulsarNamespaceSpec, facts: NamespaceFact
 
 
 def _compare_bundles(draft: Draft, facts: NamespaceFacts) -> None:
-    """Bundles count at creation only: a difference is shown, never changed. Splits only add boundaries: no difference."""
+    """Bundles count at creation only: a difference is shown, never changed. Splits only add: no difference."""
     if facts.boundaries is None or facts.live is None:
         return
     live = list(((facts.live.get("bundles") or {}).get("boundaries")) or ())
