@@ -61,7 +61,7 @@ def _unknown(bundle: Bundle, share: float) -> Advice:
 
 
 def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int]) -> list[Advice]:
-    """Brokers that keep bundles although they should give them away; `blocked` stay whatever the budget is."""
+    """Brokers that keep bundles which must leave them; `blocked` stay whatever the budget is."""
     for_ever = set(blocked)
     found: list[Advice] = []
     for why, some in (
@@ -69,7 +69,10 @@ def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int
         ("the budget is used up, ask again after this proposal", [index for index in stay if index not in for_ever]),
     ):
         left = Counter(placement.brokers[placement.home[index]].id for index in some)
-        found += [Advice(NOT_EMPTIED, name, f"{n} bundles stay on {name}: {why}") for name, n in sorted(left.items())]
+        found += [
+            Advice(NOT_EMPTIED, name, f"{n} bundles that should leave {name} stay: {why}")
+            for name, n in sorted(left.items())
+        ]
     return found
 
 

@@ -59,58 +59,58 @@ class Line:
         if before >= bundle.upper and before != LAST_BOUNDARY:
             raise ValueError(f"bundle {bundle} has a cell at {before:#010x}: at or above its upper boundary")
 
-    @property
-    def weight(self) -> float:
-        """Weight of all cells."""
-        return self._sums[-1]
-
-    @property
-    def cells(self) -> int:
+    def __len__(self) -> int:
         """How many cells a cut can part from each other."""
         return len(self._positions)
 
-    def _cut(self, index: int) -> int:
-        """The position that parts the cells before `index` from the others: above the one, at most at the other."""
+    def weight(self, first: int, last: int) -> float:
+        """Weight of the cells from index `first` up to, not including, `last`."""
+        return self._sums[last] - self._sums[first]
+
+    def cut(self, index: int) -> int:
+        """The position that parts the cells before `index` (1 to len - 1) from the others."""
         return _middle(self._positions[index - 1], self._positions[index])
 
     def windows(self, points: Sequence[int]) -> list[tuple[int, int]]:
-        """The cells between each two of these boundaries (first and last one those of the bundle), for `pieces`."""
+        """The cells (first, last) between each two of these boundaries, which begin and end with the bundle's own."""
         inner = [bisect_left(self._positions, point) for point in points[1:-1]]
-        return list(pairwise([0, *inner, len(self._positions)]))
+        return list(pairwise([0, *inner, len(self)]))
 
-    def pieces(self, limit: float, window: tuple[int, int] | None = None) -> tuple[list[int], list[float]]:
-        """Cut positions and the weights of the pieces between them, see `cut_positions`."""
+    def stops(self, limit: float, first: int, last: int) -> list[int]:
+        """Index at which each of the fewest pieces ends, see `cut_positions`; the last one is `last`."""
         if isnan(limit) or limit < 0:
             raise ValueError(f"limit is {limit}: the weight of a piece must be >= 0")
         sums = self._sums
-        start, end = window or (0, len(self._positions))
-        cuts: list[int] = []
-        weights: list[float] = []
+        found: list[int] = []
+        start = first
         # The longest piece that is allowed, again and again: a part of an allowed piece is allowed, so no other choice
         # needs fewer cuts.
-        while start < end:
-            stop = bisect_right(sums, sums[start] + limit, start + 1, end + 1) - 1
-            if sums[stop] == sums[start] and stop < end:
-                stop = bisect_right(sums, sums[stop + 1], stop + 1, end + 1) - 1
-            weights.append(sums[stop] - sums[start])
-            if stop < end:
-                cuts.append(self._cut(stop))
+        while start < last:
+            stop = bisect_right(sums, sums[start] + limit, start + 1, last + 1) - 1
+            if sums[stop] == sums[start] and stop < last:
+                stop = bisect_right(sums, sums[stop + 1], stop + 1, last + 1) - 1
+            found.append(stop)
             start = stop
-        return cuts, weights or [0.0]
+        return found or [last]
 
     def nearest(self, wanted: float) -> int | None:
         """The cut whose lower piece weighs nearest to `wanted`, see `best_cut`."""
-        end = len(self._positions)
-        if end < 2:
+        index = self.index_nearest(wanted, 0, len(self))
+        return None if index is None else self.cut(index)
+
+    def index_nearest(self, wanted: float, first: int, last: int) -> int | None:
+        """Index that cuts the cells from `first` to `last` such that the lower ones weigh nearest to `wanted`."""
+        if last - first < 2:
             return None
         sums = self._sums
-        above = min(max(bisect_left(sums, wanted), 1), end - 1)
-        below = max(above - 1, 1)
-        weight = min(sums[below], sums[above], key=lambda weight: abs(weight - wanted))
+        wanted += sums[first]
+        above = min(max(bisect_left(sums, wanted, first, last), first + 1), last - 1)
+        below = max(above - 1, first + 1)
+        weight = min(sums[below], sums[above], key=lambda each: abs(each - wanted))
         # Cells without weight leave a choice of gaps: the widest has room for what comes later.
-        first, last = max(bisect_left(sums, weight), 1), min(bisect_right(sums, weight), end) - 1
-        index = max(range(first, last + 1), key=lambda i: self._positions[i] - self._positions[i - 1])
-        return self._cut(index)
+        lowest = max(bisect_left(sums, weight, first, last), first + 1)
+        highest = min(bisect_right(sums, weight, first, last + 1) - 1, last - 1)
+        return max(range(lowest, highest + 1), key=lambda i: self._positions[i] - self._positions[i - 1])
 
 
 def cut_positions(bundle: BundleId, cells: Sequence[Cell], limit: float) -> list[int]:
@@ -119,7 +119,8 @@ def cut_positions(bundle: BundleId, cells: Sequence[Cell], limit: float) -> list
     A piece may weigh `limit` or be a single cell of any weight; cells of weight 0 do not count, so an idle neighbour is
     not cut from a hot topic. Raises ValueError for a limit below 0 and for cells that are not the bundle's.
     """
-    return Line(bundle, cells).pieces(limit)[0]
+    line = Line(bundle, cells)
+    return [line.cut(index) for index in line.stops(limit, 0, len(line))[:-1]]
 
 
 def best_cut(bundle: BundleId, cells: Sequence[Cell], wanted: float) -> int | None:

@@ -59,9 +59,10 @@ def _bound(model: ClusterModel) -> float:
     known = {broker.id for broker in model.brokers}
     able = {broker.id for broker in model.brokers if not broker.draining}
     stranded = frozenset(namespace for namespace, allowed in model.allowed.items() if not allowed & able)
+    # In order, so that sums of floats are the same whatever the order of the input.
     carried = tuple(
         bundle
-        for bundle in model.bundles
+        for bundle in sorted(model.bundles, key=lambda each: each.id)
         if bundle.owner in known and (bundle.id.namespace not in stranded or bundle.owner in able)
     )
     return bound_of(replace(model, bundles=carried, pinned=model.pinned | stranded))

@@ -35,8 +35,7 @@ class Placement:
         self.home: list[int] = list(self.at)
         self.total_weight = fsum(b.weight for b, at in zip(self.bundles, self.at, strict=True) if at != NOBODY)
         """Of all bundles that a broker carries, in the model's weight."""
-        scale = UNITS / self.total_weight if self.total_weight > 0 else 0.0
-        self.weight: list[int] = [round(bundle.weight * scale) for bundle in self.bundles]
+        self.weight: list[int] = [round(self.units(bundle.weight)) for bundle in self.bundles]
         self.load: list[int] = [0] * len(self.brokers)
         self.count: list[int] = [0] * len(self.brokers)
         for weight, at in zip(self.weight, self.at, strict=True):
@@ -53,7 +52,6 @@ class Placement:
         """By bundle, why it was moved last."""
         self.pieces: dict[int, tuple[int, int, int]] = {}
         """By bundle that was cut: the position, the lower and the upper piece."""
-        self._units: float = scale
         self._order: list[tuple[float, int]] = sorted((self.utilization(b), b) for b in range(len(self.brokers)))
         self._kind: dict[int, int] = {}
         self._shelf: list[list[list[tuple[int, int]]]] = [[] for _ in self.brokers]
@@ -80,7 +78,7 @@ class Placement:
 
     def units(self, weight: float) -> float:
         """A weight of the model in units."""
-        return weight * self._units
+        return weight / self.total_weight * UNITS if self.total_weight > 0 else 0.0
 
     def living(self) -> Iterator[int]:
         """All bundles as they are after the cuts."""
@@ -147,7 +145,7 @@ class Placement:
         """Cut a bundle, both pieces stay; the numbers of the lower and the upper piece. ValueError as split_bundle."""
         lower, upper = split_bundle(self.bundles[index], position)
         first = len(self.bundles)
-        weight = min(round(lower.weight * self._units), self.weight[index])
+        weight = min(round(self.units(lower.weight)), self.weight[index])
         self.bundles += (lower, upper)
         self.weight += (weight, self.weight[index] - weight)
         self.at += (self.at[index],) * 2

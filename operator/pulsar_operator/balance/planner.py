@@ -40,18 +40,19 @@ from pulsar_operator.balance.goals import (
 )
 from pulsar_operator.balance.inputs import check_input
 from pulsar_operator.balance.model import ClusterModel
-from pulsar_operator.balance.options import Mode, Options
+from pulsar_operator.balance.options import Budget, Mode, Options
 from pulsar_operator.balance.outcome import as_asked, balance_of, outcome
 from pulsar_operator.balance.placement import NOBODY, Placement
 from pulsar_operator.balance.proposal import Balance, Move, Proposal, Split
 from pulsar_operator.balance.search import Search
 from pulsar_operator.balance.splitting import Splitter
-from pulsar_operator.balance.verify import check
+from pulsar_operator.balance.verify import PlanError, check
 
 __all__ = ["balance_of", "plan"]
 
 IDLE_BELOW: Final = 0.5
 """A broker with less than this share of the mean stands idle, even when the busiest one is within the tolerance."""
+ENDLESS: Final = Budget(max_moves=1 << 32, max_moved_percent=1e6, max_splits=1 << 32)
 SAME: Final = 1 + 1e-9
 """Utilizations nearer than this are equal."""
 
@@ -114,7 +115,6 @@ class _Planning:
         target = bound * (1 + options.tolerance / 2) * SAME
         self._search = Search(placement, model, goals, self._limits, target, options.budget.max_moves)
         if options.mode is Mode.ADD_BROKERS:
-            self._search.swaps = False
             self._search.sources = [broker.id not in options.brokers for broker in placement.brokers]
         self._splitter = Splitter(self._search, options.budget)
         self._start = [placement.utilization(broker) for broker in range(len(placement.brokers))]
@@ -128,12 +128,17 @@ class _Planning:
             self._evict()
         if mode is Mode.REMOVE_BROKERS:
             return
-        if self._uneven:
-            self._search.level()
-        if mode is not Mode.SPLIT:
-            self._fill()
-        if mode in (Mode.FULL, Mode.SPLIT):
-            self._split()
+        ceiling = self._placement.busiest
+        # Each phase may open a way for the others; all of them lower the busier broker of a pair, so this ends.
+        acted = True
+        while acted:
+            acted = self._uneven and self._search.level()
+            if mode is not Mode.SPLIT:
+                acted |= self._fill()
+            if mode in (Mode.FULL, Mode.SPLIT):
+                acted |= self._split()
+        if self._placement.busiest > ceiling:
+            raise PlanError(BUSIEST, f"the search went from {ceiling:.6g} to {self._placement.busiest:.6g}")
 
     @property
     def _uneven(self) -> bool:
@@ -157,7 +162,7 @@ class _Planning:
                     placement.bundles[index].id.namespace, placement.brokers[placement.at[index]].id
                 )
             ]
-            self._search.evict(misplaced, AllowedBrokers.name)
+            self._stay += self._search.evict(misplaced, AllowedBrokers.name)
 
     def _fill(self) -> bool:
         """Idle brokers, or those that were added, get their share; whether anything moved."""
@@ -172,19 +177,20 @@ class _Planning:
             acted |= self._search.fill(broker, full, floors, self._cause)
         return acted
 
-    def _split(self) -> None:
-        """Cut and move pieces while the busiest brokers are above the tolerance and a cut helps."""
-        placement, again = self._placement, True
+    def _split(self) -> bool:
+        """Cut and move pieces while the busiest brokers are above the tolerance and a cut helps; whether one did."""
+        placement, acted, again = self._placement, False, True
         while again:
             again = False
             for broker in placement.descending():
                 if placement.utilization(broker) <= self._tolerated:
                     break
                 while placement.utilization(broker) > self._tolerated and self._splitter.relieve(broker):
-                    again = True
+                    acted = again = True
                     while self._search.relieve(broker):
                         pass
         self._splitter.prune()
+        return acted
 
     # The answer.
 
@@ -267,6 +273,13 @@ class _Planning:
                 return True
         return mode is not Mode.SPLIT and self._fill()
 
+    def _would_act(self, options: Options) -> bool:
+        """Whether there are steps under other options."""
+        other = _Planning(self._model, options, self._before)
+        other.run()
+        found = other._placement
+        return bool(found.pieces or (found.moves and options.mode is not Mode.SPLIT))
+
     def _withheld(self, uneven: bool, limited: bool) -> str:
         """Why there are no steps."""
         before, options = self._before, self._options
@@ -278,11 +291,10 @@ class _Planning:
                 f"the busiest broker is at {ratio:.2f} of the least that is possible, within the tolerance of "
                 f"{options.tolerance:.0%}"
             )
-        if options.cooling:
-            rested = _Planning(self._model, replace(options, cooling=frozenset()), before)
-            rested.run()
-            if not rested.proposal().empty:
-                return f"{len(options.cooling)} bundles rest after their last move: ask again later"
         if options.mode is Mode.SPLIT and not uneven:
             return "moves of whole bundles are enough: no bundle has to be cut"
+        if self._would_act(replace(options, budget=ENDLESS)):
+            return "the budget permits no step that helps"
+        if options.cooling and self._would_act(replace(options, cooling=frozenset())):
+            return f"{len(options.cooling)} bundles rest after their last move: ask again later"
         return "no permitted move, swap or split lowers the busiest broker"

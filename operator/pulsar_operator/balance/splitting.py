@@ -65,7 +65,7 @@ class Splitter:
     def prune(self) -> None:
         """Take back the cuts whose pieces are at one broker."""
         placement = self.placement
-        for index in reversed(placement.pieces):
+        for index in reversed(tuple(placement.pieces)):
             _, lower, upper = placement.pieces[index]
             whole = lower not in placement.pieces and upper not in placement.pieces
             if whole and placement.at[lower] == placement.at[upper]:
@@ -125,16 +125,17 @@ class Splitter:
     def _best(self, index: int, excess: float, fits: float, worth: float) -> _Cut | None:
         """The piece of a bundle that is enough and lightest, else the heaviest that fits: an end, else from inside."""
         bundle = self.placement.bundles[index]
-        units = self.placement.units(1.0)
-        sums = [0.0, *accumulate(cell.weight * units for cell in bundle.cells)]
+        units = self.placement.units
+        cells = list(accumulate((cell.weight for cell in bundle.cells), initial=0.0))
+        sums = [units(weight) for weight in cells]
         options = [*_ends(sums, excess, fits), *_inside(sums, excess, fits)]
         cuts: list[_Cut] = []
         for start, stop in options:
             weight = sums[stop] - sums[start]
             if min(weight, excess) < worth:
                 continue
-            wanted = [sums[at] for at in (start, stop) if 0 < at < len(sums) - 1]
-            positions = [self._line(index).nearest(value / units) for value in wanted]
+            wanted = [cells[at] for at in (start, stop) if 0 < at < len(cells) - 1]
+            positions = [self._line(index).nearest(value) for value in wanted]
             known = tuple(position for position in positions if position is not None)
             if known and len(known) == len(wanted):
                 cuts.append(_Cut(index, min(weight, excess), weight, known, 1 if start else 0))

@@ -139,8 +139,9 @@ def _check_budget(model: ClusterModel, proposal: Proposal, options: Options) -> 
     if options.mode is Mode.REMOVE_BROKERS:
         return
     known = {broker.id for broker in model.brokers}
-    limit = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known) * budget.max_moved_percent / 100
-    if moved > limit * (1 + EXACT):
+    total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
+    limit = total * budget.max_moved_percent / 100
+    if moved > limit + EXACT * total:
         raise PlanError("Budget", f"{moved:.6g} of traffic would move, {limit:.6g} is permitted")
 
 
@@ -153,12 +154,9 @@ def _check_balance(model: ClusterModel, final: ClusterModel, proposal: Proposal)
         if said.bundles != len(state.bundles) or abs(said.busiest - real) > EXACT * real:
             raise PlanError(PROMISE, f"{name}: {real:.6g} and {len(state.bundles)} bundles, the proposal says {said}")
     brokers = {broker.id: broker for broker in model.brokers}
-    # What must leave may fill its new broker above the busiest one of before; nothing else may.
-    filled = {
-        move.destination
-        for move in proposal.moves
-        if move.source and must_leave(model, move.bundle.namespace, brokers[move.source])
-    }
+    # What must leave has to go somewhere, and what makes room for it as well; otherwise nobody gets busier.
+    leaving = any(m.source and must_leave(model, m.bundle.namespace, brokers[m.source]) for m in proposal.moves)
+    filled = {move.destination for move in proposal.moves} if leaving else set()
     for broker, utilization in after.items():
         if utilization > busiest * (1 + EXACT) and broker not in filled:
             raise PlanError(

@@ -13,7 +13,7 @@ from pulsar_operator.balance.planner import plan
 from pulsar_operator.balance.proposal import Proposal
 from tests.support.planning import ENDLESS, after, busiest, clusters, loads_of, questions, scaled, shuffled, verify
 
-MANY = settings(max_examples=100, deadline=None)
+MANY = settings(max_examples=60, deadline=None)
 ROUNDS = 60
 
 

@@ -1,0 +1,196 @@
+"""The check of proposals, by spoiled ones, and the re-check of the rest of one against a changed cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pulsar_operator.balance.incremental import revalidate
+from pulsar_operator.balance.model import Broker, ClusterModel
+from pulsar_operator.balance.options import Budget, Mode, Options
+from pulsar_operator.balance.planner import plan
+from pulsar_operator.balance.proposal import Move, Proposal, Split
+from pulsar_operator.balance.verify import PlanError, check
+from tests.support.planning import ENDLESS, NAMESPACE, after, cluster, shuffled
+
+A, B, C = "a:8080", "b:8080", "c:8080"
+MODEL = cluster({A: [[4.0, 4.0, 4.0], 6.0, 6.0, 1.0], B: [1.0], C: [1.0]})
+OPTIONS = Options(budget=ENDLESS)
+HEAVY, SIX, OTHER_SIX, ONE, AT_B, AT_C = MODEL.bundles
+CUT = 0x80000
+LOWER, UPPER = HEAVY.id._replace(upper=CUT), HEAVY.id._replace(lower=CUT)
+
+
+def proposal(*steps: Split | Move) -> Proposal:
+    """A proposal that is honest about what it does."""
+    splits = tuple(step for step in steps if isinstance(step, Split))
+    moves = tuple(step for step in steps if isinstance(step, Move))
+    empty = plan(cluster({A: [1.0], B: [1.0]}), OPTIONS).before
+    before = replace(empty, busiest=25.0, bundles=6)
+    try:
+        final = after(MODEL, Proposal(splits, moves, before, before, 0.0))
+        loads = [sum(b.weight for b in final.bundles if b.owner == broker) for broker in (A, B, C)]
+        end = replace(before, busiest=max(loads), bundles=len(final.bundles))
+    except (KeyError, ValueError):
+        end = before
+    return Proposal(splits, moves, before, end, sum(move.weight for move in moves))
+
+
+def cut(at: int = CUT) -> Split:
+    return Split(HEAVY.id, at, "test")
+
+
+def move(bundle: object = SIX, destination: str = B, source: str | None = A, weight: float | None = None) -> Move:
+    return Move(bundle.id, source, destination, bundle.weight if weight is None else weight, "test")  # type: ignore[attr-defined]
+
+
+def test_good_ones_pass() -> None:
+    check(MODEL, proposal(), OPTIONS)
+    check(MODEL, proposal(cut(), Move(UPPER, A, B, 8.0, "test"), move(SIX, C)), OPTIONS)
+    check(MODEL, plan(MODEL, OPTIONS), OPTIONS)
+
+
+PINNED = replace(MODEL, pinned=frozenset({NAMESPACE}))
+ISOLATED = replace(MODEL, allowed={NAMESPACE: frozenset({A, C})})
+DRAINING = replace(MODEL, brokers=(Broker(A), Broker(B, draining=True), Broker(C)))
+BAD: list[tuple[str, str, ClusterModel, Proposal, Options]] = [
+    ("splits in mode Move", "Mode", MODEL, proposal(cut()), replace(OPTIONS, mode=Mode.MOVE)),
+    ("moves in mode Split", "Mode", MODEL, proposal(move()), replace(OPTIONS, mode=Mode.SPLIT)),
+    (
+        "onto another broker",
+        "NewBrokers",
+        MODEL,
+        proposal(move()),
+        Options(mode=Mode.ADD_BROKERS, brokers=frozenset({C}), budget=ENDLESS),
+    ),
+    (
+        "off another broker",
+        "Mode",
+        MODEL,
+        proposal(move()),
+        Options(mode=Mode.REMOVE_BROKERS, brokers=frozenset({C}), budget=ENDLESS),
+    ),
+    ("cut outside", "Steps", MODEL, proposal(cut(HEAVY.id.upper)), OPTIONS),
+    ("cut of nothing", "Steps", MODEL, proposal(cut(), cut()), OPTIONS),
+    ("move of what was cut", "Steps", MODEL, proposal(cut(), move(HEAVY)), OPTIONS),
+    ("move of a piece that is not cut", "Steps", MODEL, proposal(Move(LOWER, A, B, 4.0, "")), OPTIONS),
+    ("moved twice", "Steps", MODEL, proposal(move(SIX, B), move(SIX, C, B)), OPTIONS),
+    ("wrong source", "Steps", MODEL, proposal(move(SIX, B, C)), OPTIONS),
+    ("no way at all", "Steps", MODEL, proposal(move(SIX, A)), OPTIONS),
+    ("unknown broker", "Steps", MODEL, proposal(move(SIX, "d:8080")), OPTIONS),
+    ("wrong weight", "Steps", MODEL, proposal(move(SIX, weight=5.0)), OPTIONS),
+    ("pinned, moved", "PinnedNamespaces", PINNED, proposal(move()), OPTIONS),
+    ("pinned, cut", "PinnedNamespaces", PINNED, proposal(cut()), OPTIONS),
+    ("not selected", "PinnedNamespaces", MODEL, proposal(move()), replace(OPTIONS, namespaces=frozenset({"t/x"}))),
+    ("cooling, moved", "Cooling", MODEL, proposal(move()), replace(OPTIONS, cooling=frozenset({SIX.id}))),
+    ("cooling, cut", "Cooling", MODEL, proposal(cut()), replace(OPTIONS, cooling=frozenset({HEAVY.id}))),
+    ("draining", "DrainingBrokers", DRAINING, proposal(move()), OPTIONS),
+    ("isolated", "AllowedBrokers", ISOLATED, proposal(move()), OPTIONS),
+    ("moves", "Budget", MODEL, proposal(move(), move(ONE)), replace(OPTIONS, budget=Budget(1, 100.0))),
+    ("traffic", "Budget", MODEL, proposal(move()), Options(budget=Budget(max_moved_percent=20.0))),
+    ("splits", "Budget", MODEL, proposal(cut()), Options(budget=Budget(max_splits=0))),
+    ("bundles", "Budget", MODEL, proposal(cut()), Options(budget=Budget(max_bundles=6))),
+    ("promise", "Promise", MODEL, replace(proposal(move()), after=proposal().before), OPTIONS),
+    ("moved weight", "Promise", MODEL, replace(proposal(move()), moved_weight=1.0), OPTIONS),
+    ("worse", "BusiestBroker", MODEL, proposal(move(AT_B, A, B), move(AT_C, A, C)), OPTIONS),
+]
+
+
+@pytest.mark.parametrize(("goal", "model", "found", "options"), [c[1:] for c in BAD], ids=[c[0] for c in BAD])
+def test_bad_ones_are_named(goal: str, model: ClusterModel, found: Proposal, options: Options) -> None:
+    with pytest.raises(PlanError) as caught:
+        check(model, found, options)
+    assert caught.value.goal == goal
+    assert str(caught.value).startswith(goal)
+
+
+def test_namespaces_of_a_group_that_would_meet_are_named() -> None:
+    other = replace(AT_C, id=AT_C.id._replace(namespace="shop/other"))
+    model = replace(
+        MODEL, bundles=(*MODEL.bundles[:-1], other), anti_affinity={NAMESPACE: "apart", "shop/other": "apart"}
+    )
+    with pytest.raises(PlanError, match="AntiAffinity"):
+        check(model, proposal(move(SIX, C)), OPTIONS)
+
+
+# The rest of a proposal.
+
+STEPS = proposal(cut(), Move(UPPER, A, B, 8.0, "test"), move(SIX, C))
+
+
+def rest(model: ClusterModel, options: Options = OPTIONS) -> list[str]:
+    """What is dropped, with `done` before what was done already."""
+    found = revalidate(model, STEPS.splits, STEPS.moves, options)
+    dropped = [("done: " if each.done else "") + each.reason for each in found.dropped]
+    assert len(found.splits) + len(found.moves) + len(dropped) == 3
+    assert [each.done for each in found.surprises] == [False] * len(found.surprises)
+    return dropped
+
+
+def test_nothing_is_dropped_while_nothing_has_changed() -> None:
+    assert rest(MODEL) == rest(shuffled(MODEL)) == []
+
+
+def test_what_is_done_is_no_surprise() -> None:
+    model = after(MODEL, proposal(cut()))
+    assert [text[:4] for text in rest(model)] == ["done"]
+    model = after(MODEL, STEPS)
+    assert [text[:4] for text in rest(model)] == ["done"] * 3
+
+
+def owned(owner: str | None) -> ClusterModel:
+    return replace(MODEL, bundles=tuple(replace(b, owner=owner) if b is SIX else b for b in MODEL.bundles))
+
+
+def without(broker: str) -> ClusterModel:
+    return replace(MODEL, brokers=tuple(b for b in MODEL.brokers if b.id != broker))
+
+
+def draining(broker: str) -> ClusterModel:
+    return replace(MODEL, brokers=tuple(replace(b, draining=b.id == broker) for b in MODEL.brokers))
+
+
+def busy(broker: str) -> ClusterModel:
+    return replace(
+        MODEL,
+        bundles=tuple(replace(b, weight=30.0, cells=()) if b.owner == broker else b for b in MODEL.bundles),
+    )
+
+
+CHANGES: list[tuple[str, Callable[[], ClusterModel], list[str]]] = [
+    ("another cut", lambda: after(MODEL, proposal(cut(CUT + 9))), ["somebody changed", "somebody changed"]),
+    ("another owner", lambda: owned(B), ["is at b:8080, not at a:8080"]),
+    ("no owner", lambda: owned(None), ["no broker serves"]),
+    ("at its destination", lambda: owned(C), ["done: "]),
+    ("destination gone", lambda: without(C), ["broker c:8080 is gone"]),
+    ("destination drains", lambda: draining(C), ["gives everything away"]),
+    ("policy", lambda: replace(MODEL, allowed={NAMESPACE: frozenset({A, B})}), ["c:8080 may not serve"]),
+    ("pinned", lambda: replace(MODEL, pinned=frozenset({NAMESPACE})), ["is pinned", "no bundle", "is pinned"]),
+    ("traffic", lambda: busy(B), ["traffic has changed", "traffic has changed"]),
+    (
+        "anti-affinity",
+        lambda: replace(
+            MODEL,
+            bundles=(*MODEL.bundles[:-1], replace(AT_C, id=AT_C.id._replace(namespace="shop/other"))),
+            anti_affinity={NAMESPACE: "apart", "shop/other": "apart"},
+        ),
+        ["would now meet"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "words"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
+def test_what_does_not_fit_any_more_is_dropped_with_its_reason(
+    model: Callable[[], ClusterModel], words: list[str]
+) -> None:
+    dropped = rest(model())
+    assert len(dropped) == len(words), dropped
+    assert all(word in text for word, text in zip(words, dropped, strict=True)), dropped
+
+
+def test_what_must_leave_is_moved_whatever_the_traffic() -> None:
+    model = busy(B)
+    options = Options(mode=Mode.REMOVE_BROKERS, brokers=frozenset({A}))
+    assert rest(model, options) == []
