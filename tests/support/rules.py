@@ -192,13 +192,15 @@ CREATES: tuple[Create, ...] = (
     # PulsarNamespace
     *(Create(PNS, f"name-{name}", {"name": name}, PATTERN) for name in ("a/b", "..", "a b")),
     Create(PNS, "bundles-count", {"bundles": {"count": 16}}),
-    Create(PNS, "bundles-neither", {"bundles": {}}, "exactly one of bundles.count and bundles.boundaries"),
+    Create(PNS, "bundles-neither", {"bundles": {}}, "exactly one of bundles.count, bundles.boundaries"),
     Create(
         PNS,
         "bundles-both",
         {"bundles": {"count": 1, "boundaries": ["0x00000000", "0xffffffff"]}},
-        "exactly one of bundles.count and bundles.boundaries",
+        "exactly one of bundles.count, bundles.boundaries",
     ),
+    Create(PNS, "bundles-auto", {"bundles": {"sizing": "Auto"}}),
+    Create(PNS, "bundles-auto-and-count", {"bundles": {"sizing": "Auto", "count": 4}}, "exactly one of bundles.count,"),
     Create(PNS, "bundles-boundaries", {"bundles": {"boundaries": ["0x00000000", "0x7fffffff", "0xffffffff"]}}),
     Create(
         PNS, "boundaries-start", {"bundles": {"boundaries": ["0x00000001", "0xffffffff"]}}, "must start with 0x00000000"

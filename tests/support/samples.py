@@ -86,7 +86,7 @@ CHOICES: tuple[tuple[FieldKey, ...], ...] = (
         (ConfigurationStore, "external"),
     ),
     ((MetadataStore, "managed"), (MetadataStore, "external")),
-    ((Bundles, "count"), (Bundles, "boundaries")),
+    ((Bundles, "count"), (Bundles, "boundaries"), (Bundles, "sizing")),
 )
 """Members of which exactly one is set."""
 

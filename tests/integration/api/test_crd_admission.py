@@ -9,12 +9,13 @@ from pulsar_operator.crdgen import crd
 from tests.support.apiserver import ApiServer, Response
 from tests.support.instance_rules import INSTANCE_CREATES, INSTANCE_UPDATES
 from tests.support.policy_rules import POLICY_CREATES, POLICY_UPDATES
+from tests.support.rebalance_rules import REBALANCE_CREATES, REBALANCE_UPDATES
 from tests.support.rules import CREATES, UPDATES, Create, Update, spec_of
 from tests.support.samples import Json, manifest, minimal, path
 
 STRICT = {"fieldValidation": "Strict"}
-CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES)
-UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES)
+CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES, *REBALANCE_CREATES)
+UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES, *REBALANCE_UPDATES)
 DRY = STRICT | {"dryRun": "All"}
 
 
