@@ -115,4 +115,4 @@ def test_smoothing_stays_between_what_was_and_what_is(
         past = before.get(key, seen[key])
         low, high = min(past, seen[key]), max(past, seen[key])
         assert low - 1e-6 * high <= weight <= high * (1 + 1e-6)
-    assert steady.smooth(before, seen, 600.0, 600.0) == pytest.approx(seen)
+    assert steady.smooth(before, seen, 600.0, 600.0) == pytest.approx(seen, abs=1e-6)

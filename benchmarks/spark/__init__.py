@@ -1,0 +1,1 @@
+"""The Spark job that sizes bundles, against DuckDB and Polars on the same recorded traffic."""

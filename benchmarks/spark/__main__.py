@@ -1,0 +1,222 @@
+"""``python -m benchmarks.spark``: bar P8, and which tool wins below which size.
+
+The same two plans by Spark (with the job's own transforms), DuckDB and Polars on the same files, their answers compared
+to the last integer: plain = sums of rates by topic and hour of the day; histogram = log buckets by topic, hour of the
+day and day, merged, and their p99. Then the whole job: a full run over seven days and an incremental one with one new
+day. Wall seconds are the median of the runs with the spread; CPU seconds beside them, for machines that are shared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.spark import engines
+from benchmarks.spark.traffic import Recording, write
+from pulsar_sizing.job import session
+from pulsar_sizing.job.request import Request
+from pulsar_sizing.job.run import run
+from pulsar_sizing.job.state import State, run_name
+from pulsar_sizing.store import Store
+
+BARS = {"plain": 4e6, "histogram": 2e6}
+DAYS = 7
+INCREMENTAL_BAR = 5.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Repeated runs of one thing."""
+
+    rows: int
+    what: str
+    tool: str
+    walls: tuple[float, ...]
+    cpus: tuple[float, ...]
+
+    @property
+    def wall(self) -> float:
+        """Median of the wall seconds."""
+        return statistics.median(self.walls)
+
+    @property
+    def cpu(self) -> float:
+        """Median of the CPU seconds."""
+        return statistics.median(self.cpus)
+
+
+class Meter:
+    """Wall and CPU seconds of calls; those of the Java process count as well."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
+        self._tick = os.sysconf("SC_CLK_TCK")
+
+    def cpu(self) -> float:
+        """CPU seconds so far."""
+        ticks = 0
+        for pid in self._pids:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / self._tick
+
+    def runs(self, rows: int, what: str, tool: str, times: int, call: Callable[[], Any], warm: bool = True) -> Timing:
+        """Call `times` times, after one that does not count."""
+        if warm:
+            call()
+        walls: list[float] = []
+    cpus: list[float] = []
+        for _ in range(times):
+            began, spent = time.perf_counter(), self.cpu()
+            call()
+            walls.append(time.perf_counter() - began)
+            cpus.append(self.cpu() - spent)
+        found = Timing(rows, what, tool, tuple(walls), tuple(cpus))
+        print(
+            f"  {rows:>11} {what:<22}{tool:<8}{found.wall:8.2f} s  {found.cpu:8.2f} CPU s", file=sys.stderr, flush=True
+        )
+        return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make the data, run everything, print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
+    parser.add_argument("--sizes", default="200000,2000000,20000000", help="rows, about; the last one is P8's")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--memory", default="4g", help="of Spark's driver")
+    parser.add_argument("--csv", type=Path, default=Path("build/benchmarks/spark.csv"))
+    options = parser.parse_args(argv)
+    options.csv.parent.mkdir(parents=True, exist_ok=True)
+    timings: list[Timing] = []
+    with tempfile.TemporaryDirectory(prefix="spark-", dir=options.csv.parent) as folder:
+        began = time.perf_counter()
+        spark = session.create(f"local[{options.cores}]", Path(folder) / "scratch", {}, memory=options.memory)
+        spark.range(10).count()
+        cold = time.perf_counter() - began
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None
+        java = jvm.java.lang.ProcessHandle.current().pid()
+        meter = Meter([os.getpid(), java])
+        for size in [int(text) for text in options.sizes.split(",")]:
+            timings += measure(spark, meter, Path(folder).absolute() / "data", size, options)
+            save(options.csv, timings, cold)
+        spark.stop()
+    report(timings, cold, options.runs)
+    print(f"raw: {options.csv}")
+    return 0
+
+
+def measure(spark: Any, meter: Meter, root: Path, size: int, options: argparse.Namespace) -> list[Timing]:
+    """All figures of one size."""
+    recording = Recording(days=DAYS, topics=max(1, size // (DAYS * 24 * 60)))
+    last_day = recording.hours[-24:]
+    rows = write(recording, root, hours=recording.hours[:-24]) + write(recording, root, hours=last_day)
+    print(f"{rows} rows of {recording.topics} topics written", file=sys.stderr, flush=True)
+    timings = []
+    try:
+        tools = engines.tools(spark, root, recording, options.cores)
+        for what in ("plain", "histogram"):
+            answers = {name: tool[what]() for name, tool in tools.items()}
+            engines.same(what, answers)
+            timings += [
+                meter.runs(rows, what, name, options.runs, tool[what], warm=False) for name, tool in tools.items()
+            ]
+        timings += job(spark, meter, root, recording, rows, options.runs)
+    finally:
+        shutil.rmtree(root)
+    return timings
+
+
+def job(spark: Any, meter: Meter, root: Path, recording: Recording, rows: int, times: int) -> list[Timing]:
+    """A full run over all days, and one that finds the last day new."""
+    store = Store(str(root))
+    state = State(store, recording.instance, recording.cluster)
+    counter = iter(range(10**6))
+
+    def once(**question: Any) -> Any:
+        now = datetime.now(UTC)
+        request = Request(recording.instance, recording.cluster, **question)
+        name = run_name(now, f"{next(counter):06d}")
+        return run(spark, store, state, request, now=now, name=name, say=lambda text: None)
+
+    wanted = once(full=True).result
+    before = state.load(Request(recording.instance, recording.cluster).parameters)
+    last = int(recording.hours[-24].timestamp()) // 3600
+    six_days = before.model_copy(update={"hours": {u: h for u, h in before.hours.items() if u < last}})
+    full = meter.runs(rows, "job, full", "spark", times, lambda: once(full=True), warm=False)
+    walls: list[float] = []
+    cpus: list[float] = []
+    for _ in range(times):
+        state.publish(six_days)
+        part = meter.runs(rows, "job, one new day", "spark", 1, lambda: _check(once(), wanted), warm=False)
+        walls += part.walls
+        cpus += part.cpus
+    return [full, Timing(rows, "job, one new day", "spark", tuple(walls), tuple(cpus))]
+
+
+def _check(outcome: Any, wanted: Any) -> None:
+    when = {"generated_time"}
+    if outcome.hours_worked_out != 24 or outcome.result.model_dump(exclude=when) != wanted.model_dump(exclude=when):
+        raise SystemExit("the incremental run differs from the full one")
+
+
+def save(path: Path, timings: Sequence[Timing], cold: float) -> None:
+    """Raw figures."""
+    with path.open("w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(["rows", "what", "tool", "run", "wall_seconds", "cpu_seconds"])
+        writer.writerow([0, "cold start", "spark", 0, f"{cold:.3f}", ""])
+        for each in timings:
+            for number, (wall, cpu) in enumerate(zip(each.walls, each.cpus, strict=True)):
+                writer.writerow([each.rows, each.what, each.tool, number, f"{wall:.3f}", f"{cpu:.2f}"])
+
+
+def report(timings: Sequence[Timing], cold: float, runs: int) -> None:
+    """The table, the bars, and what follows for the choice of the tool."""
+    largest = max(each.rows for each in timings)
+    print(f"\nmedian of {runs} runs in one warm Spark session; its cold start took {cold:.1f} s and is not in them")
+    heads = f"{'rows':>10}  {'plan':<18}{'tool':<8}{'wall s':>9}{'least':>9}{'most':>9}{'CPU s':>9}{'Mrows/s':>9}"
+    print(f"{heads}  bar")
+    for each in timings:
+        bar = ""
+        if each.rows == largest and each.tool == "spark" and each.what in BARS:
+            met = each.rows / each.wall >= BARS[each.what]
+            bar = f">= {BARS[each.what] / 1e6:g} Mrows/s: {'met' if met else 'missed'}"
+        spread = f"{each.wall:9.2f}{min(each.walls):9.2f}{max(each.walls):9.2f}{each.cpu:9.2f}"
+        print(f"{each.rows:>10}  {each.what:<18}{each.tool:<8}{spread}{each.rows / each.wall / 1e6:9.2f}  {bar}")
+    times = {(each.rows, each.what, each.tool): each.wall for each in timings}
+    ratio = times[largest, "job, full", "spark"] / times[largest, "job, one new day", "spark"]
+    judged = "met" if ratio >= INCREMENTAL_BAR else "missed"
+    print(f"incremental run: 1/{ratio:.1f} of a full one (bar: 1/{INCREMENTAL_BAR:g} or less, {judged})")
+    for what in BARS:
+        print(verdict(what, times, sorted({each.rows for each in timings}), cold))
+
+
+def verdict(what: str, times: dict[tuple[int, str, str], float], sizes: Sequence[int], cold: float) -> str:
+    """Which tool wins at which size, in one sentence, from the figures."""
+    parts = []
+    for rows in sizes:
+        order = sorted(("spark", "duckdb", "polars"), key=lambda tool: times[rows, what, tool])
+        best = times[rows, what, order[0]]
+        spark = times[rows, what, "spark"]
+        text = f"{order[0]} wins at {rows} rows"
+        if order[0] != "spark":
+            text += f" ({spark / best:.1f} x faster than warm Spark, {(spark + cold) / best:.0f} x with its start)"
+        parts.append(text)
+    return f"{what}: on one machine {'; '.join(parts)}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""The same two plans in Spark, DuckDB and Polars. All amounts are integers, so the answers must be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
+
+from benchmarks.spark.traffic import Recording
+from pulsar_operator.balance.load import CostModel
+from pulsar_sizing.job import rows
+from pulsar_sizing.job.histogram import LN_GAMMA, bucket, merged, quantile
+from pulsar_sizing.layout import cluster_folder
+from pulsar_sizing.schema import TRAFFIC
+from pulsar_sizing.store import spark_path
+
+SHARE = 0.99
+MODEL = CostModel()
+COST = (
+    f"bytes_in * {MODEL.byte_in} + bytes_out * {MODEL.byte_out} + messages_in * {MODEL.message_in}"
+    f" + messages_out * {MODEL.message_out} + (producers + consumers) * {MODEL.session} + {MODEL.topic}"
+)
+SUMS = ("messages_in", "messages_out", "bytes_in", "bytes_out")
+HISTOGRAM_KEYS = ("topic", "hour", "day")
+
+Answer = list[tuple[Any, ...]]
+Tool = dict[str, Callable[[], Answer]]
+
+
+def tools(spark: Any, root: Path, recording: Recording, cores: int) -> dict[str, Tool]:
+    """By name: both plans of each tool; a call reads the files and gives the sorted answer."""
+    folder = root / cluster_folder(TRAFFIC, recording.instance, recording.cluster)
+    files = sorted(str(path) for path in folder.rglob("*.parquet"))
+    return {
+        "spark": _spark(spark, folder, files),
+        "duckdb": _duckdb(files, cores),
+        "polars": _polars(files),
+    }
+
+
+def same(what: str, answers: dict[str, Answer]) -> None:
+    """Stops the benchmark unless all tools give the same answer."""
+    wanted = answers["spark"]
+    for tool, answer in answers.items():
+        if answer != wanted:
+            raise SystemExit(f"{what}: {tool} answers {answer[:2]}..., Spark {wanted[:2]}...")
+
+
+def _spark(spark: Any, folder: Path, files: list[str]) -> Tool:
+    def traffic() -> Any:
+        return rows.read_traffic(spark, spark_path(str(folder)), [spark_path(path) for path in files])
+
+    def plain() -> Answer:
+        sums = [F.sum((F.col(name) + 0.5).cast("long")).alias(name) for name in SUMS]
+        found = traffic().groupBy("topic", "hour").agg(*sums, F.count(F.lit(1)).alias("n"))
+        return _rows(found.toArrow())
+
+    def histogram() -> Answer:
+        costs = traffic().select(*HISTOGRAM_KEYS, bucket(F.expr(COST)).alias("bucket"))
+        counts = costs.groupBy(*HISTOGRAM_KEYS, "bucket").agg(F.count(F.lit(1)).alias("count"))
+        found = counts.transform(merged(["topic"])).transform(quantile(["topic"], SHARE))
+        return _rounded(_rows(found.toArrow()))
+
+    return {"plain": plain, "histogram": histogram}
+
+
+def _duckdb(files: list[str], cores: int) -> Tool:
+    connection = duckdb.connect(config={"threads": cores})
+    source = f"read_parquet({files!r}, hive_partitioning = true)"
+
+    def plain() -> Answer:
+        sums = ", ".join(f"sum(floor({name} + 0.5)::bigint)::bigint" for name in SUMS)
+        return sorted(
+            connection.execute(
+                f"select topic, hour::int, {sums}, count(*) from {source} group by topic, hour"
+            ).fetchall()
+        )
+
+    def histogram() -> Answer:
+        found = connection.execute(
+            f"""
+            with counts as (
+                select topic, hour, day, ceil(ln(greatest({COST}, 1)) / {LN_GAMMA!r})::int bucket, count(*) n
+                from {source} group by all
+            ), merged as (
+                select topic, bucket, sum(n)::bigint n from counts group by all
+            ), running as (
+                select topic, bucket, sum(n) over (partition by topic order by bucket) reached,
+                    floor((sum(n) over (partition by topic) - 1) * {SHARE}) rank
+                from merged
+            )
+            select topic, min(bucket) from running where reached > rank group by topic
+            """
+        ).fetchall()
+        return _rounded([(topic, _value(number)) for topic, number in found])
+
+    return {"plain": plain, "histogram": histogram}
+
+
+def _polars(files: list[str]) -> Tool:
+    def traffic() -> pl.LazyFrame:
+        return pl.scan_parquet(files, hive_partitioning=True)
+
+    def plain() -> Answer:
+        sums = [(pl.col(name) + 0.5).floor().cast(pl.Int64).sum() for name in SUMS]
+        found = traffic().group_by("topic", pl.col("hour").cast(pl.Int32)).agg(*sums, pl.len().alias("n"))
+        return sorted(found.collect(engine="streaming").rows())
+
+    def histogram() -> Answer:
+        costs = (
+            pl.col("bytes_in") * MODEL.byte_in
+            + pl.col("bytes_out") * MODEL.byte_out
+            + pl.col("messages_in") * MODEL.message_in
+            + pl.col("messages_out") * MODEL.message_out
+            + (pl.col("producers") + pl.col("consumers")).cast(pl.Float64) * MODEL.session
+            + MODEL.topic
+        )
+        number = (pl.max_horizontal(costs, pl.lit(1.0)).log() / LN_GAMMA).ceil().cast(pl.Int32)
+        counts = traffic().select(*HISTOGRAM_KEYS, number.alias("bucket")).group_by(*HISTOGRAM_KEYS, "bucket").len()
+        together = counts.group_by("topic", "bucket").agg(pl.col("len").cast(pl.Int64).sum().alias("n"))
+        running = together.sort("topic", "bucket").select(
+            "topic",
+            "bucket",
+            pl.col("n").cum_sum().over("topic").alias("reached"),
+            ((pl.col("n").sum().over("topic") - 1) * SHARE).floor().alias("rank"),
+        )
+        found = running.filter(pl.col("reached") > pl.col("rank")).group_by("topic").agg(pl.col("bucket").min())
+        return _rounded([(topic, _value(value)) for topic, value in found.collect(engine="streaming").rows()])
+
+    return {"plain": plain, "histogram": histogram}
+
+
+def _rows(table: Any) -> Answer:
+    return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _value(number: int) -> float:
+    gamma = 2.718281828459045**LN_GAMMA
+    return 2 * gamma**number / (gamma + 1) if number > 0 else 0.0
+
+
+def _rounded(answer: Answer) -> Answer:
+    """Values of equal buckets may differ in the last bit by how a power is computed; buckets are 4 % apart."""
+    return sorted((topic, float(f"{value:.9g}")) for topic, value in answer)

@@ -1,0 +1,215 @@
+"""From what Spark found to the sizing result, on the driver: plain values in, one value out."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby, pairwise
+from typing import Any
+
+from pulsar_operator.balance.greedy import Piece, place
+from pulsar_operator.balance.model import Broker, Cell
+from pulsar_operator.balance.provisioning import partition_advice, verdict
+from pulsar_operator.balance.ranges import LAST_BOUNDARY, boundary_points
+from pulsar_operator.balance.sizing import NamespacePlan, NamespaceTraffic, SizingOptions, SizingPlan, size
+from pulsar_operator.balance.sizing_result import (
+    BrokerSizing,
+    CellWeight,
+    ExpectedBalance,
+    NamespaceSizing,
+    SizingResult,
+    Verdict,
+)
+from pulsar_sizing.job.request import Request
+
+
+@dataclass(frozen=True)
+class Today:
+    """Bundles of a namespace as the latest round saw them."""
+
+    boundaries: tuple[int, ...]
+    owners: tuple[str | None, ...]
+    """By bundle; None where no topic was reported."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What Spark found."""
+
+    brokers: tuple[str, ...]
+    today: Mapping[str, Today]
+    cells: Sequence[Mapping[str, Any]]
+    """namespace, position, weight, topics; ascending by namespace and position."""
+    hottest: Sequence[Mapping[str, Any]]
+    """namespace, topic, weight, total, topics."""
+    hot_topics: Sequence[tuple[str, int]]
+    """Topics near or above a broker's share with all their partitions."""
+    round: datetime | None
+    """Sample time of `today`."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How much was recorded."""
+
+    samples: int
+    completeness: float
+    expected: int
+    """Broker samples."""
+    rejected: dict[str, int]
+    start: datetime
+    end: datetime
+
+
+def today(placement: Sequence[Mapping[str, Any]]) -> dict[str, Today]:
+    """Boundaries and owners by namespace from rows (namespace, bundle, broker, topics) of one round.
+
+    A bundle that two brokers report is on its way; it counts for the one with more topics. Bundles without topics are
+    not reported, so neighbours of a gap bound it. What is no range is left out.
+    """
+    found: dict[str, dict[tuple[int, int], tuple[int, str]]] = {}
+    for row in placement:
+        span = _span(row["bundle"])
+        if span is not None:
+            owners = found.setdefault(row["namespace"], {})
+            owners[span] = max(owners.get(span, (0, "")), (row["topics"], row["broker"]))
+    return {namespace: _today(owners) for namespace, owners in sorted(found.items())}
+
+
+def _today(owners: Mapping[tuple[int, int], tuple[int, str]]) -> Today:
+    points = sorted({0, LAST_BOUNDARY, *(point for span in owners for point in span)})
+    return Today(tuple(points), tuple(owners[span][1] if span in owners else None for span in pairwise(points)))
+
+
+def _span(text: str) -> tuple[int, int] | None:
+    lower, _, upper = text.partition("_")
+    try:
+        span = int(lower, 16), int(upper, 16)
+    except ValueError:
+        return None
+    return span if 0 <= span[0] < span[1] <= LAST_BOUNDARY else None
+
+
+def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) -> SizingResult:
+    """The result; without recommendation when too little of the traffic is there."""
+    weight = float(sum(row["total"] for row in observed.hottest))
+    withheld = _withheld(request, observed, seen, weight)
+    brokers = [Broker(name) for name in observed.brokers]
+    namespaces = [
+        NamespaceTraffic(
+            name,
+            [Cell(row["position"], float(row["weight"]), row["topics"]) for row in rows],
+            observed.today[name].boundaries if name in observed.today else None,
+            observed.today[name].owners if name in observed.today else (),
+        )
+        for name, rows in groupby(observed.cells, key=lambda row: str(row["namespace"]))
+    ]
+    loads = loads_today(namespaces, observed.brokers)
+    options = SizingOptions(tolerance=request.tolerance)
+    plan = None if withheld else size(namespaces, brokers, options)
+    tops = {row["namespace"]: row for row in observed.hottest}
+    fair = weight / max(len(brokers), 1)
+    return SizingResult(
+        instance=request.instance,
+        cluster=request.cluster,
+        generated_time=now,
+        from_time=seen.start,
+        to_time=seen.end,
+        samples=seen.samples,
+        completeness=seen.completeness,
+        percentile=request.percentile,
+        growth=request.growth,
+        namespaces=_namespaces(plan.namespaces, namespaces, tops) if plan else (),
+        partitions=partition_advice(observed.hot_topics, fair) if plan else (),
+        brokers=tuple(
+            BrokerSizing(broker=name, weight=load, utilization=load / _mean(loads) if _mean(loads) else 1.0)
+            for name, load in sorted(loads.items())
+        ),
+        verdict=_unknown(len(brokers), withheld) if withheld else _verdict(request, weight, brokers, observed),
+        balance=_balance(plan, loads),
+        rejected=seen.rejected,
+    )
+
+
+def loads_today(namespaces: Sequence[NamespaceTraffic], brokers: Sequence[str]) -> dict[str, float]:
+    """Weight by broker as the bundles are owned now; what nobody owns counts for nobody."""
+    loads = dict.fromkeys(brokers, 0.0)
+    for each in namespaces:
+        if each.boundaries is None:
+            continue
+        for cell in each.cells:
+            owner = each.owners[min(bisect_right(each.boundaries, cell.position), len(each.owners)) - 1]
+            if owner in loads:
+                loads[owner] += cell.weight
+    return loads
+
+
+def bundle_weights(cells: Sequence[CellWeight], boundaries: Sequence[str]) -> list[float]:
+    """Weight of each bundle that the boundaries make."""
+    points = boundary_points(boundaries)
+    weights = [0.0] * (len(points) - 1)
+    for cell in cells:
+        weights[min(bisect_right(points, cell.position), len(weights)) - 1] += cell.weight
+    return weights
+
+
+def loads_after(result: SizingResult) -> dict[str, float]:
+    """Weight by broker with the recommended bundles, placed as the result's promise is (balance.greedy)."""
+    pieces = [Piece(w) for each in result.namespaces for w in bundle_weights(each.cells, each.boundaries) if w > 0]
+    return place(pieces, [Broker(broker.broker) for broker in result.brokers])[1]
+
+
+def _withheld(request: Request, observed: Observed, seen: Seen, weight: float) -> str:
+    """Why there is no recommendation; empty if there is one."""
+    if not seen.expected:
+        return "No markers were recorded, so how much of the traffic is there is not known."
+    if seen.completeness < request.min_completeness:
+        return (
+            f"Only {seen.completeness:.1%} of the traffic is there, {request.min_completeness:.1%} is wanted: "
+            "look at the collector's log for brokers that do not answer, and at what was rejected."
+        )
+    if not observed.brokers:
+        return "No broker was seen in the newest hour."
+    return "" if weight > 0 else "No traffic was recorded."
+
+
+def _namespaces(
+    plans: Sequence[NamespacePlan], traffic: Sequence[NamespaceTraffic], tops: Mapping[str, Mapping[str, Any]]
+) -> tuple[NamespaceSizing, ...]:
+    return tuple(
+        NamespaceSizing(
+            namespace=plan.namespace,
+            bundles_now=plan.bundles_now,
+            boundaries=plan.boundaries,
+            fresh_boundaries=plan.fresh_boundaries,
+            weight=plan.weight,
+            hottest_topic=tops[plan.namespace]["topic"],
+            hottest_weight=float(tops[plan.namespace]["weight"]),
+            cells=tuple(CellWeight(position=c.position, weight=c.weight, topics=c.topics) for c in each.cells),
+            reason=plan.reason,
+        )
+        for plan, each in zip(plans, traffic, strict=True)
+    )
+
+
+def _verdict(request: Request, weight: float, brokers: Sequence[Broker], observed: Observed) -> Verdict:
+    hottest = max((float(row["weight"]) for row in observed.hottest), default=0.0)
+    return verdict(weight, brokers, capacity=request.capacity, target=request.target, hottest=hottest)
+
+
+def _unknown(brokers: int, reason: str) -> Verdict:
+    return Verdict(verdict="Unknown", brokers_now=brokers, brokers=brokers, reason=reason)
+
+
+def _balance(plan: SizingPlan | None, loads: Mapping[str, float]) -> ExpectedBalance:
+    before = max(loads.values(), default=0.0) / _mean(loads) if _mean(loads) else 1.0
+    if plan is None:
+        return ExpectedBalance(before=before, after=before, bound=1.0)
+    known = plan.before.ratio if plan.before else before
+    return ExpectedBalance(before=known, after=plan.after.ratio, bound=plan.after.bound_ratio)
+
+
+def _mean(loads: Mapping[str, float]) -> float:
+    return sum(loads.values()) / len(loads) if loads else 0.0

@@ -1,0 +1,200 @@
+"""What was recorded: the files of every hour, which of them can be read, and what the markers say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import pyarrow as pa
+
+from pulsar_sizing import layout
+from pulsar_sizing.arrow import fs, parquet, table_schema
+from pulsar_sizing.schema import MARKERS, TRAFFIC
+from pulsar_sizing.store import Store, StoreError
+
+UNREADABLE: Final = "file_unreadable"
+WRONG_SCHEMA: Final = "file_wrong_schema"
+READERS: Final = 8
+BATCH_ROWS: Final = 65_536
+
+
+class VanishedError(Exception):
+    """A file that was listed is gone: compaction or retention was faster. List again."""
+
+
+@dataclass(frozen=True)
+class Hour:
+    """The files of one hour that count. Paths are relative to the store's root."""
+
+    start: datetime
+    traffic: tuple[str, ...]
+    markers: tuple[str, ...]
+    damaged: tuple[str, ...]
+    """Compacted files that do not say what they replace."""
+    digest: str
+    """Of names, sizes and times of change: differs when any file came, went or changed."""
+
+    @property
+    def unit(self) -> int:
+        """Hours since 1970."""
+        return unit_of(self.start)
+
+
+@dataclass(frozen=True)
+class Markers:
+    """What the markers of an hour say."""
+
+    expected: int = 0
+    """Broker samples that should be there."""
+    answered: int = 0
+    announced: int = 0
+    """Rows that the answers had."""
+    rounds: int = 0
+    """Sample times at which any broker answered."""
+    rejected: Counter[str] = field(default_factory=Counter)
+    newest: datetime | None = None
+    """The last round in which all brokers answered, else the last round."""
+    brokers: tuple[str, ...] = ()
+    """The brokers that were registered at the newest round."""
+
+
+def unit_of(moment: datetime) -> int:
+    """Hours since 1970."""
+    return int(moment.timestamp()) // 3600
+
+
+def start_of(unit: int) -> datetime:
+    """The hour's begin."""
+    return datetime.fromtimestamp(unit * 3600, UTC)
+
+
+def recorded_days(store: Store, instance: str, cluster: str) -> list[datetime]:
+    """Begins of the days that have a folder, in order."""
+    folders = store.folders(layout.cluster_folder(TRAFFIC, instance, cluster))
+    found = (layout.day_of(folder) for folder in folders)
+    return [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in found if day is not None]
+
+
+def hours(store: Store, instance: str, cluster: str, start: datetime, end: datetime) -> list[Hour]:
+    """The hours with files in [start, end), in order. `start` and `end` are whole hours."""
+    files: dict[datetime, dict[str, list[object]]] = {}
+    for table in (TRAFFIC, MARKERS):
+        for day in layout.days(start, end):
+            folder = f"{layout.cluster_folder(table, instance, cluster)}/day={day.isoformat()}"
+            for info in store.listing(folder, recursive=True):
+                hour = layout.hour_of(store.relative(info).rpartition("/")[0])
+                if info.type == fs.FileType.File and hour is not None and start <= hour < end:
+                    files.setdefault(hour, {}).setdefault(table, []).append(info)
+    return [_hour(store, hour, files[hour]) for hour in sorted(files)]
+
+
+def _hour(store: Store, start: datetime, tables: dict[str, list[object]]) -> Hour:
+    digest = hashlib.sha256()
+    live: dict[str, tuple[str, ...]] = {}
+    damaged: list[str] = []
+    for table in (TRAFFIC, MARKERS):
+        infos = {store.relative(info): info for info in tables.get(table, [])}
+        folder = next(iter(infos)).rpartition("/")[0] if infos else ""
+        names, broken = _live(store, folder, [path.rpartition("/")[2] for path in infos])
+        live[table] = tuple(f"{folder}/{name}" for name in names)
+        damaged += [f"{folder}/{name}" for name in broken]
+        for path in sorted((*live[table], *damaged)):
+            info = infos.get(path)
+            digest.update(f"{path}\n{getattr(info, 'size', '')}\n{getattr(info, 'mtime_ns', '')}\n".encode())
+    return Hour(start, live[TRAFFIC], live[MARKERS], tuple(damaged), digest.hexdigest())
+
+
+def _live(store: Store, folder: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The names that count, and the compacted files that are left out since they are damaged."""
+    try:
+        return store.live_in(folder, names), []
+    except FileNotFoundError:
+        raise VanishedError(folder) from None
+    except StoreError:
+        broken = [name for name in names if layout.is_compacted(name) and not _says(store, f"{folder}/{name}")]
+        if not broken:
+            raise
+        return store.live_in(folder, [name for name in names if name not in broken]), broken
+
+
+def _says(store: Store, path: str) -> bool:
+    try:
+        store.replaced_by(path)
+    except StoreError:
+        return False
+    return True
+
+
+def readable(store: Store, paths: Sequence[str], table: str, *, deep: bool = False) -> tuple[list[str], Counter[str]]:
+    """The files with a sound footer and the columns of the schema, in order, and how many are not, by reason.
+
+    ``deep`` reads all their pages as well. Raises VanishedError when one is gone.
+    """
+    with ThreadPoolExecutor(READERS) as pool:
+        verdicts = list(pool.map(lambda path: _verdict(store, path, table, deep), paths))
+    good = [path for path, verdict in zip(paths, verdicts, strict=True) if verdict is None]
+    return good, Counter(verdict for verdict in verdicts if verdict is not None)
+
+
+def _verdict(store: Store, path: str, table: str, deep: bool) -> str | None:
+    try:
+        with store.open(path) as stream:
+            file = parquet.ParquetFile(stream)
+            found = file.schema_arrow
+            if any(
+                field.name not in found.names or found.field(field.name).type != field.type
+                for field in table_schema(table)
+                if not field.nullable or field.name in found.names
+            ):
+                return WRONG_SCHEMA
+            for _ in file.iter_batches(BATCH_ROWS) if deep else ():
+                pass
+    except FileNotFoundError:
+        raise VanishedError(path) from None
+    except (pa.ArrowException, OSError):
+        return UNREADABLE
+    return None
+
+
+def markers(store: Store, paths: Sequence[str]) -> Markers:
+    """What the markers of an hour say; each broker and sample counts once, answered if any row says so."""
+    good, rejected = readable(store, paths, MARKERS)
+    answers: dict[tuple[datetime, str], int | None] = {}
+    for path in good:
+        try:
+            with store.open(path) as stream:
+                rows = parquet.read_table(stream, columns=["sample_time", "broker", "answered", "topics"]).to_pylist()
+        except FileNotFoundError:
+            raise VanishedError(path) from None
+        except (pa.ArrowException, OSError):
+            rejected[UNREADABLE] += 1
+            continue
+        for row in rows:
+            key = (row["sample_time"], row["broker"])
+            announced = max(row["topics"] or 0, 0) if row["answered"] else None
+            answers[key] = max((v for v in (answers.get(key), announced) if v is not None), default=None)
+    times: dict[datetime, list[bool]] = {}
+    for (time, _), count in answers.items():
+        times.setdefault(time, []).append(count is not None)
+    complete = [time for time, said in times.items() if all(said)]
+    newest = max(complete or times, default=None)
+    return Markers(
+        expected=len(answers),
+        answered=sum(count is not None for count in answers.values()),
+        announced=sum(count or 0 for count in answers.values()),
+        rounds=sum(any(said) for said in times.values()),
+        rejected=rejected,
+        newest=newest,
+        brokers=tuple(sorted(broker for time, broker in answers if time == newest)),
+    )
+
+
+def window_of(days: Sequence[datetime], length: timedelta) -> tuple[datetime, datetime]:
+    """The last `length` of time up to the end of the last recorded day, as whole days."""
+    end = days[-1] + timedelta(days=1)
+    return end - length, end

@@ -1,0 +1,68 @@
+"""What is asked of the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pulsar_operator.balance.load import CostModel
+from pulsar_sizing.job.histogram import RELATIVE_ERROR
+from pulsar_sizing.job.rows import LARGEST_RATE, SLOT_MS
+
+
+class RequestError(ValueError):
+    """The question cannot be answered; the message names the field, its value and the remedy."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to the job."""
+
+    instance: str
+    cluster: str
+    start: datetime | None = None
+    """First hour that counts; None = as far back as the window goes."""
+    end: datetime | None = None
+    """Hours from here on do not count; None = all that is recorded."""
+    percentile: float = 95.0
+    """Of a topic's cost in the busy hours."""
+    growth: float = 1.2
+    """Factor for the traffic to come."""
+    window_days: int = 7
+    """Days that count, up to the last recorded one."""
+    full: bool = False
+    """Work out every hour anew, whatever is remembered."""
+    capacity: float | None = None
+    """Byte-equivalents a second that a broker can carry; None = not known."""
+    target: float = 0.7
+    """Wanted utilization of that."""
+    tolerance: float = 0.05
+    """The busiest broker may be this much above the bound."""
+    min_completeness: float = 0.8
+    """Share of the recorded traffic that must be there for a recommendation."""
+    model: CostModel = field(default_factory=CostModel)
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("percentile", 0.0, 100.0),
+            ("growth", 0.1, 100.0),
+            ("window_days", 1, 366),
+            ("target", 0.01, 1.0),
+            ("tolerance", 0.001, 10.0),
+            ("min_completeness", 0.0, 1.0),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise RequestError(f"{name} is {value}: must be between {low} and {high}")
+        if self.capacity is not None and not self.capacity > 0:
+            raise RequestError(f"capacity is {self.capacity}: must be above 0, in bytes per second")
+        for name, moment in (("from", self.start), ("to", self.end)):
+            if moment is not None and (moment.tzinfo is None or moment.timestamp() % 3600):
+                raise RequestError(f"{name} is {moment.isoformat()}: must be a whole hour with time zone")
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise RequestError(f"from is {self.start.isoformat()}: must be before to, {self.end.isoformat()}")
+
+    @property
+    def parameters(self) -> str:
+        """Of what the state is made with: other values make an old state useless."""
+        return f"{RELATIVE_ERROR} {LARGEST_RATE} {SLOT_MS} {self.model}"

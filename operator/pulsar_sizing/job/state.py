@@ -1,0 +1,148 @@
+"""What the job remembers between runs, so that only hours with new files are read.
+
+The unit of work is an hour of recorded traffic. Below ``state/v1/instance=<i>/cluster=<c>``:
+
+    manifest-<number>.json                       the pointer: for every hour its segment, files read and totals
+    segments/<run>/histogram/unit=<hour>/...     topic, hour_of_day, day, bucket, count
+    segments/<run>/summary/unit=<hour>/...       topic, hour_of_day, day, samples and sums of rates: for reports
+
+An hour whose files differ from those the manifest names (by name, size and time of change) is worked out again from all
+its files and replaces what was there. So each file counts exactly once, late files and compaction need no care, and an
+incremental run equals a full one to the last bit. A run writes its segments first and then one manifest, which appears
+whole: killed at any point, the old manifest or the new one counts, and segments that no manifest names are deleted
+by a later run. The manifest with the highest number counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pulsar_sizing import layout
+from pulsar_sizing.store import Store, StoreError
+
+STATE_VERSION: Final = 1
+HISTOGRAM: Final = "histogram"
+SUMMARY: Final = "summary"
+KEEP_MANIFESTS: Final = 2
+"""A reader that took the one before the last still finds its segments."""
+ABANDONED: Final = timedelta(hours=6)
+"""Age of segments that no manifest names, after which the run that wrote them is dead."""
+
+_MANIFEST = re.compile(r"manifest-(\d{12})\.json")
+_RUN_TIME: Final = "%Y%m%dT%H%M%SZ"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class HourState(_Model):
+    """One hour as it was worked out."""
+
+    digest: str
+    """Of the files it was worked out from."""
+    segment: str = ""
+    """Run that wrote its rows; empty when no row counted."""
+    samples: int = 0
+    """Rows that count."""
+    duplicates: int = 0
+    cost: int = 0
+    """Sum over the samples, in byte-equivalents per second."""
+    rejected: dict[str, int] = Field(default_factory=dict)
+    expected: int = 0
+    """Broker samples that should be there."""
+    answered: int = 0
+    announced: int = 0
+    """Rows that the answers had."""
+    rounds: int = 0
+
+
+class Manifest(_Model):
+    """What is known, by hour (hours since 1970)."""
+
+    version: Literal[1] = STATE_VERSION
+    parameters: str = ""
+    """Of what the state was made with; another value makes it useless."""
+    hours: dict[int, HourState] = Field(default_factory=dict)
+
+
+class State:
+    """The state of one cluster in a store."""
+
+    def __init__(self, store: Store, instance: str, cluster: str) -> None:
+        self._store = store
+        names = f"{layout.partition('instance', instance)}/{layout.partition('cluster', cluster)}"
+        self._folder = f"state/v{STATE_VERSION}/{names}"
+        self.address = store.address(self._folder)
+
+    def load(self, parameters: str) -> Manifest:
+        """The manifest that counts; an empty one when there is none or it was made with other parameters.
+
+        Raises StoreError when what is there cannot be read.
+        """
+        found = next(iter(self._manifests(self._numbers()[-1:])), None)
+        return found if found is not None and found.parameters == parameters else Manifest(parameters=parameters)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Make a manifest the one that counts, in one step."""
+        number = max(self._numbers(), default=0) + 1
+        self._store.put(self._manifest(number), manifest.model_dump_json().encode())
+
+    def segment(self, run: str, table: str) -> str:
+        """Folder of a table's rows that a run writes, as an address."""
+        return f"{self.address}/segments/{run}/{table}"
+
+    def paths(self, manifest: Manifest, table: str, units: Iterable[int]) -> list[str]:
+        """Addresses of the folders with a table's rows of some hours."""
+        found = ((unit, manifest.hours.get(unit)) for unit in sorted(set(units)))
+        return [f"{self.segment(h.segment, table)}/unit={unit}" for unit, h in found if h is not None and h.segment]
+
+    def clean(self, now: datetime) -> int:
+        """Delete old manifests and the segments of dead runs that none names any more; how many segments went."""
+        numbers = self._numbers()
+        for number in numbers[:-KEEP_MANIFESTS]:
+            self._store.delete(self._manifest(number))
+        kept = self._manifests(numbers[-KEEP_MANIFESTS:])
+        used = {hour.segment for manifest in kept for hour in manifest.hours.values()}
+        dead = [run for run in self._store.folders(f"{self._folder}/segments") if run not in used and _old(run, now)]
+        for run in dead:
+            self._store.delete_folder(f"{self._folder}/segments/{run}")
+        return len(dead)
+
+    def _manifests(self, numbers: Sequence[int]) -> list[Manifest]:
+        found: list[Manifest] = []
+        for path in map(self._manifest, numbers):
+            text = self._store.get(path)
+            try:
+                found += [] if text is None else [Manifest.model_validate_json(text)]
+            except ValueError as error:
+                raise StoreError(
+                    f"{self._store.address(path)} cannot be read ({error}): delete it, and the job works out from the "
+                    "recorded files what the manifest before it does not hold"
+                ) from None
+        return found
+
+    def _numbers(self) -> list[int]:
+        found = (_MANIFEST.fullmatch(name) for name in self._store.names(self._folder))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _manifest(self, number: int) -> str:
+        return f"{self._folder}/manifest-{number:012d}.json"
+
+
+def run_name(now: datetime, unique: str) -> str:
+    """Name of a run: its time and something unique."""
+    return f"{now:{_RUN_TIME}}-{unique}"
+
+
+def _old(run: str, now: datetime) -> bool:
+    try:
+        began = datetime.strptime(run.partition("-")[0], _RUN_TIME).replace(tzinfo=now.tzinfo)
+    except ValueError:
+        return False
+    return now - began > ABANDONED

@@ -1,0 +1,57 @@
+"""The two commands, with Spark."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pulsar_sizing.job import report, session
+from pulsar_sizing.job.compute import Say
+from pulsar_sizing.job.inventory import VanishedError
+from pulsar_sizing.job.request import Request, RequestError
+from pulsar_sizing.job.run import run
+from pulsar_sizing.job.state import State, run_name
+from pulsar_sizing.store import Store, StoreError
+
+FAILURES: Final = (RequestError, StoreError, OSError, VanishedError, PySparkException, Py4JJavaError, pa.ArrowException)
+
+
+def work(
+    options: argparse.Namespace,
+    request: Request,
+    conf: Mapping[str, str],
+    scratch: Path,
+    now: datetime,
+    unique: str,
+    say: Say,
+) -> int:
+    """Size the cluster, then store the result or write the report; returns the exit code. Raises one of FAILURES.
+
+    A Spark session that runs in this process is used as it is, and left running.
+    """
+    store = Store(options.root, s3_endpoint=options.s3_endpoint)
+    state = State(store, request.instance, request.cluster)
+    say(f"starting Spark on {options.master}")
+    running = SparkSession.getActiveSession()
+    spark = running or session.create(options.master, scratch, conf, memory=options.driver_memory)
+    try:
+        outcome = run(spark, store, state, request, now=now, name=run_name(now, unique), say=say)
+        if options.command == "size":
+            say(f"result: {store.write_result(outcome.result)}")
+            print(report.summary(outcome.result), end="")
+            return 0
+        print(report.text(outcome.result), end="")
+        heat = report.heat(spark, state, outcome.manifest, outcome.result)
+        say(f"report: {report.write(Path(options.out), outcome.result, outcome.today, heat)}")
+        return 0
+    finally:
+        if running is None:
+            spark.stop()
