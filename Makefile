@@ -5,7 +5,7 @@ SERVICE_URL ?= pulsar://127.0.0.1:6650
 ADMIN_URL ?= http://127.0.0.1:8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full faults crds memory bench-objects cluster verify verify-mutations
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full faults crds memory bench-objects bench-balance bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -48,6 +48,12 @@ crds: setup ## Generate crds/, the charts' copies and the tables in docs/ from t
 
 bench-objects: tools ## Speed and memory with 1k, 5k and 10k topics on a real API server (half an hour)
 	@$(PY) -m benchmarks.objects
+
+bench-balance: setup ## Where to cut, when to shed, how fast to plan: against Pulsar's own rules, re-built (an hour)
+	@$(PY) -m benchmarks.balance all
+
+bench-spark: setup ## The sizing job on 20 million rows, DuckDB and Polars with the same plan beside it
+	@$(PY) -m benchmarks.spark
 
 memory: setup ## Resident memory of the demo cluster's pods, against the bar of preset Small
 	@$(PY) -m benchmarks.memory pulsar-demo pulsar

@@ -76,7 +76,7 @@ class Meter:
         if warm:
             call()
         walls: list[float] = []
-    cpus: list[float] = []
+        cpus: list[float] = []
         for _ in range(times):
             began, spent = time.perf_counter(), self.cpu()
             call()
