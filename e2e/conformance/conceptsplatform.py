@@ -11,6 +11,7 @@ BALANCER = (
     "PulsarCluster: spec.broker.config[loadBalancerBrokerOverloadedThresholdPercentage]",
 )
 DISTRIBUTED = "e2e/tests/test_distributed.py::test_messages_survive_the_loss_of_one_of_each"
+REBALANCE = "e2e/tests/test_rebalance_real.py::test_moves_and_splits_even_out_a_hot_broker"
 QUICKSTART = "e2e/tests/test_quickstart.py::test_every_object_is_ready_with_its_columns"
 
 INSTANCE = (
@@ -125,9 +126,10 @@ BUNDLES = (
         (
             "PulsarNamespace: spec.bundles.count",
             "PulsarNamespace: spec.bundles.boundaries",
+            "PulsarNamespace: spec.bundles.sizing",
             "PulsarCluster: spec.broker.config[defaultNumberOfNamespaceBundles]",
         ),
-        "operator: at creation of the namespace; another count is drift",
+        "operator: at creation of the namespace; boundaries that are missing are drift, splits that add some are not",
     ),
     Concept(
         "B.split",
@@ -140,7 +142,8 @@ BUNDLES = (
             "PulsarCluster: spec.broker.config[loadBalancerNamespaceBundleMaxMsgRate]",
             "PulsarCluster: spec.broker.config[loadBalancerNamespaceBundleMaxBandwidthMbytes]",
         ),
-        "Pulsar's load manager with the rendered limits",
+        "Pulsar's load manager with the rendered limits; or the operator, for a PulsarRebalance",
+        REBALANCE,
     ),
     Concept(
         "B.shed",
@@ -153,9 +156,10 @@ BUNDLES = (
         "B.example",
         "Three brokers with 20 bundles each, the hot bundles on one of them: moving bundles evens it out, cutting "
         "them alone leaves the broker with half of the load",
-        BALANCER,
-        "Pulsar's load manager",
-        open="needs three brokers and load for minutes",
+        (*BALANCER, "PulsarRebalance: spec.mode", "PulsarCluster: spec.loadBalancing.driver"),
+        "the operator, for a PulsarRebalance or with driver Operator; else Pulsar's load manager",
+        REBALANCE,
+        open="Pulsar's own load manager in this example needs load over its thresholds; the operator's is proved",
     ),
 )
 STORAGE = (

@@ -70,7 +70,7 @@ class ClusterModel:
     brokers: tuple[Broker, ...]
     bundles: tuple[Bundle, ...]
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By namespace: the brokers that its isolation policy permits; absent = all that no policy reserves."""
+    """By namespace: the brokers that may serve it; absent = every broker (see isolation.allowed_brokers)."""
     anti_affinity: Mapping[str, str] = field(default_factory=dict)
     """By namespace: its anti-affinity group; two namespaces of a group should not share a domain (or broker)."""
     pinned: frozenset[str] = frozenset()

@@ -46,6 +46,7 @@ class Options:
     brokers: frozenset[str] = frozenset()
     """Of AddBrokers and RemoveBrokers."""
     tolerance: float = 0.1
-    """Hysteresis: a placement whose busiest broker is within this of the bound is left alone."""
+    """Hysteresis: a placement whose busiest broker is within this of the bound is left alone, unless a broker has less
+    than half of the mean: that one is filled."""
     cooling: frozenset[BundleId] = frozenset()
     """Bundles moved or made too short ago to be moved again."""
