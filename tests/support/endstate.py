@@ -78,14 +78,8 @@ def _steady(value: Any, volatile: frozenset[str]) -> Any:
 
 
 def _pulsar(world: World) -> Any:
-    tenants, namespaces, partitioned, topics, local, shared, policies = world.pulsar.snapshot()
-    return {
-        "clusters": sorted(world.pulsar.clusters),
-        "tenants": tenants,
-        "namespaces": namespaces,
-        "partitioned": partitioned,
-        "topics": topics,
-        "local": local,
-        "shared": shared,
-        "topic policies": policies,
-    }
+    names = (
+        *("tenants", "namespaces", "partitioned", "topics", "local", "shared"),
+        *("topic policies", "topic properties", "subscriptions", "schemas"),
+    )
+    return {"clusters": sorted(world.pulsar.clusters), **dict(zip(names, world.pulsar.snapshot(), strict=True))}

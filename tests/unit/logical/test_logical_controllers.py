@@ -235,17 +235,18 @@ async def test_a_topic_of_the_other_kind_is_left_alone(declared: int | None) -> 
     assert w.condition(Kind.TOPIC, "x")[:2] == ("False", "ImmutableInPulsar")
 
 
-async def test_bundles_of_an_existing_namespace_are_reported_and_never_changed() -> None:
+@pytest.mark.parametrize(("live", "differ"), [(2, True), (6, True), (8, False)], ids=["fewer", "others", "refined"])
+async def test_bundles_of_an_existing_namespace_are_reported_and_never_changed(live: int, differ: bool) -> None:
     w = World()
     w.pulsar.tenants["t"] = {"adminRoles": [], "allowedClusters": ["a"]}
-    w.pulsar.handle("a", "PUT", ("namespaces", "t", "n"), {}, {"bundles": {"numBundles": 8}})
+    w.pulsar.handle("a", "PUT", ("namespaces", "t", "n"), {}, {"bundles": {"numBundles": live}})
     w.tenant()
     w.namespace(bundles={"count": 4})
     await w.run()
     status, reason, message = w.condition(Kind.NAMESPACE, "n", "Drifted")
-    assert (status, reason) == ("True", "ImmutableInPulsar")
-    assert "8 bundles" in message
-    assert w.pulsar.namespaces["t/n"]["bundles"]["numBundles"] == 8
+    assert (status, reason) == (("True", "ImmutableInPulsar") if differ else ("False", "InSync"))
+    assert (f"{live} bundles" in message) is differ
+    assert w.pulsar.namespaces["t/n"]["bundles"]["numBundles"] == live
 
 
 async def test_a_split_after_creation_is_no_drift() -> None:
