@@ -191,5 +191,9 @@ def _assert_contains(found: Any, wanted: Any, where: str) -> None:
         for key, value in wanted.items():
             assert key in found, f"{where}.{key} was pruned"
             _assert_contains(found[key], value, f"{where}.{key}")
+    elif isinstance(wanted, list) and isinstance(found, list):
+        assert len(found) == len(wanted), where
+        for index, value in enumerate(wanted):
+            _assert_contains(found[index], value, f"{where}[{index}]")
     else:
         assert found == wanted, where
