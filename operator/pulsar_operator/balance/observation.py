@@ -84,8 +84,6 @@ class Observed:
     """By namespace."""
     owners: dict[BundleId, str] = field(default_factory=dict)
     cells: Cells = field(default_factory=lambda: defaultdict(dict))
-    hottest: tuple[str, float] = ("", 0.0)
-    """The topic of the greatest weight."""
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
     anti_affinity: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -97,10 +95,7 @@ class Observed:
             for domains in bundles.values():
                 for topics in domains.values():
                     for name, stats in topics.items():
-                        weight = cost.cost(topic_load(stats))
-                        self.add(namespace, topic_hash(name), weight)
-                        if weight > self.hottest[1]:
-                            self.hottest = (name, weight)
+                        self.add(namespace, topic_hash(name), cost.cost(topic_load(stats)))
 
     def add(self, namespace: str, position: int, weight: float, topics: int = 1) -> None:
         """Add the weight of topics at a position."""

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.api.v1alpha1.cluster import BalancingDriver, ClusterMode, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
+from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.base import (

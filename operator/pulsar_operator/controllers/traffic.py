@@ -99,8 +99,6 @@ class Traffic:
         for namespace in result.namespaces:
             for cell in namespace.cells:
                 observed.add(namespace.namespace, cell.position, cell.weight, cell.topics)
-            if namespace.hottest_weight > observed.hottest[1]:
-                observed.hottest = (namespace.hottest_topic, namespace.hottest_weight)
         await self._namespaces(observed, set(observed.cells))
         for gone in set(observed.cells) - set(observed.boundaries):
             del observed.cells[gone]  # recorded, and deleted since

@@ -204,11 +204,11 @@ def _unknown(brokers: int, reason: str) -> Verdict:
 
 
 def _balance(plan: SizingPlan | None, loads: Mapping[str, float]) -> ExpectedBalance:
+    """As it is now counts what brokers were seen to own, so that the busiest never has less than the mean."""
     before = max(loads.values(), default=0.0) / _mean(loads) if _mean(loads) else 1.0
     if plan is None:
         return ExpectedBalance(before=before, after=before, bound=1.0)
-    known = plan.before.ratio if plan.before else before
-    return ExpectedBalance(before=known, after=plan.after.ratio, bound=plan.after.bound_ratio)
+    return ExpectedBalance(before=before, after=plan.after.ratio, bound=plan.after.bound_ratio)
 
 
 def _mean(loads: Mapping[str, float]) -> float:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from pulsar_operator.balance.incremental import revalidate
 from pulsar_operator.balance.model import Broker, ClusterModel
 from pulsar_operator.balance.options import Budget, Mode, Options
 from pulsar_operator.balance.planner import plan
 from pulsar_operator.balance.proposal import Move, Proposal, Split
 from pulsar_operator.balance.verify import PlanError, check
-from tests.support.planning import ENDLESS, NAMESPACE, after, cluster, shuffled
+from tests.support.planning import ENDLESS, NAMESPACE, after, cluster
 
 A, B, C = "a:8080", "b:8080", "c:8080"
 MODEL = cluster({A: [[4.0, 4.0, 4.0], 6.0, 6.0, 1.0], B: [1.0], C: [1.0]})
@@ -113,84 +111,3 @@ def test_namespaces_of_a_group_that_would_meet_are_named() -> None:
     )
     with pytest.raises(PlanError, match="AntiAffinity"):
         check(model, proposal(move(SIX, C)), OPTIONS)
-
-
-# The rest of a proposal.
-
-STEPS = proposal(cut(), Move(UPPER, A, B, 8.0, "test"), move(SIX, C))
-
-
-def rest(model: ClusterModel, options: Options = OPTIONS) -> list[str]:
-    """What is dropped, with `done` before what was done already."""
-    found = revalidate(model, STEPS.splits, STEPS.moves, options)
-    dropped = [("done: " if each.done else "") + each.reason for each in found.dropped]
-    assert len(found.splits) + len(found.moves) + len(dropped) == 3
-    assert [each.done for each in found.surprises] == [False] * len(found.surprises)
-    return dropped
-
-
-def test_nothing_is_dropped_while_nothing_has_changed() -> None:
-    assert rest(MODEL) == rest(shuffled(MODEL)) == []
-
-
-def test_what_is_done_is_no_surprise() -> None:
-    model = after(MODEL, proposal(cut()))
-    assert [text[:4] for text in rest(model)] == ["done"]
-    model = after(MODEL, STEPS)
-    assert [text[:4] for text in rest(model)] == ["done"] * 3
-
-
-def owned(owner: str | None) -> ClusterModel:
-    return replace(MODEL, bundles=tuple(replace(b, owner=owner) if b is SIX else b for b in MODEL.bundles))
-
-
-def without(broker: str) -> ClusterModel:
-    return replace(MODEL, brokers=tuple(b for b in MODEL.brokers if b.id != broker))
-
-
-def draining(broker: str) -> ClusterModel:
-    return replace(MODEL, brokers=tuple(replace(b, draining=b.id == broker) for b in MODEL.brokers))
-
-
-def busy(broker: str) -> ClusterModel:
-    return replace(
-        MODEL,
-        bundles=tuple(replace(b, weight=30.0, cells=()) if b.owner == broker else b for b in MODEL.bundles),
-    )
-
-
-CHANGES: list[tuple[str, Callable[[], ClusterModel], list[str]]] = [
-    ("another cut", lambda: after(MODEL, proposal(cut(CUT + 9))), ["somebody changed", "somebody changed"]),
-    ("another owner", lambda: owned(B), ["is at b:8080, not at a:8080"]),
-    ("no owner", lambda: owned(None), ["no broker serves"]),
-    ("at its destination", lambda: owned(C), ["done: "]),
-    ("destination gone", lambda: without(C), ["broker c:8080 is gone"]),
-    ("destination drains", lambda: draining(C), ["gives everything away"]),
-    ("policy", lambda: replace(MODEL, allowed={NAMESPACE: frozenset({A, B})}), ["c:8080 may not serve"]),
-    ("pinned", lambda: replace(MODEL, pinned=frozenset({NAMESPACE})), ["is pinned", "no bundle", "is pinned"]),
-    ("traffic", lambda: busy(B), ["traffic has changed", "traffic has changed"]),
-    (
-        "anti-affinity",
-        lambda: replace(
-            MODEL,
-            bundles=(*MODEL.bundles[:-1], replace(AT_C, id=AT_C.id._replace(namespace="shop/other"))),
-            anti_affinity={NAMESPACE: "apart", "shop/other": "apart"},
-        ),
-        ["would now meet"],
-    ),
-]
-
-
-@pytest.mark.parametrize(("model", "words"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
-def test_what_does_not_fit_any_more_is_dropped_with_its_reason(
-    model: Callable[[], ClusterModel], words: list[str]
-) -> None:
-    dropped = rest(model())
-    assert len(dropped) == len(words), dropped
-    assert all(word in text for word, text in zip(words, dropped, strict=True)), dropped
-
-
-def test_what_must_leave_is_moved_whatever_the_traffic() -> None:
-    model = busy(B)
-    options = Options(mode=Mode.REMOVE_BROKERS, brokers=frozenset({A}))
-    assert rest(model, options) == []

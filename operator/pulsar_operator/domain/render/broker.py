@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.cluster import Broker, LoadManager
+from pulsar_operator.api.v1alpha1.cluster import Broker
+from pulsar_operator.api.v1alpha1.load_balancing import LoadManager
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.common import (
     Manifest,

@@ -1,0 +1,53 @@
+"""spec.loadBalancing of a PulsarCluster: who splits and moves bundles, and how."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel
+from pulsar_operator.api.v1alpha1.rebalance import RebalanceBudget, TrafficSource
+
+
+class LoadManager(StrEnum):
+    """Pulsar's load manager implementation."""
+
+    MODULAR = "Modular"
+    EXTENSIBLE = "Extensible"
+
+
+class BalancingDriver(StrEnum):
+    """Who splits and moves bundles."""
+
+    PULSAR = "Pulsar"
+    OPERATOR = "Operator"
+
+
+class StandingRebalance(ApiModel):
+    """How the operator balances while it drives: the settings of the PulsarRebalance it keeps for the cluster."""
+
+    auto_approve: bool = True
+    """Execute proposals without asking."""
+    repeat_seconds: Annotated[int, Field(ge=30, le=604800)] = 60
+    """How long after the end of one look the next begins; brokers make their statistics every 60 s."""
+    tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
+    """How near to the best possible a plan goes. The operator acts when the busiest broker has been 2.5 times this
+    above it for five minutes, or less where it is very uneven or a broker stands idle."""
+    source: TrafficSource = TrafficSource.LIVE
+    """Where the traffic comes from."""
+    budget: RebalanceBudget = Field(default=RebalanceBudget())
+    """How much one proposal may disturb."""
+
+
+class LoadBalancing(ApiModel):
+    """How bundles are balanced over brokers."""
+
+    manager: LoadManager = LoadManager.MODULAR
+    """Pulsar's load manager."""
+    driver: BalancingDriver = BalancingDriver.PULSAR
+    """Pulsar: its own automatic split and shedding. Operator: those are switched off (dynamic configuration, restored
+    when this changes back) and a PulsarRebalance named <cluster>-balancer splits and moves instead."""
+    rebalance: StandingRebalance = Field(default=StandingRebalance())
+    """How the operator balances while it drives."""
