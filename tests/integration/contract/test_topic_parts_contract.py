@@ -2,32 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-
-from pulsar_operator.adapters.admin import AiohttpAdmin
-from tests.fakes.admin import FakeAdmin, serve
-from tests.fakes.pulsar import FakePulsar
-from tests.support.policy_contract import Place, opened
-from tests.support.recorder import CountingMetrics
 from tests.support.topic_parts_contract import TopicPartsContract
-
-
-@pytest.fixture(params=["port", "http"])
-async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
-    """The fake in both of its shapes."""
-    if request.param == "port":
-        async for found in opened(FakeAdmin(), "http://fake"):
-            yield found
-        return
-    admin = AiohttpAdmin(CountingMetrics())
-    try:
-        async with serve(FakePulsar()) as (url, _):
-            async for found in opened(admin, url):
-                yield found
-    finally:
-        await admin.close()
 
 
 class TestTopicPartsContract(TopicPartsContract):
