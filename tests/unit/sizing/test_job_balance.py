@@ -9,9 +9,11 @@ from pulsar_sizing.job.conclude import _balance, loads_today
 BROKERS = ("a:8080", "b:8080")
 
 
-def test_traffic_of_a_bundle_nobody_owns_takes_nobody_below_the_mean() -> None:
+def test_a_namespace_nobody_serves_now_takes_nobody_below_the_mean() -> None:
+    """It was recorded, and no broker reported it in the newest round."""
     cells = [Cell(1 << 20, 5.0), Cell(3 << 30, 5.0)]
-    traffic = [NamespaceTraffic("shop/orders", cells, (0, 1 << 31, 0xFFFFFFFF), ("a:8080", None))]
-    plan = size(traffic, [Broker("a:8080")])
-    assert _balance(plan, loads_today(traffic, ["a:8080"])).before == 1.0
-    assert _balance(size(traffic, [Broker(b) for b in BROKERS]), loads_today(traffic, BROKERS)).before == 2.0
+    served = NamespaceTraffic("shop/orders", cells, (0, 1 << 31, 0xFFFFFFFF), ("a:8080", "a:8080"))
+    traffic = [served, NamespaceTraffic("shop/asleep", cells, None, ())]
+    for brokers, ratio in ((BROKERS[:1], 1.0), (BROKERS, 2.0)):
+        plan = size(traffic, [Broker(each) for each in brokers])
+        assert _balance(plan, loads_today(traffic, brokers)).before == ratio
