@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pulsar_operator.balance.hashing import topic_hash
@@ -105,13 +105,22 @@ class Observed:
 
 
 def model_of(
-    observed: Observed, *, draining: Iterable[str] = (), domains: Mapping[str, str] | None = None
+    observed: Observed,
+    *,
+    draining: Iterable[str] = (),
+    domains: Mapping[str, str] | None = None,
+    carried: Mapping[BundleId, float] | None = None,
 ) -> ClusterModel:
-    """The model: every bundle of every namespace that was seen, with its cells and its owner."""
+    """The model: every bundle of every namespace that was seen, with its cells and its owner.
+
+    ``carried`` are weights of bundles that moved a moment ago: they count where the brokers do not count as much yet.
+    """
     drained = set(draining)
     bundles: list[Bundle] = []
     for namespace, boundaries in sorted(observed.boundaries.items()):
         bundles.extend(_bundles(namespace, boundaries, observed))
+    known = carried or {}
+    bundles = [_at_least(each, known[each.id]) if each.id in known else each for each in bundles]
     return ClusterModel(
         brokers=tuple(
             Broker(each, domain=(domains or {}).get(each), draining=each in drained)
@@ -122,6 +131,18 @@ def model_of(
         anti_affinity=dict(observed.anti_affinity),
         pinned=frozenset(ns for ns in observed.boundaries if ns == SYSTEM_NAMESPACE),
     )
+
+
+def _at_least(bundle: Bundle, weight: float) -> Bundle:
+    """A bundle with a weight that its cells do not show yet; their proportions stay."""
+    if bundle.weight >= weight:
+        return bundle
+    if bundle.weight > 0:
+        cells = tuple(cell._replace(weight=cell.weight * weight / bundle.weight) for cell in bundle.cells)
+    else:
+        # Nothing is known of the topics inside: the bundle can be moved and not be cut.
+        cells = ()
+    return replace(bundle, weight=weight, cells=cells)
 
 
 def _bundles(namespace: str, boundaries: Sequence[int], observed: Observed) -> list[Bundle]:

@@ -14,6 +14,7 @@ from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, FlagStatus
 from pulsar_operator.balance.custom_resource import standing_manifest
+from pulsar_operator.balance.handover import DRAIN, purpose_of
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import is_true
 from pulsar_operator.controllers.refindex import key_of, references
@@ -38,13 +39,14 @@ class Balancer:
 
 
 def holder(cluster: Json, rebalances: Sequence[Json], current: str | None) -> str | None:
-    """namespace/name of the PulsarRebalance that may execute: the one that does, else the oldest that wants to."""
-    wanting: dict[str, str] = {}
+    """namespace/name of the PulsarRebalance that may execute: the one that does, else a drain, else the oldest."""
+    wanting: dict[str, tuple[bool, str]] = {}
     for each in rebalances:
         key = key_of(Kind.REBALANCE, each)
         mine = key_of(Kind.CLUSTER, cluster) in references(Kind.REBALANCE, each)
         if mine and is_true(each, ConditionType.EXECUTING.value) and "deletionTimestamp" not in each["metadata"]:
-            wanting[f"{key.namespace}/{key.name}"] = str(each["metadata"].get("creationTimestamp") or "")
+            created = str(each["metadata"].get("creationTimestamp") or "")
+            wanting[f"{key.namespace}/{key.name}"] = (purpose_of(each, cluster) != DRAIN, created)
     if current in wanting:
         return current
     return min(wanting, key=lambda name: (wanting[name], name), default=None)
@@ -59,7 +61,7 @@ async def hold(
     *,
     drives: bool,
 ) -> Balancer:
-    """One step towards the settings being ours (``wanted`` names for whom, or ``drives``: always) or Pulsar's again.
+    """One step towards the settings being ours (``wanted`` names for whom, or ``drives``: whoever) or Pulsar's again.
 
     Raises PortError.
     """

@@ -6,20 +6,16 @@ pod, and writes one status. Every step can be interrupted and repeated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
-from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.base import (
     DONE,
-    Meta,
     Outcome,
     condition_of,
     ensure_finalizer,
@@ -31,7 +27,11 @@ from pulsar_operator.controllers.base import (
 )
 from pulsar_operator.controllers.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
 from pulsar_operator.controllers.children import Children, NameTakenError
+from pulsar_operator.controllers.cluster_pass import ORDER, ClusterPass
+from pulsar_operator.controllers.cluster_roll import resized, roll
 from pulsar_operator.controllers.cluster_teardown import tear_down
+from pulsar_operator.controllers.dependents import dependents_of_cluster, explain, still_runs, waited_for
+from pulsar_operator.controllers.handover import Handover
 from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.controllers.zookeeper import ensure_super_digest, super_digest_name
 from pulsar_operator.domain.bringup import BringUpFacts, Gate, MetadataFact, StoreFact, gates, majority
@@ -42,7 +42,6 @@ from pulsar_operator.domain.registration import ClusterUrls
 from pulsar_operator.domain.render import (
     ClusterInputs,
     ImageTemplates,
-    Owner,
     RenderedCluster,
     StoreAddress,
     render_cluster,
@@ -51,19 +50,10 @@ from pulsar_operator.domain.render import (
     spec_problems,
 )
 from pulsar_operator.domain.render.names import labels
-from pulsar_operator.domain.rollout import ComponentPods, plan_roll
-from pulsar_operator.ports import CUSTOM, PODS, PVCS, AdminEndpoint, Deps, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, PVCS, AdminEndpoint, Deps, Key, PortError
 
 RETRY_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
-ORDER = (
-    Component.ZOOKEEPER,
-    Component.STANDALONE,
-    Component.BOOKIE,
-    Component.AUTORECOVERY,
-    Component.BROKER,
-    Component.PROXY,
-)
 NOUNS = {
     Component.ZOOKEEPER: "ZooKeeper",
     Component.STANDALONE: "standalone pods",
@@ -74,22 +64,6 @@ NOUNS = {
 }
 NEVER_PRUNED = frozenset({Component.ZOOKEEPER, Component.BOOKIE, Component.STANDALONE})
 """Components that hold data: only a deleted PulsarCluster takes their pods away."""
-
-
-@dataclass
-class ClusterPass:
-    """What one pass learned and did."""
-
-    obj: Json
-    meta: Meta
-    spec: PulsarClusterSpec
-    conditions: ConditionSet
-    actor: Actor
-    owner: Owner
-    view: ClusterView = field(default_factory=ClusterView)
-    backoff: bool = False
-    again: bool = False
-    """Something was only begun: look again soon."""
 
 
 class ClusterController:
@@ -129,7 +103,12 @@ class ClusterController:
         deps, obj, meta, spec = self._deps, state.obj, state.meta, state.spec
         conditions, actor = state.conditions, state.actor
         try:
-            if meta.deleting:
+            state.view.dependents = len(needed_by := await dependents_of_cluster(deps, obj))
+            kept = waited_for(obj, needed_by, deps.clock.now()) if meta.deleting else []
+            if kept and await still_runs(deps, obj, Component.BROKER, Component.STANDALONE):
+                await self._run(state)
+                state.view.waiting_for = state.view.kept_for = explain(obj, kept)
+            elif meta.deleting:
                 waiting = await tear_down(deps, state.owner, obj, spec, actor)
                 if waiting is None:
                     return DONE
@@ -148,7 +127,8 @@ class ClusterController:
             return Outcome(backoff=True)
         if state.again:
             return Outcome(requeue_after=AGAIN_SECONDS)
-        if conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE):
+        settled = conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE)
+        if settled and state.view.drain is None:
             return DONE
         return Outcome(requeue_after=RETRY_SECONDS)
 
@@ -179,7 +159,10 @@ class ClusterController:
             await self._metadata(state)
             await self._ordered(state, children)
         await children.prune(actor, rendered.all(), keep=NEVER_PRUNED)
-        await self._roll(state, children)
+        handover = self._handover(state)
+        await roll(state, children, handover)
+        if handover is not None:
+            await handover.clean(changing=view.drain is not None)
         await self._balance(state)
         view.waiting_for = view.waiting_for or _unready(view)
         view.refused.extend(actor.refused)
@@ -305,10 +288,33 @@ class ClusterController:
                 continue
             if component in (Component.BROKER, Component.PROXY) and not view.store_known:
                 continue  # rendering without the store's address would roll every broker onto a wrong one
-            await children.apply(state.actor, rendered.of(component))
+            manifests = rendered.of(component)
+            handover = self._handover(state) if component is Component.BROKER else None
+            if handover is not None:
+                manifests = await resized(state, children, handover, manifests)
+            await children.apply(state.actor, manifests)
             sts = children.stateful_set(component)
             if sts is not None:
                 view.components[component] = observe_component(sts, children.pods(component))
+
+    def _handover(self, state: ClusterPass) -> Handover | None:
+        """What brokers do before they go; None where there are no brokers that could be asked."""
+        view = state.view
+        brokers = view.components.get(Component.BROKER)
+        if view.rendered is None or state.spec.broker is None or brokers is None or not brokers.ready:
+            return None
+        if state.spec.mode is ClusterMode.STANDALONE:
+            return None
+        if state.handover is None:
+            state.handover = Handover(self._deps, state.actor, state.obj, state.spec, self._brokers(state))
+        return state.handover
+
+    def _brokers(self, state: ClusterPass) -> AdminEndpoint:
+        """The brokers' Service."""
+        rendered = state.view.rendered
+        assert rendered is not None
+        name = state.spec.cluster_name or state.meta.name
+        return AdminEndpoint(name, str(rendered.endpoints.broker_web_service_url))
 
     async def _balance(self, state: ClusterPass) -> None:
         """Who balances: Pulsar, or the operator for a PulsarRebalance (balancer.py)."""
@@ -323,33 +329,16 @@ class ClusterController:
             return
         rebalances = await reader_of(self._deps).every(Kind.REBALANCE)
         wanted = holder(state.obj, rebalances, (old or {}).get("heldFor"))
-        name = spec.cluster_name or state.meta.name
-        endpoint = AdminEndpoint(name, str(rendered.endpoints.broker_web_service_url))
+        # Not given back between two brokers of a roll: it would undo what was just planned.
+        keep = drives or view.drain is not None or (old is not None and view.brokers_roll)
         try:
-            found = await hold(self._deps, state.actor, endpoint, old, wanted, drives=drives)
+            found = await hold(self._deps, state.actor, self._brokers(state), old, wanted, drives=keep)
         except PortError as error:
             # Its pods are as they should be; the next look tries again.
             await state.actor.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
             state.again = True
             return
         view.balancer, state.again = found.status, found.again
-
-    async def _roll(self, state: ClusterPass, children: Children) -> None:
-        """Replace at most one outdated pod of the whole cluster, in component order."""
-        parts = [(component, children.stateful_set(component)) for component in ORDER]
-        plan = plan_roll([ComponentPods(c, sts, children.pods(c)) for c, sts in parts if sts is not None])
-        if plan.component is None or not plan.rolling:
-            return
-        state.view.rollout = RolloutStatus(
-            component=plan.component.value,
-            reason=plan.reason or "",
-            pods_done=plan.pods_done,
-            pods_total=plan.pods_total,
-            waiting_for=plan.waiting_for,
-        )
-        if plan.delete is not None:
-            pod = next(p for p in children.pods(plan.component) if p["metadata"]["uid"] == plan.delete.uid)
-            await state.actor.delete(PODS, pod, plan.delete.reason, reason=Reason.POD_REPLACED)
 
 
 def bring_up_facts(spec: PulsarClusterSpec, view: ClusterView) -> BringUpFacts:

@@ -15,6 +15,7 @@ from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, K
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRebalanceStatus
 from pulsar_operator.balance import planner
 from pulsar_operator.balance.custom_resource import summary
+from pulsar_operator.balance.handover import DRAIN, brokers_change, purpose_of
 from pulsar_operator.controllers import rebalance_execution as execution
 from pulsar_operator.controllers import rebalance_proposal as proposal
 from pulsar_operator.controllers.actor import Actor
@@ -113,6 +114,8 @@ class RebalanceController:
             state.command, state.done_command = None, True
         if state.was(ConditionType.EXECUTING):
             return await execution.go_on(self._tools, state)
+        if brokers_change(state.cluster) and purpose_of(state.obj, state.cluster) != DRAIN:
+            return self._hold_on(state)
         changed = state.status.observed_generation != state.meta.generation
         if state.command == "refresh" or (changed and state.status.proposal is not None):
             state.done_command = True
@@ -125,6 +128,13 @@ class RebalanceController:
         if state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED):
             return await self._ended(state)
         return await proposal.propose(self._tools, state)
+
+    def _hold_on(self, state: RebalancePass) -> Outcome:
+        """Brokers are replaced or removed: what is planned now is wrong in a minute."""
+        text = "Waiting until brokers are no longer being replaced or removed: see status.rollout of the cluster"
+        state.carry(*LIFE)
+        state.conditions.set(ConditionType.READY, False, Reason.BROKERS_CHANGING, text)
+        return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _waiting(self, state: RebalancePass) -> Outcome:
         """A proposal waits: for approval, for its end, or for its expiry."""

@@ -88,7 +88,8 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
         seen = await _look(state, step)
         asked = parse_time(progress.current_since) if progress.current == words(step) else None
         waited = (state.now - asked).total_seconds() if asked else 0.0
-        if seen.state is State.UNASSIGNED and (asked is None or waited >= UNASSIGNED_SECONDS):
+        idle = isinstance(step, Move) and step.weight == 0
+        if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
             seen = Seen(State.DONE, "nobody asks for its topics: it is placed when somebody does")
         match seen.state:
             case State.SURPRISE:
@@ -141,6 +142,8 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     note = f" ({seen.message})" if seen.message else ""
     await state.actor.tell(Reason.STEP_DONE, f"Step {done} of {len(steps)}: {words(step)}{note}")
     asked = parse_time(progress.current_since) if progress.current == words(step) else None
+    if isinstance(step, Move):
+        tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
     state.progress(done=done, total=len(steps), current=None, current_since=None)
     if done >= len(steps):
         if state.meta.uid in tools.histories:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
-from pulsar_operator.balance.model import ClusterModel
+from pulsar_operator.balance.model import BundleId, ClusterModel
 from pulsar_operator.balance.options import Options
 from pulsar_operator.balance.proposal import Balance, Proposal
 from pulsar_operator.balance.steady import History
@@ -49,6 +49,21 @@ class Tools:
     histories: dict[str, History] = field(default_factory=dict)
     """Of standing rebalances, by UID: what they saw and did. Lost with the process, which makes them slower once."""
 
+    weights: dict[str, dict[BundleId, tuple[datetime, float]]] = field(default_factory=dict)
+    """By cluster: bundles that were moved, when, and the weight they had. Lost with the process: the next plan is
+    then made from what the brokers count by then."""
+
+    def moved(self, cluster: str, bundle: BundleId, weight: float, now: datetime) -> None:
+        """Remember what a bundle weighed when it moved: its new broker counts nothing until its next statistics."""
+        self.weights.setdefault(cluster, {})[bundle] = (now, weight)
+
+    def carried(self, cluster: str, now: datetime, period: float) -> dict[BundleId, float]:
+        """Weights of the bundles that moved too short ago for the statistics, made every ``period`` s, to know."""
+        known = self.weights.get(cluster, {})
+        for bundle in [each for each, (when, _) in known.items() if (now - when).total_seconds() > 2 * period + 5]:
+            del known[bundle]
+        return {bundle: weight for bundle, (_, weight) in known.items()}
+
     async def propose(self, model: ClusterModel, options: Options) -> Proposal:
         """The planner, in a thread: it may take seconds, and the event loop serves everything else."""
         return await asyncio.to_thread(self.plan, model, options)
@@ -75,6 +90,12 @@ class RebalancePass:
     def was(self, kind: ConditionType) -> bool:
         """Whether a condition was True when the pass began."""
         return is_true(self.obj, kind.value)
+
+    @property
+    def cluster_name(self) -> str:
+        """namespace/name of the cluster."""
+        meta = self.cluster["metadata"]
+        return f"{meta['namespace']}/{meta['name']}"
 
     @property
     def name(self) -> str:

@@ -37,7 +37,8 @@ COOLING_SECONDS = 900
 
 async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None) -> Outcome:
     """Observe, plan and publish; the object then waits for approval, or is complete when nothing is to be done."""
-    cooling = await _cooling(tools, state)
+    removing = state.spec.mode is RebalanceMode.REMOVE_BROKERS
+    cooling = () if removing else await _cooling(tools, state)
     state.set(measured=None, progress=None)
     try:
         observed, missing = await _observe(tools, state)
@@ -45,7 +46,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         observed, missing = None, str(error)
     if observed is None or missing:
         return _unknown(state, missing or "nothing was observed")
-    draining = state.spec.brokers if state.spec.mode is RebalanceMode.REMOVE_BROKERS else ()
+    draining = [*state.spec.brokers, *state.spec.avoid_brokers] if removing else []
     unknown = sorted(set(state.spec.brokers) - set(observed.brokers))
     if unknown:
         return _unknown(
@@ -54,9 +55,12 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
             f"(registered: {', '.join(observed.brokers)})",
         )
     assert state.traffic is not None
-    model = model_of(observed, draining=draining, domains=await state.traffic.domains())
+    carried = {}
+    if state.spec.source is TrafficSource.LIVE:
+        carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
+    model = model_of(observed, draining=draining, domains=await state.traffic.domains(), carried=carried)
     urgent = True
-    if why is None and state.spec.repeat_seconds is not None:
+    if why is None and state.spec.repeat_seconds is not None and not removing:
         verdict = standing_verdict(tools, state, model)
         urgent = verdict.urgent
         if not verdict.act:

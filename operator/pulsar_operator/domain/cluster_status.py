@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import (
     BalancerStatus,
     ComponentStatus,
+    DrainStatus,
     Endpoints,
     PulsarClusterStatus,
     RolloutStatus,
@@ -48,12 +49,22 @@ class ClusterView:
     metadata: MetadataFact | None = None
     gates: dict[Component, Gate | None] = field(default_factory=dict)
     waiting_for: str | None = None
+    kept_for: str | None = None
+    """Why a cluster that is being deleted is kept running."""
+    dependents: int | None = None
+    """Objects that need the cluster; None = this pass did not look."""
     rollout: RolloutStatus | None = None
+    drain: DrainStatus | None = None
     refused: list[str] = field(default_factory=list)
     balancer: BalancerStatus | Literal["unseen"] | None = "unseen"
     """Who balances, while it is not Pulsar itself; unseen = this pass did not look."""
     name_taken: str | None = None
     error: str | None = None
+
+    @property
+    def brokers_roll(self) -> bool:
+        """Whether brokers are being replaced."""
+        return self.rollout is not None and self.rollout.component == Component.BROKER.value
 
     @property
     def store_known(self) -> bool:
@@ -82,6 +93,8 @@ def set_conditions(
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
         text = f"Waiting for {view.waiting_for}" if view.waiting_for else "The cluster is being deleted"
         conditions.set(ConditionType.PROGRESSING, True, Reason.DELETING, text)
+        if view.kept_for is not None:
+            conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, view.kept_for)
         return
     conditions.summarize(
         ConditionType.ACCEPTED,
@@ -94,6 +107,8 @@ def set_conditions(
     if view.rollout is not None:
         text = f"Rolling {view.rollout.component}: {view.rollout.pods_done} of {view.rollout.pods_total} pods done"
         conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLING, text)
+    elif view.drain is not None:
+        conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.waiting_for}")
     elif conditions.is_true(ConditionType.READY):
         conditions.set(ConditionType.PROGRESSING, False, Reason.READY, "Nothing is in progress")
     else:
@@ -210,7 +225,9 @@ def cluster_status(
             **{k: v for k, v in parts.items() if k != Component.CONFIGURATION_STORE.value},
             "endpoints": Endpoints(**asdict(rendered.endpoints)) if rendered else old.get("endpoints"),
             "waitingFor": view.waiting_for,
+            "dependents": old.get("dependents") if view.dependents is None else view.dependents,
             "rollout": view.rollout,
+            "drain": view.drain,
             "balancer": old.get("balancer") if view.balancer == "unseen" else view.balancer,
             "instanceId": instance_id,
             "version": spec.version if spec else old.get("version"),

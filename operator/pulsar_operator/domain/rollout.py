@@ -7,8 +7,8 @@ The algorithm, repeated at every pass from what is observed then:
 2. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced at once,
    whatever else is unready. Otherwise a broken revision could block its own correction for ever.
 3. Otherwise the first component in bring-up order with an unready or outdated pod decides. All its other pods must be
-   ready before a pod is taken. An outdated pod that is unready (but was ready) goes first, then the highest ordinal;
-   the leader, where one is known, goes last.
+   ready before a pod is taken. An outdated pod that is unready (but was ready) goes first, then the one the caller
+   names, then the highest ordinal; the leader, where one is known, goes last.
 
 So a pod that is ready is only ever deleted while every other pod of its component, and every pod of the components
 before it, is ready.
@@ -47,6 +47,8 @@ class ComponentPods:
     """Pods of the namespace or of the component; those of others are left out."""
     leader: str | None = None
     """Name of the pod to replace last, such as ZooKeeper's leader; None = not known."""
+    first: str | None = None
+    """Name of the pod to replace first, such as the emptiest broker; None = the highest ordinal."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class _State:
     """Why the picture is not complete: spec not observed, pods missing, terminating or too many."""
     template: Json
     leader: str | None
+    first: str | None
 
     @property
     def outdated(self) -> list[PodFacts]:
@@ -114,7 +117,7 @@ def plan_roll(components: Sequence[ComponentPods]) -> RollPlan:
     for state in states:
         idle = [pod for pod in state.outdated if not pod.serving_before]
         if idle:
-            return _plan(state, delete=_order(idle, state.leader)[0])
+            return _plan(state, delete=_order(idle, state)[0])
     for state in states:
         if step := _step(state):
             return step
@@ -132,7 +135,7 @@ def _step(state: _State) -> RollPlan | None:
     if len(stale_unready) > 1:
         # They were ready a moment ago and may come back together, as after an election: no quorum is taken apart.
         return _plan(state, waiting_for=_not_ready(stale_unready))
-    return _plan(state, delete=(stale_unready or _order(state.outdated, state.leader))[0])
+    return _plan(state, delete=(stale_unready or _order(state.outdated, state))[0])
 
 
 def _evaluate(item: ComponentPods) -> _State:
@@ -149,6 +152,7 @@ def _evaluate(item: ComponentPods) -> _State:
         unsettled=_unsettled(stateful_set["metadata"]["name"], revision, total, pods),
         template=spec.get("template") or {},
         leader=item.leader,
+        first=item.first,
     )
 
 
@@ -169,7 +173,7 @@ def _unsettled(name: str, revision: str | None, total: int, pods: Sequence[PodFa
 
 
 def _plan(state: _State, *, delete: PodFacts | None = None, waiting_for: str | None = None) -> RollPlan:
-    outdated = _order(state.outdated, state.leader) if state.revision else []
+    outdated = _order(state.outdated, state) if state.revision else []
     reason = replacement_reason((delete or outdated[0]).raw, state.template) if outdated else None
     return RollPlan(
         component=state.component,
@@ -182,9 +186,9 @@ def _plan(state: _State, *, delete: PodFacts | None = None, waiting_for: str | N
     )
 
 
-def _order(pods: Sequence[PodFacts], leader: str | None) -> list[PodFacts]:
-    """Highest ordinal first, the leader last."""
-    return sorted(pods, key=lambda pod: (pod.name == leader, -pod.ordinal))
+def _order(pods: Sequence[PodFacts], state: _State) -> list[PodFacts]:
+    """The one named first, then from the highest ordinal down, the leader last."""
+    return sorted(pods, key=lambda pod: (pod.name == state.leader, pod.name != state.first, -pod.ordinal))
 
 
 def _not_ready(pods: Sequence[PodFacts]) -> str:

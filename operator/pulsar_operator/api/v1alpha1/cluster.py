@@ -195,6 +195,19 @@ class BookKeeper(ApiModel):
     """Pod settings."""
 
 
+class Drain(ApiModel):
+    """How bundles are handed over when brokers are replaced, removed or added."""
+
+    enabled: bool = True
+    """Before a broker is replaced or removed its bundles move to others, by plan, one after another; brokers that were
+    added, and the last one of a roll, get a share. False: a broker unloads its bundles itself while it stops, and
+    Pulsar's load manager places them."""
+    timeout_seconds: Annotated[int, Field(ge=10, le=86400)] = 1800
+    """After this long the broker is replaced or removed all the same; what it still has it unloads while it stops."""
+    moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 120
+    """Bundles are moved this fast at most."""
+
+
 class Broker(ApiModel):
     """The brokers."""
 
@@ -209,6 +222,8 @@ class Broker(ApiModel):
     """Compute resources; absent = from the preset."""
     jvm: Jvm | None = None
     """Java memory; absent = from the preset."""
+    drain: Drain = Field(default=Drain())
+    """How bundles are handed over when brokers are replaced, removed or added."""
     pod: PodTemplate | None = None
     """Pod settings."""
 

@@ -73,6 +73,10 @@ class PulsarRebalanceSpec(ApiModel):
                 "spec.brokers belongs to the modes AddBrokers and RemoveBrokers",
             ),
             (
+                "self.mode == 'RemoveBrokers' || !has(self.avoidBrokers) || size(self.avoidBrokers) == 0",
+                "spec.avoidBrokers belongs to the mode RemoveBrokers",
+            ),
+            (
                 "!has(self.sizing) || self.source == 'Sizing'",
                 "spec.sizing belongs to source Sizing",
             ),
@@ -89,6 +93,10 @@ class PulsarRebalanceSpec(ApiModel):
     )
     """Ids of brokers (host:webPort, as pulsar-admin brokers list prints them), of the modes AddBrokers and
     RemoveBrokers."""
+    avoid_brokers: Annotated[
+        list[BrokerId], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
+    ] = Field(default_factory=list)
+    """Ids of brokers that get no bundles, such as those that will be restarted next; of the mode RemoveBrokers."""
     namespaces: Annotated[
         list[NamespacePattern], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)

@@ -1,0 +1,169 @@
+"""Brokers hand their bundles over before they are replaced or removed, and added ones get a share. For cluster.py.
+
+What is decided is in balance/handover.py; the moves are done by a PulsarRebalance that belongs to the cluster, as all
+moves are. While one is there Pulsar's own balancer is off (balancer.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus
+from pulsar_operator.balance.handover import (
+    DRAIN,
+    FILL,
+    DrainFacts,
+    broker_id,
+    decide,
+    drain_manifest,
+    fill_manifest,
+    fill_name,
+    future_ids,
+    purpose_of,
+)
+from pulsar_operator.balance.observation import SYSTEM_NAMESPACE
+from pulsar_operator.controllers.actor import Actor
+from pulsar_operator.controllers.reader import reader_of
+from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Whether brokers may go now."""
+
+    go: bool
+    status: DrainStatus | None = None
+    """For the cluster's status while they may not."""
+    waiting_for: str | None = None
+    """What is waited for, in words."""
+
+
+class Handover:
+    """One cluster's, for one pass."""
+
+    def __init__(self, deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, endpoint: AdminEndpoint):
+        """``endpoint`` is the brokers' Service."""
+        assert spec.broker is not None
+        self._deps, self._actor, self._cluster, self._drain = deps, actor, cluster, spec.broker.drain
+        self._traffic = Traffic(deps, endpoint)
+        self._name = cluster["metadata"]["name"]
+        self._namespace = cluster["metadata"]["namespace"]
+        self._used: set[str] = set()
+        """Rebalances this pass needs."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the user wants bundles handed over by plan."""
+        return self._drain.enabled
+
+    async def _bundles(self, broker: str) -> int:
+        owned = await self._traffic.owned(broker)
+        return sum(each.namespace != SYSTEM_NAMESPACE for each in owned)
+
+    async def emptiest(self, pods: Sequence[str]) -> str | None:
+        """Of some brokers the one with the fewest bundles; None when they do not answer."""
+        try:
+            registered = await self._traffic.brokers()
+            counts = []
+            for pod in pods:
+                broker = broker_id(pod, registered)
+                counts.append((await self._bundles(broker) if broker else 0, pod))
+        except PortError:
+            return None
+        # Equal ones go in the usual order: the highest ordinal first.
+        least = min((count for count, _ in counts), default=0)
+        return max((pod for count, pod in counts if count == least), key=lambda pod: (len(pod), pod), default=None)
+
+    async def leave(self, pods: Collection[str], name: str, *, avoid: Collection[str] = ()) -> Leave:
+        """Ask for the drain ``name`` of some pods' brokers where it is needed; whether they may go.
+
+        ``avoid`` are pods whose brokers get nothing, for they go next. Raises PortError for Kubernetes alone.
+        """
+        if not self.enabled or not pods:
+            return Leave(True)
+        now = self._deps.clock.now()
+        since = self._since(pods, now)
+        bundles, trouble, ids, others, shunned = await self._observe(pods, avoid)
+        live = None
+        if bundles:
+            live = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name)
+            if live is not None and purpose_of(live, self._cluster) != DRAIN:
+                self._actor.refused.append(f"PulsarRebalance {name} exists and belongs to somebody else: delete it")
+                live = None
+        facts = DrainFacts(
+            tuple(sorted(pods)), (now - since).total_seconds(), bundles, others, rebalance=live, trouble=trouble
+        )
+        decision = decide(facts, self._drain)
+        if decision.go:
+            if decision.why:
+                await self._actor.warn(Reason.NOT_DRAINED, f"Goes on: {decision.why}")
+            return Leave(True)
+        if decision.ask:
+            self._used.add(name)
+            if live is None:
+                manifest = drain_manifest(self._cluster, name, ids, shunned, self._drain)
+                await self._actor.apply(manifest, None)
+        status = DrainStatus(
+            pods=sorted(pods), since=timestamp(since), bundles=bundles, rebalance=name if decision.ask else None
+        )
+        return Leave(False, status, decision.why)
+
+    def _since(self, pods: Collection[str], now: datetime) -> datetime:
+        """Since when these pods are to go, as the status says."""
+        old = (self._cluster.get("status") or {}).get("drain") or {}
+        if set(old.get("pods") or ()) == set(pods) and old.get("since"):
+            return datetime.fromisoformat(str(old["since"]).replace("Z", "+00:00"))
+        return now
+
+    async def _observe(
+        self, pods: Collection[str], avoid: Collection[str]
+    ) -> tuple[int | None, str, list[str], int, list[str]]:
+        """Bundles, what is not known, ids of the brokers that go, how many take bundles, ids of those that do not."""
+        try:
+            registered = await self._traffic.brokers()
+            ids = [found for pod in sorted(pods) if (found := broker_id(pod, registered))]
+            shunned = [found for pod in sorted(avoid) if (found := broker_id(pod, registered))]
+            bundles = sum([await self._bundles(each) for each in ids])
+        except PortError as error:
+            return None, str(error)[:300], [], 1, []
+        return bundles, "", ids, len(set(registered) - set(ids) - set(shunned)), shunned
+
+    async def fill(self, tag: str, pods: Sequence[str], *, there: bool) -> None:
+        """Ask for a share of the bundles for brokers that are new (or, ``there``, about to be restarted).
+
+        Nothing is asked where nobody has bundles. Raises PortError for Kubernetes alone.
+        """
+        if not self.enabled or not pods:
+            return
+        name = fill_name(self._name, tag)
+        if await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name) is not None:
+            self._used.add(name)
+            return
+        try:
+            registered = await self._traffic.brokers()
+            if there:
+                ids = [found for pod in pods if (found := broker_id(pod, registered))]
+            else:
+                ids = future_ids(pods, registered)
+            served = any([await self._bundles(each) for each in registered])
+        except PortError:
+            return  # whoever balances later finds the new broker idle
+        if ids and served:
+            self._used.add(name)
+            await self._actor.apply(fill_manifest(self._cluster, name, ids, self._drain), None)
+
+    async def clean(self, *, changing: bool) -> None:
+        """Delete drains of earlier occasions and, while brokers change, fills of earlier ones too."""
+        for each in await reader_of(self._deps).every(Kind.REBALANCE):
+            meta = each["metadata"]
+            purpose = purpose_of(each, self._cluster)
+            if purpose is None or meta["name"] in self._used or "deletionTimestamp" in meta:
+                continue
+            if purpose == DRAIN or (purpose == FILL and changing):
+                await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "what it was made for is over")

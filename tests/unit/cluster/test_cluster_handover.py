@@ -1,0 +1,160 @@
+"""Bundles are handed over before a broker is replaced or removed, and a new broker gets its share."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json
+from tests.support.busy import BusyWorld
+from tests.support.metadata import Killed
+
+
+def config(spec: Json) -> None:
+    spec["broker"]["config"] = {"maxProducersPerTopic": "7"}
+
+
+async def uids(world: BusyWorld) -> dict[str, str]:
+    return {n: u for n, u in (await world.uids(PODS)).items() if n.startswith("east-broker-")}
+
+
+async def drains(world: BusyWorld) -> list[str]:
+    return [n for n in await world.names(CUSTOM[Kind.REBALANCE]) if "-drain-" in n]
+
+
+async def test_a_roll_empties_every_broker_first_and_fills_the_last() -> None:
+    world = await BusyWorld.up(3)
+    before = await uids(world)
+    seen: list[str] = []
+
+    async def look() -> None:
+        status = await world.status(Kind.CLUSTER, "east")
+        seen.extend(status.get("drain", {}).get("pods", []))
+
+    await world.change(Kind.CLUSTER, "east", config)
+    await world.run(rounds=600, each=look)
+    after = await uids(world)
+    assert before.keys() == after.keys() and not set(before.values()) & set(after.values())
+    assert world.busy.displaced == []
+    assert list(dict.fromkeys(seen)) == ["east-broker-2", "east-broker-1", "east-broker-0"]
+    # Once each, the first broker's twice, and a third again for the one that came back empty last.
+    assert world.busy.moves <= 12 * (1 + 1 / 3 + 1 / 3)
+    assert max(world.owned.values()) <= 5 and min(world.owned.values()) >= 3
+    assert world.busy.brokers.dynamic == {}
+    assert await drains(world) == []
+    assert "drain" not in await world.status(Kind.CLUSTER, "east")
+    assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
+
+
+async def test_brokers_are_removed_when_they_have_no_bundles() -> None:
+    world = await BusyWorld.up(3)
+    held: list[int] = []
+
+    async def look() -> None:
+        sts = await world.get(STATEFUL_SETS, "east-broker")
+        if world.owned.get("east-broker-2"):
+            held.append(sts["spec"]["replicas"])
+
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    await world.run(rounds=300, each=look)
+    assert set(held) == {3}
+    assert world.busy.displaced == []
+    assert sorted(world.owned.values()) == [6, 6]
+    assert await drains(world) == []
+    assert world.busy.brokers.dynamic == {}
+    assert await world.all_ready() == {}
+
+
+async def test_a_new_broker_gets_its_share() -> None:
+    world = await BusyWorld.up(2)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=3))
+    await world.run(rounds=300)
+    assert sorted(world.owned.values()) == [4, 4, 4]
+    assert world.busy.displaced == []
+
+
+async def test_without_drain_brokers_unload_by_themselves() -> None:
+    world = await BusyWorld.up(3, drain={"enabled": False})
+    await world.change(Kind.CLUSTER, "east", config)
+    await world.run(rounds=300)
+    assert world.busy.displaced != []
+    assert await world.names(CUSTOM[Kind.REBALANCE]) == []
+
+
+@pytest.mark.parametrize("silent", ["statistics", "all"])
+async def test_brokers_that_do_not_answer_block_nothing_for_ever(silent: str) -> None:
+    world = await BusyWorld.up(3)
+    if silent == "all":
+        world.busy.brokers.silent = {"east-broker.pulsar.svc.cluster.local:8080"}
+    else:
+        world.busy.brokers.silent = {b for b in world.busy.brokers.brokers if b.startswith("east-broker-1.")}
+    before = await uids(world)
+    await world.change(Kind.CLUSTER, "east", config)
+    await world.until(lambda: _changed(world, before), rounds=400)
+    assert any(each.reason == "NotDrained" for each in world.journal.events)
+
+
+async def _changed(world: BusyWorld, before: dict[str, str]) -> bool:
+    return not set((await uids(world)).values()) & set(before.values())
+
+
+async def test_the_only_broker_is_replaced_at_once() -> None:
+    world = await BusyWorld.up(1)
+    before = await uids(world)
+    await world.change(Kind.CLUSTER, "east", config)
+    await world.run()
+    assert await world.names(CUSTOM[Kind.REBALANCE]) == []
+    assert await _changed(world, before)
+    assert not any(each.reason == "NotDrained" for each in world.journal.events)
+
+
+async def test_a_rebalance_of_a_user_waits_until_the_roll_is_over() -> None:
+    world = await BusyWorld.up(3)
+    await world.change(Kind.CLUSTER, "east", config)
+    await world.until(lambda: _draining(world))
+    mine = {
+        "apiVersion": "pulsaroperator.io/v1alpha1",
+        "kind": "PulsarRebalance",
+        "metadata": {"name": "mine", "namespace": world.namespace},
+        "spec": {"clusterRef": {"name": "east"}, "autoApprove": True},
+    }
+    await world.apply(mine)
+    await world.round()
+    assert (await world.condition(Kind.REBALANCE, "mine"))[1] == "BrokersChanging"
+    await world.run(rounds=600)
+    assert (await world.condition(Kind.REBALANCE, "mine"))[0] == "True"
+    assert world.busy.displaced == []
+
+
+async def shrunk() -> BusyWorld:
+    """Two brokers, one to go."""
+    world = await BusyWorld.up(2, bundles=4)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=1))
+    return world
+
+
+async def test_a_drain_goes_on_after_a_kill_of_the_operator() -> None:
+    """Every third write of a removal, the operator ended before and after it; a new one comes to the same end."""
+    world = await shrunk()
+    first = len(world.journal.attempts)
+    await world.run(rounds=300)
+    writes = len(world.journal.attempts) - first
+    assert writes > 10
+    for number in range(0, writes, 3):
+        for when in ("before", "after"):
+            world = await shrunk()
+            world.journal.arm(len(world.journal.attempts) + number, when)
+            with contextlib.suppress(Killed):
+                await world.run(rounds=300)
+            world.restart()
+            await world.run(rounds=300)
+            assert world.owned == {"east-broker-0": 4}, (number, when)
+            assert world.busy.displaced == [], (number, when)
+            assert world.busy.moves == 2, (number, when)
+            assert (await drains(world), world.busy.brokers.dynamic) == ([], {}), (number, when)
+
+
+async def _draining(world: BusyWorld) -> bool:
+    return bool((await world.status(Kind.CLUSTER, "east")).get("drain"))
