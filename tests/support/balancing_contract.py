@@ -14,6 +14,7 @@ import pytest
 
 from pulsar_operator.balance.hashing import topic_hash
 from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.observation import RESOURCES
 from pulsar_operator.controllers.balancer import CONFIGURATION, FLAGS
 from pulsar_operator.controllers.traffic import Traffic
 from pulsar_operator.ports import ConflictError, RefusedError
@@ -107,4 +108,14 @@ async def check_dynamic_settings(site: Site) -> None:
     assert not FLAGS.keys() & (await site.traffic.get(*CONFIGURATION, "values")).keys()
 
 
-CHECKS = (check_boundaries_and_splits, check_owners_and_moves, check_observation, check_dynamic_settings)
+async def check_usage(site: Site) -> None:
+    """A broker says how much of its resources it uses."""
+    brokers = await site.traffic.brokers()
+    usages = await site.traffic.usages(brokers)
+    assert set(usages) == set(brokers)
+    for used in usages.values():
+        assert 0 < used.share < 10, used
+        assert used.resource in RESOURCES.values()
+
+
+CHECKS = (check_boundaries_and_splits, check_owners_and_moves, check_observation, check_dynamic_settings, check_usage)

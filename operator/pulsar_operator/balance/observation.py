@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from pulsar_operator.balance.hashing import topic_hash
@@ -61,6 +62,39 @@ def topic_load(stats: Mapping[str, Any]) -> Load:
         topics=1,
         sessions=int(_number(stats.get("producerCount"))) + consumers,
     )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The resource a broker uses most of."""
+
+    share: float
+    """Of its limit: 1 = all of it."""
+    resource: str
+
+
+RESOURCES = {"cpu": "CPU", "bandwidthIn": "network in", "bandwidthOut": "network out"}
+"""Those of a load report that a broker can run out of by traffic (class LocalBrokerData). Pulsar's shedders leave the
+heap out as well by default: it is full before it is collected."""
+
+
+def usage_of(report: Mapping[str, Any]) -> Usage | None:
+    """The most used resource in ``GET /broker-stats/load-report``; None where no limit is known."""
+    found = []
+    for name, words in RESOURCES.items():
+        entry = report.get(name)
+        if isinstance(entry, Mapping) and (limit := _number(entry.get("limit"))) > 0:
+            found.append(Usage(_number(entry.get("usage")) / limit, words))
+    return max(found, key=lambda each: each.share, default=None)
+
+
+def overload_load(loads: Mapping[str, float], usages: Mapping[str, Usage], share: float) -> float:
+    """Load of a broker at which the first one uses ``share`` of a resource; infinite where no usage is known.
+
+    A broker's usage is taken to grow with its load. One that works hard without load is none that moves could relieve.
+    """
+    found = [loads[each] * share / used.share for each, used in usages.items() if loads.get(each) and used.share > 0]
+    return min(found, default=inf)
 
 
 def _number(value: Any) -> float:

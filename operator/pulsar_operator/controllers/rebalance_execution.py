@@ -116,7 +116,11 @@ async def _look(state: RebalancePass, step: Step) -> Seen:
         return look(step, boundaries, None, ())
     brokers = await traffic.brokers()
     first = [each for each in (step.destination, step.source) if each]
-    return look(step, boundaries, await traffic.owner(step.bundle, first, brokers), brokers)
+    seen = look(step, boundaries, await traffic.owner(step.bundle, first, brokers), brokers)
+    if seen.state is State.TO_DO and not await traffic.permits(step.bundle.namespace, step.destination, brokers):
+        text = f"an isolation policy no longer lets {step.destination} serve {step.bundle.namespace}"
+        return Seen(State.SURPRISE, text)
+    return seen
 
 
 async def _ask(state: RebalancePass, step: Step, *, first: bool) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from math import inf
 
@@ -18,7 +18,7 @@ from pulsar_operator.balance.custom_resource import (
 )
 from pulsar_operator.balance.execution import identify, words
 from pulsar_operator.balance.model import BundleId, ClusterModel
-from pulsar_operator.balance.observation import Observed, model_of
+from pulsar_operator.balance.observation import Observed, Usage, model_of, overload_load
 from pulsar_operator.balance.proposal import Balance, Move, Proposal
 from pulsar_operator.balance.steady import History, SteadyOptions, Verdict, look, refused, worthwhile
 from pulsar_operator.controllers.base import DONE, Outcome
@@ -29,6 +29,8 @@ from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5
 """A standing rebalance acts at this many times its tolerance above the bound, so that one plan lasts."""
+OVERLOADED = 0.85
+"""Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
 PENDING_SHOWN = 100
 """Of status.pendingActions."""
 COOLING_SECONDS = 900
@@ -61,10 +63,11 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     model = model_of(observed, draining=draining, domains=await state.traffic.domains(), carried=carried)
     urgent = True
     if why is None and state.spec.repeat_seconds is not None and not removing:
-        verdict = standing_verdict(tools, state, model)
+        usages = await state.traffic.usages(observed.brokers)
+        verdict = standing_verdict(tools, state, model, usages)
         urgent = verdict.urgent
         if not verdict.act:
-            return _left_alone(state, tools.balance_of(model), verdict.reason)
+            return _left_alone(state, tools.balance_of(model), verdict.reason + _busy(usages))
     proposal = await tools.propose(model, options_of(state.spec, observed.boundaries, cooling))
     if not urgent and proposal.moves and not worthwhile(proposal, steady_options(state.spec), urgent=False):
         tools.histories[state.meta.uid] = refused(tools.histories[state.meta.uid], state.now.timestamp())
@@ -179,13 +182,25 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
     return Outcome(requeue_after=float(state.spec.expire_seconds))
 
 
-def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:
-    """The driver's rules. Loads are in bytes a second and no capacity is known, so overload is never judged."""
+def steady_options(spec: PulsarRebalanceSpec, overload: float = inf) -> SteadyOptions:
+    """The driver's rules; ``overload`` is the load, in byte-equivalents a second, from which a broker has too much."""
     tolerance = spec.tolerance_percent / 100
-    return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=inf)
+    return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=overload)
 
 
-def standing_verdict(tools: Tools, state: RebalancePass, model: ClusterModel) -> Verdict:
+def _busy(usages: Mapping[str, Usage]) -> str:
+    """What moves cannot help: brokers that are at their limit although the load is even."""
+    over = {broker: used for broker, used in usages.items() if used.share > OVERLOADED}
+    if not over:
+        return ""
+    broker, used = max(over.items(), key=lambda each: each[1].share)
+    more = f" and {len(over) - 1} more" if len(over) > 1 else ""
+    return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
+
+
+def standing_verdict(
+    tools: Tools, state: RebalancePass, model: ClusterModel, usages: Mapping[str, Usage] | None = None
+) -> Verdict:
     """Whether a standing rebalance acts now, by balance/steady.py, the very rules the simulator measures."""
     load = {broker.id: 0.0 for broker in model.brokers if not broker.draining}
     for bundle in model.bundles:
@@ -197,7 +212,7 @@ def standing_verdict(tools: Tools, state: RebalancePass, model: ClusterModel) ->
         state.now.timestamp(),
         tools.balance_of(model),
         min(load.values(), default=0.0),
-        steady_options(state.spec),
+        steady_options(state.spec, overload_load(load, usages or {}, OVERLOADED)),
     )
     return verdict
 

@@ -15,7 +15,7 @@ from pulsar_operator.balance.execution import SPLIT_ALGORITHM
 from pulsar_operator.balance.isolation import allowed_brokers
 from pulsar_operator.balance.load import CostModel
 from pulsar_operator.balance.model import BundleId
-from pulsar_operator.balance.observation import Observed, boundaries_of, full_bundle, is_own
+from pulsar_operator.balance.observation import Observed, Usage, boundaries_of, full_bundle, is_own, usage_of
 from pulsar_operator.balance.sizing_result import SizingResult
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, PortError, UnavailableError
 
@@ -124,6 +124,19 @@ class Traffic:
             raise UnavailableError(f"broker {broker} answered no statistics")
         return answer
 
+    async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
+        """The most used resource of each broker that says it; one that does not is left out."""
+        path = ("broker-stats", "load-report")
+        calls = (self.deps.admin.call(self._at(each), "GET", path) for each in brokers)
+        found: dict[str, Usage] = {}
+        for broker, answer in zip(brokers, await asyncio.gather(*calls, return_exceptions=True), strict=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, PortError):
+                raise answer
+            used = usage_of(answer) if isinstance(answer, Mapping) else None
+            if used is not None:
+                found[broker] = used
+        return found
+
     async def _namespaces(self, observed: Observed, with_traffic: set[str]) -> None:
         """Boundaries, anti-affinity group and permitted brokers of every namespace that has bundles or traffic."""
         names = sorted(with_traffic | {bundle.namespace for bundle in observed.owners})
@@ -149,6 +162,11 @@ class Traffic:
             return dict(await self.get("clusters", self.endpoint.cluster, "namespaceIsolationPolicies") or {})
         except NotFoundError:
             return {}
+
+    async def permits(self, namespace: str, broker: str, brokers: Sequence[str]) -> bool:
+        """Whether the isolation policies of now let a broker serve a namespace."""
+        allowed = allowed_brokers((namespace,), brokers, await self._isolation())
+        return namespace not in allowed or broker in allowed[namespace]
 
     async def domains(self) -> dict[str, str]:
         """Failure domain of each broker that is in one."""
