@@ -41,6 +41,8 @@ class FakePulsar(FakeClusters, FakeTopics):
     force_delete_namespace: bool = False
     force_delete_tenant: bool = False
     default_quota_bytes: int = -1
+    fenced: set[str] = field(default_factory=set)
+    """Namespaces whose system topic is fenced: none can be deleted until its bundles are unloaded."""
     refuse: dict[str, str] = field(default_factory=dict)
     """Reason by last path segment: a write that Pulsar refuses with 412."""
 
@@ -153,6 +155,9 @@ class FakePulsar(FakeClusters, FakeTopics):
         if method == "DELETE":
             if full not in self.namespaces:
                 raise RefusalError(404, f"Namespace {full} does not exist.")
+            if full in self.fenced:
+                self.namespaces[full]["deleted"] = True
+                raise RefusalError(500, "Message: Topic is already fenced")
             self._delete_namespace(full, force=query.get("force") == "true")
             return NO_CONTENT
         self._need_tenant(tenant, "Tenant does not exist")
@@ -236,6 +241,9 @@ class FakePulsar(FakeClusters, FakeTopics):
         match method, rest:
             case "GET", ["bundles"]:
                 return 200, copy.deepcopy(policies["bundles"])
+            case "PUT", [_, "unload"]:
+                self.fenced.discard(full)
+                return NO_CONTENT
             case "GET", ["topics"]:
                 prefix = f"://{full}/"
                 return 200, sorted(n for n in self.topics.get(cluster, {}) if prefix in n)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,7 +23,7 @@ from pulsar_operator.controllers.creation import new_bundles
 from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_policies import read_own
-from pulsar_operator.controllers.logical_scope import ObstacleError, Scope
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.reader import name_of, reader_of
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
@@ -35,7 +37,10 @@ from pulsar_operator.domain.logical.namespace import (
 )
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
-from pulsar_operator.ports import ConflictError, RefusedError
+from pulsar_operator.ports import ConflictError, PortError, RefusedError
+
+FENCED = "Topic is already fenced"
+"""Of Pulsar's class BrokerServiceException.TopicFencedException."""
 
 NamespacePass = Pass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 
@@ -170,6 +175,10 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             await self._reduce(scope, path, found[1], home)
         try:
             await scope.admin.at(home, Call("DELETE", path, {"force": "true"} if force else {}))
+        except AdminUnreachableError as error:
+            if FENCED in str(error):
+                await self._free(scope, path, home)
+            raise
         except (RefusedError, ConflictError) as error:
             if not force:
                 raise
@@ -179,6 +188,20 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
                 "brokers' configuration (and leave the namespace in one cluster), or delete its topics first",
             )
         return None
+
+    async def _free(self, scope: Scope, path: tuple[str, ...], home: str) -> None:
+        """Unload the bundles of a namespace whose deletion is stuck; the next attempt then succeeds.
+
+        Its system topic ``__change_events`` stays fenced when a reader of the broker's own connects while it is being
+        deleted: every further attempt answers 500 until the topic is loaded anew (seen on 4.0.8; apache/pulsar#15451).
+        Pulsar has the namespace marked as deleted by then, so nobody can be using it.
+        """
+        live = await scope.admin.at(home, Call("GET", path))
+        if not live.get("deleted"):
+            return
+        for lower, upper in pairwise((live.get("bundles") or {}).get("boundaries") or ()):
+            with suppress(PortError):  # Bundles without owner are unknown; the stuck one answers after a minute.
+                await scope.admin.at(home, Call("PUT", (*path, f"{lower}_{upper}", "unload")))
 
     async def _contents(self, scope: Scope, tenant: str, name: str, holders: list[str]) -> Blocker | None:
         """The topics in the way, looked for in every cluster that holds the namespace. Raises AdminUnreachableError."""

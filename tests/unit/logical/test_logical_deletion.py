@@ -38,6 +38,17 @@ async def test_everything_at_once_ends_with_nothing_left(clusters: tuple[str, ..
     assert gone(w)
 
 
+async def test_a_namespace_whose_deletion_is_stuck_in_pulsar_is_freed() -> None:
+    w = await world()
+    w.pulsar.fenced.add("t/n")
+    for kind, name in ((Kind.TENANT, "t"), (Kind.NAMESPACE, "n"), (Kind.TOPIC, "x"), (Kind.TOPIC, "p")):
+        w.delete(kind, name)
+    await w.run(10)
+    assert gone(w)
+    unloads = [path for method, path in w.admin.writes if method == "PUT" and path.endswith("/unload")]
+    assert unloads and all("t/n/0x" in path for path in unloads)
+
+
 async def test_retain_leaves_everything() -> None:
     w = await world(policy="Retain")
     before = w.pulsar.snapshot()
