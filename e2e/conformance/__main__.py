@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from e2e.conformance import report
@@ -36,6 +38,11 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--token-file", type=Path, help=f"a superuser's token; or {TOKEN_VARIABLE}")
     found.add_argument("--role", metavar="NAME", help="a role without rights, for the checks of permissions")
     found.add_argument("--role-token-file", type=Path, help=f"its token; or {ROLE_TOKEN_VARIABLE}")
+    found.add_argument(
+        "--scale-command",
+        metavar="COMMAND",
+        help="changes the number of brokers to {}: kubectl scale ... --replicas={}",
+    )
     found.add_argument("--java-classpath", default=os.environ.get("CONFORMANCE_JAVA"), help="of the Java client")
     found.add_argument("--json", type=Path, metavar="FILE")
     found.add_argument("--junit", type=Path, metavar="FILE")
@@ -69,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Role(arguments.role, role_token) if arguments.role and role_token else None,
         arguments.wait_limit,
         str(log),
+        _scale(arguments.scale_command),
     )
     try:
         with instance(target, lambda: JavaProcess.start(classpath=_classpath(arguments.java_classpath))) as found:
@@ -111,6 +119,17 @@ def _secret(file: Path | None, variable: str) -> str | None:
     if file is not None:
         return file.read_text(encoding="utf-8").strip()
     return os.environ.get(variable) or None
+
+
+def _scale(command: str | None) -> Callable[[int], object] | None:
+    if not command:
+        return None
+    return lambda brokers: subprocess.run(
+        [part.replace("{}", str(brokers)) for part in shlex.split(command)],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
 
 
 def _classpath(given: str | None) -> Path:

@@ -54,6 +54,8 @@ class Instance:
     clusters: tuple[str, ...] = ()
     brokers: tuple[str, ...] = ()
     version: str = ""
+    scale: Callable[[int], object] | None = None
+    """Changes the number of brokers, where the suite has leave to."""
 
 
 @dataclass
@@ -171,6 +173,11 @@ class Context:
         limit = self.instance.wait_limit
         self.require(seconds <= limit, f"{what}: up to {seconds:.0f} s, this run waits at most {limit:.0f} s")
         return seconds
+
+    def scale(self, brokers: int) -> None:
+        """Ask for another number of brokers; the check is skipped where the suite has no leave to."""
+        self.require(self.instance.scale, "needs leave to change the number of brokers: --scale-command says how")
+        self.tamper.wrap("brokers", self.instance).scale(brokers)
 
     # --- clients
 

@@ -28,6 +28,7 @@ class Target:
     role: Role | None = None
     wait_limit: float = 400
     client_log: str = os.devnull
+    scale: Callable[[int], object] | None = None
 
 
 @contextlib.contextmanager
@@ -53,6 +54,7 @@ def instance(target: Target, java: Callable[[], JavaProcess]) -> Iterator[Instan
         clusters=clusters,
         brokers=tuple(sorted(admin.get(f"brokers/{local}"))),
         version=str(admin.get("brokers/version")),
+        scale=target.scale,
     )
     made = _ensure_tenant(admin, target.tenant, local)
     try:

@@ -20,7 +20,7 @@ class Rule:
     """One kind of call that is changed."""
 
     kind: str
-    """admin, client, producer, consumer, reader, java.client, java.producer, java.consumer or java.transaction."""
+    """admin, brokers, client, producer, consumer, reader, or java. with client, producer, consumer or transaction."""
     method: str
     """Name of the method: for admin always ``call``."""
     change: Change

@@ -1,41 +1,53 @@
-"""Three brokers, all traffic on one of them: a PulsarRebalance evens it out, by the brokers' own rates."""
+"""Three brokers, all traffic on one of them: a PulsarRebalance evens it out, by the brokers' own rates.
+
+The same start is then left to Pulsar's own load manager: what it makes of it is printed beside the operator's end.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
 
+from e2e.conformance.catalogue import all_checks, all_mutations
+from e2e.conformance.context import Instance
+from e2e.conformance.javaclient import JavaProcess
+from e2e.conformance.model import Check, Status
+from e2e.conformance.mutate import try_mutations
+from e2e.conformance.report import line
+from e2e.conformance.runner import Target, instance, run_checks
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
+from e2e.counting.report import Report
 from e2e.support.changes import answers, patch_cluster
 from e2e.support.deploy import ROOT
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition
-from e2e.support.traffic import Traffic, topics_within
+from e2e.support.rolling import Watch, even
+from e2e.support.skew import BUNDLES, COUNTED, NAMESPACE, Attempt, Brokers, loaded, rates_of, skew, table
+from e2e.support.traffic import Traffic
 from e2e.tests.test_rolls import admin
 
-SPACE = 1 << 32
-NAMESPACE = "shop/skew"
-BUNDLES = 12
-BOUNDS = [n * SPACE // BUNDLES for n in range(BUNDLES)] + [SPACE - 1]
-TOPICS = 20
 STATS_SECONDS = 10
+YOUNG = {
+    "statsUpdateFrequencyInSecs": str(STATS_SECONDS),
+    "loadBalancerSheddingEnabled": "false",
+    "loadBalancerAutoBundleSplitEnabled": "false",
+}
+SHEDDING_SECONDS = 60
+"""Pulsar's default loadBalancerSheddingIntervalMinutes."""
 
 
 @pytest.fixture(scope="module")
-def brokers(deployed: Deployed) -> Iterator[list[str]]:
+def brokers(deployed: Deployed) -> Iterator[Brokers]:
     """Three brokers whose own balancer is off and whose rates are young."""
-    config = {
-        "statsUpdateFrequencyInSecs": str(STATS_SECONDS),
-        "loadBalancerSheddingEnabled": "false",
-        "loadBalancerAutoBundleSplitEnabled": "false",
-    }
-    patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"replicas": 3, "config": config}})
+    patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"replicas": 3, "config": YOUNG}})
     answers(deployed.admin_url)
 
     def ids() -> list[str]:
@@ -43,70 +55,17 @@ def brokers(deployed: Deployed) -> Iterator[list[str]]:
         assert len(found) == 3, found
         return found
 
-    yield eventually(ids, within=120, what="three registered brokers")
+    found = eventually(ids, within=120, what="three registered brokers")
+    yield Brokers(deployed.kubectl, deployed.namespace, "east", deployed.admin_url, found)
     patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"replicas": 1, "config": None}})
     answers(deployed.admin_url)
 
 
-def span(index: int) -> str:
-    """Range of a bundle as Pulsar writes it."""
-    return f"0x{BOUNDS[index]:08x}_0x{BOUNDS[index + 1]:08x}"
-
-
-def owner_of(deployed: Deployed, broker: str) -> set[str]:
-    """Bundles of the namespace a broker's pod says it owns."""
-    pod = broker.split(".", 1)[0]
-    path = (
-        f"/api/v1/namespaces/{deployed.namespace}/pods/{pod}:8080/proxy/admin/v2/brokers/east/{broker}/ownedNamespaces"
-    )
-    return {name for name in json.loads(deployed.kubectl.run("get", "--raw", path)) if name.startswith(f"{NAMESPACE}/")}
-
-
 @pytest.fixture
-def skewed(deployed: Deployed, brokers: list[str]) -> Iterator[list[str]]:
-    """A namespace of twelve bundles, four at each broker; yields topics of the first broker's bundles."""
-    boundaries = [f"0x{b:08x}" for b in BOUNDS]
-    admin(
-        deployed,
-        "PUT",
-        NAMESPACE.join(["namespaces/", ""]),
-        {"bundles": {"boundaries": boundaries, "numBundles": BUNDLES}},
-    )
-    for index in range(BUNDLES):
-        wanted = brokers[index * 3 // BUNDLES]
-
-        def placed(index: int = index, wanted: str = wanted) -> bool:
-            if f"{NAMESPACE}/{span(index)}" in owner_of(deployed, wanted):
-                return True
-            (topic,) = topics_within(NAMESPACE, [(BOUNDS[index], BOUNDS[index + 1])], 1, prefix="probe")
-            name = topic.removeprefix("persistent://")
-            lookup(deployed, name)
-            admin(deployed, "PUT", f"namespaces/{NAMESPACE}/{span(index)}/unload?destinationBroker={wanted}")
-            lookup(deployed, name)
-            return f"{NAMESPACE}/{span(index)}" in owner_of(deployed, wanted)
-
-        eventually(placed, within=90, what=f"bundle {index} at {wanted}")
-    yield topics_within(NAMESPACE, [(BOUNDS[n], BOUNDS[n + 1]) for n in range(4)], TOPICS)
-
-    def removed() -> bool:
-        try:
-            admin(deployed, "DELETE", f"namespaces/{NAMESPACE}?force=true")
-        except HTTPError as error:
-            return error.code == 404
-        return False
-
-    deployed.kubectl.run("delete", "prb", "--all", "-n", deployed.namespace)
-    admin(deployed, "POST", "brokers/configuration/forceDeleteNamespaceAllowed/true")
-    eventually(removed, within=90, what="the namespace is gone")
-    admin(deployed, "DELETE", "brokers/configuration/forceDeleteNamespaceAllowed")
-
-
-def lookup(deployed: Deployed, name: str) -> None:
-    """Assign a topic's bundle, as a client does."""
-    import urllib.request
-
-    with urllib.request.urlopen(f"{deployed.admin_url}/lookup/v2/topic/persistent/{name}", timeout=30) as answer:
-        answer.read()
+def skewed(brokers: Brokers) -> Iterator[list[str]]:
+    """Topics of a namespace whose traffic will all be on one broker."""
+    with skew(brokers) as topics:
+        yield topics
 
 
 def rebalance(deployed: Deployed, name: str, **spec: Any) -> None:
@@ -131,55 +90,261 @@ def wait_for(deployed: Deployed, name: str, kind: str, *, within: float) -> dict
     return eventually(there, within=within, what=f"{kind} of PulsarRebalance {name}")
 
 
-def test_moves_and_splits_even_out_a_hot_broker(
-    deployed: Deployed, skewed: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    rates = {topic: 20.0 + 4 * n for n, topic in enumerate(skewed[:-1])}
-    with (
-        Traffic(deployed.service_url, rates) as traffic,
-        CountingRun(deployed.service_url, skewed[-1], rate=50) as run,
-    ):
+def annotate(deployed: Deployed, name: str, word: str) -> None:
+    """Tell a PulsarRebalance what to do."""
+    deployed.kubectl.run(
+        *("annotate", "prb", name, "-n", deployed.namespace, f"pulsaroperator.io/rebalance={word}", "--overwrite")
+    )
+
+
+@dataclass(frozen=True)
+class Evened:
+    """What the operator did to the skewed start."""
+
+    attempt: Attempt
+    proposal: dict[str, Any]
+    status: dict[str, Any]
+    report: Report
+    columns: str
+    dynamic: dict[str, str]
+    """The brokers' dynamic configuration afterwards."""
+
+
+@pytest.fixture(scope="module")
+def evened(deployed: Deployed, brokers: Brokers) -> Evened:
+    """A PulsarRebalance, proposed, approved, carried out and measured under traffic."""
+    with skew(brokers) as topics, loaded(deployed.service_url, brokers, topics) as (run, published, before):
 
         def proposed() -> dict[str, Any]:
             rebalance(deployed, "even", budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 60})
-            deployed.kubectl.run(
-                "annotate",
-                "prb",
-                "even",
-                "-n",
-                deployed.namespace,
-                "pulsaroperator.io/rebalance=refresh",
-                "--overwrite",
-            )
+            annotate(deployed, "even", "refresh")
             found = wait_for(deployed, "even", "ProposalReady", within=15)
-            before = found["status"]["proposal"]["before"]
-            assert float(before["busiestOverMean"]) > 2.5, before
+            assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.5, found["status"]["proposal"]
             return found
 
         proposal = eventually(proposed, within=120, what="a proposal that sees the hot broker")["status"]["proposal"]
         with run.operation("rebalance"):
-            deployed.kubectl.run(
-                "annotate",
-                "prb",
-                "even",
-                "-n",
-                deployed.namespace,
-                "pulsaroperator.io/rebalance=approve",
-                "--overwrite",
-            )
-            done = wait_for(deployed, "even", "Completed", within=240)
+            begin = time.monotonic()
+            annotate(deployed, "even", "approve")
+            status = wait_for(deployed, "even", "Completed", within=240)["status"]
+            seconds = time.monotonic() - begin
+        measured = brokers.unevenness(published)
         report = run.finish()
-    status = done["status"]
+        attempt = Attempt(
+            name="operator (PulsarRebalance)",
+            seconds=seconds,
+            before=before,
+            measured=measured,
+            moves=proposal["moves"],
+            splits=proposal["splits"],
+            publish_pause=report.publish_pause.seconds,
+            lost=report.lost,
+            promised=proposal["after"]["busiestOverMean"],
+        )
+        columns = deployed.kubectl.run("get", "prb", "-n", deployed.namespace)
+        dynamic = admin(deployed, "GET", "brokers/configuration/values")
+    return Evened(attempt, proposal, status, report, columns, dynamic)
+
+
+@pytest.fixture(autouse=True)
+def no_rebalance_left(deployed: Deployed) -> Iterator[None]:
+    """Each test's PulsarRebalances end with it."""
+    yield
+    deployed.kubectl.run("delete", "prb", "--all", "-n", deployed.namespace)
+
+
+def test_moves_and_splits_even_out_a_hot_broker(evened: Evened, capsys: pytest.CaptureFixture[str]) -> None:
+    proposal, status = evened.proposal, evened.status
     with capsys.disabled():
-        print(f"\n{deployed.kubectl.run('get', 'prb', '-n', deployed.namespace)}")
+        print(f"\n{evened.columns}")
         print(f"before {proposal['before']}, promised {proposal['after']}, measured {status['measured']}")
-        print(f"{proposal['splits']} splits, {proposal['moves']} moves, {traffic.sent} sent, {traffic.failed} failed")
-        print(report.text())
+        print(
+            f"{proposal['splits']} splits, {proposal['moves']} moves; seen from outside {evened.attempt.measured:.2f}"
+        )
+        print(evened.report.text())
+    measured = float(status["measured"]["busiestOverMean"])
     assert status["progress"]["done"] == status["progress"]["total"] > 0
-    assert float(status["measured"]["busiestOverMean"]) < float(proposal["before"]["busiestOverMean"]) / 1.8
+    assert measured < float(proposal["before"]["busiestOverMean"]) / 1.8
+    assert abs(measured - evened.attempt.measured) < 0.25, "the brokers' own statistics say something else"
+    assert evened.report.violations() == []
+    assert "loadBalancerSheddingEnabled" not in evened.dynamic
+
+
+PULSARS_OWN = {"loadBalancerSheddingEnabled": "true", "loadBalancerAutoBundleSplitEnabled": "true"}
+"""Pulsar's defaults, which the brokers of this module start without.
+
+Class ThresholdShedder then sheds from a broker whose CPU or network is 10 points over the mean of all, and nothing
+where that would be less than loadBalancerBundleUnloadMinThroughputThreshold, 10 MB/s: a test sends far less.
+"""
+HELPED = {
+    "loadBalancerBundleUnloadMinThroughputThreshold": "0",
+    "loadBalancerHistoryResourcePercentage": "0",
+    "loadBalancerCPUResourceWeight": "0",
+    "loadBalancerBandwidthInResourceWeight": "500",
+    "loadBalancerBandwidthOutResourceWeight": "0",
+}
+"""With them class ThresholdShedder looks at this traffic: it sheds less than 10 MB/s, at once, by the bytes that come
+in (the pods' network cards are 10 Gbit/s: at this weight 200 kbit/s count as one of its points)."""
+
+
+def left_to_pulsar(
+    deployed: Deployed, brokers: Brokers, name: str, settings: Mapping[str, str], seconds: float
+) -> tuple[Attempt, Report]:
+    """The skewed start under traffic, for so many seconds with Pulsar's load manager at work and nobody else."""
+    with skew(brokers) as topics, loaded(deployed.service_url, brokers, topics) as (run, published, before):
+        owners = eventually(brokers.owners, within=30, what="owners of the bundles")
+        moves = 0
+        with run.operation(name), brokers.dynamic(settings):
+            begin = moved = time.monotonic()
+            while (now := time.monotonic()) < max(begin + seconds, moved + 2 * STATS_SECONDS + 5):
+                found = brokers.owners_now()
+                changed = [bundle for bundle, owner in found.items() if owners.get(bundle, owner) != owner]
+                if changed:
+                    moves, moved = moves + len(changed), now
+                owners |= found
+                time.sleep(2)
+        measured = brokers.unevenness(published)
+        bounds = admin(deployed, "GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
+        report = run.finish()
+    splits = len(bounds) - 1 - BUNDLES
+    pause = report.publish_pause.seconds
+    return Attempt(
+        name, moved - begin if moves else seconds, before, measured, moves, splits, pause, report.lost
+    ), report
+
+
+def test_not_worse_than_pulsars_default_shedder(
+    deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As long as the operator worked and two shedding intervals more; what Pulsar does is printed, not demanded."""
+    seconds = evened.attempt.seconds + 2 * SHEDDING_SECONDS
+    pulsars, report = left_to_pulsar(deployed, brokers, "Pulsar, defaults", PULSARS_OWN, seconds)
+    compare(evened, [pulsars], capsys)
     assert report.violations() == []
-    values = admin(deployed, "GET", "brokers/configuration/values")
-    assert "loadBalancerSheddingEnabled" not in values
+
+
+@pytest.mark.slow
+def test_not_worse_than_pulsars_shedder_when_helped(
+    deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same for four shedding intervals, with settings under which the shedder sees the traffic of a test."""
+    pulsars, report = left_to_pulsar(deployed, brokers, "Pulsar, helped", PULSARS_OWN | HELPED, 4 * SHEDDING_SECONDS)
+    compare(evened, [pulsars], capsys)
+    assert report.violations() == []
+
+
+def compare(evened: Evened, others: list[Attempt], capsys: pytest.CaptureFixture[str]) -> None:
+    """Print all side by side; the operator's end is not worse than any other."""
+    with capsys.disabled():
+        print(f"\n{table(float(evened.proposal['before']['bound']), [evened.attempt, *others])}")
+    assert [one for one in others if one.measured < evened.attempt.measured - 0.05] == []
+
+
+SPLITTING = {
+    "loadBalancerAutoBundleSplitEnabled": "true",
+    "loadBalancerNamespaceBundleMaxSessions": "100",
+}
+GROUPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "splitting": (("even_bundles", "worked_example", "split_by_threshold"), SPLITTING),
+    "scaling": (("scale_out",), {}),
+    "shedding": (("shedding",), PULSARS_OWN | HELPED),
+}
+"""Checks of the conformance suite that need several brokers, and the settings changed while they run."""
+CONFORMANCE = [
+    pytest.param(*group, id=key, marks=[pytest.mark.slow] if key == "shedding" else []) for key, group in GROUPS.items()
+]
+
+
+@pytest.fixture
+def several(
+    deployed: Deployed, brokers: Brokers, names: Sequence[str], settings: Mapping[str, str], tmp_path: Path
+) -> Iterator[tuple[Instance, list[Check]]]:
+    """The cluster with such settings, and leave to change the number of brokers; the checks."""
+
+    def scale(replicas: int) -> None:
+        deployed.kubectl.run("scale", "pulsarcluster", "east", "-n", deployed.namespace, f"--replicas={replicas}")
+
+    def no_java() -> JavaProcess:
+        raise RuntimeError("not needed")
+
+    target = Target(deployed.service_url, deployed.admin_url, client_log=str(tmp_path / "client.log"), scale=scale)
+    checks = [check for check in all_checks() if check.id in {f"rebalancing.{name}" for name in names}]
+    with brokers.dynamic(settings), instance(target, no_java) as there:
+        yield there, checks
+
+
+def test_no_check_of_several_brokers_is_left_out() -> None:
+    here = {f"rebalancing.{name}" for names, _settings in GROUPS.values() for name in names}
+    assert here == {check.id for check in all_checks() if check.theme == "rebalancing"}
+
+
+@pytest.mark.parametrize(("names", "settings"), CONFORMANCE)
+def test_promises_that_need_several_brokers(
+    several: tuple[Instance, list[Check]], names: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with capsys.disabled():
+        outcomes = run_checks(*several, said=lambda outcome: print(f"\n{line(outcome)}", flush=True))
+    assert len(outcomes) == len(names)
+    assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("names", "settings"), CONFORMANCE)
+def test_broken_promises_that_need_several_brokers_are_seen(
+    several: tuple[Instance, list[Check]], names: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Side by side, scaling and shedding would get into each other's way.
+    with capsys.disabled():
+        verdicts = try_mutations(*several, all_mutations(), workers=4 if len(names) > 1 else 1)
+    assert {verdict.mutation.check for verdict in verdicts} == {check.id for check in several[1]}
+    assert [verdict.line() for verdict in verdicts if not verdict.caught] == []
+
+
+def test_a_roll_hands_bundles_over_and_no_publish_fails(
+    deployed: Deployed, brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three evenly loaded brokers replaced one after another, under traffic: P9 on real brokers."""
+    with even(brokers) as topics:
+        counted, rates = topics[-1], dict.fromkeys(topics[:-1], 10.0)
+        with Traffic(deployed.service_url, rates), CountingRun(deployed.service_url, counted, rate=COUNTED) as run:
+            brokers.unevenness(sum(rates.values()) + COUNTED, within=120)
+            with Watch(brokers) as watch, run.operation("roll"):
+                patch_cluster(
+                    deployed.kubectl,
+                    deployed.namespace,
+                    "east",
+                    {"broker": {"config": {**YOUNG, "maxProducersPerTopic": "10000"}}},
+                )
+                watch.look()
+                during, after_roll = watch.per_bundle, watch.counts()
+                wait_for_fill(deployed)
+                watch.look()
+            report = run.finish()
+    story = deployed.kubectl.run("get", "prb", "-n", deployed.namespace)
+    with capsys.disabled():
+        print(f"\n{story}")
+        print(
+            f"roll of 3 brokers: {during:.2f} moves a bundle (least {1 + 1 / 3:.2f}, bar {1 + 1 / 3 + 0.1:.2f}), "
+            f"{watch.per_bundle:.2f} with the share of the last broker; bundles of each broker {after_roll} after the "
+            f"roll, {watch.counts()} at the end"
+        )
+        print(report.text())
+    assert report.violations() == []
+    assert 1 <= during <= 1 + 1 / 3 + 0.1
+    assert watch.counts()[0] >= 2, "the broker that came back last has its share"
+    events = deployed.kubectl.items("events", deployed.namespace)
+    assert [e["message"] for e in events if e["reason"] == "NotDrained"] == []
+
+
+def wait_for_fill(deployed: Deployed) -> None:
+    """The fill of the broker that was replaced last has done its steps."""
+
+    def done() -> bool:
+        fills = [r for r in deployed.kubectl.items("prb", deployed.namespace) if "-fill-" in r["metadata"]["name"]]
+        assert fills, "no fill"
+        return all((fill.get("status") or {}).get("progress", {}).get("finishedTime") for fill in fills)
+
+    eventually(done, within=120, what="the fill's steps")
 
 
 @pytest.fixture
@@ -211,7 +376,7 @@ def test_a_proposal_from_the_files_of_the_collector(
 ) -> None:
     """Recorded from these brokers, sized by Spark, proposed, executed; nothing else knows the traffic."""
     kubectl, namespace = deployed.kubectl, deployed.namespace
-    with Traffic(deployed.service_url, {topic: 20.0 + 4 * n for n, topic in enumerate(skewed)}):
+    with Traffic(deployed.service_url, rates_of(skewed)):
         kubectl.run("rollout", "status", "deployment/demo-sizing", "-n", namespace, "--timeout=180s", timeout=200)
 
         def sampled() -> bool:

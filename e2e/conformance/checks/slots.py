@@ -1,4 +1,4 @@
-"""Promises with a place in the table that no check of a client proves yet: several clusters, faults, offload, load."""
+"""Promises with a place in the table that no check of a client proves yet: several clusters, faults, offload."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from e2e.conformance.model import slot
 
 CLUSTERS = "two clusters of one instance with a shared configuration store"
 FAULTS = "leave to stop pods or processes of the instance while clients run"
-LOAD = "several brokers and traffic above their thresholds"
 OFFLOAD = "an object store and managedLedgerOffloadDriver set to it"
 
 SLOTS = (
@@ -54,39 +53,6 @@ SLOTS = (
         proves="Clusters of another instance take no part: neither its tenants nor its messages are seen",
         concepts="A.instance",
         needs="two instances",
-    ),
-    # load
-    slot(
-        "rebalancing.split_by_threshold",
-        proves="A bundle over the limit of topics, sessions, messages or bytes is split in two and one half moves to "
-        "another broker",
-        concepts="B.split",
-        needs=LOAD,
-    ),
-    slot(
-        "rebalancing.shedding",
-        proves="Bundles of a broker over its threshold move to others, boundaries unchanged, until it is below",
-        concepts="B.shed",
-        needs=LOAD,
-    ),
-    slot(
-        "rebalancing.worked_example",
-        proves="3 brokers with 20 bundles each, 20 hot bundles with 90 % of the traffic on one broker: moving bundles "
-        "evens it out where splitting alone does not",
-        concepts="B.example",
-        needs="three brokers and 60 bundles with traffic",
-    ),
-    slot(
-        "rebalancing.even_bundles",
-        proves="Bundles of a namespace are spread over the brokers so that none has over one more than another",
-        concepts="B.bundles.default",
-        needs="several brokers",
-    ),
-    slot(
-        "rebalancing.scale_out",
-        proves="A new broker gets bundles, a broker that leaves hands over its own first; producers lose nothing",
-        concepts="A.scale",
-        needs="leave to change the number of brokers",
     ),
     # offload
     slot(

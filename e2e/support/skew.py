@@ -1,0 +1,238 @@
+"""Three brokers and a namespace all of whose traffic is on one of them: the start for whoever is to even it out.
+
+Loads are read from outside, from each broker's own statistics: the same reading before and after, whoever worked.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.error import HTTPError
+
+from e2e.counting.client import CountingRun
+from e2e.support.eventually import eventually
+from e2e.support.kubectl import Kubectl, KubectlError
+from e2e.support.traffic import Traffic, topics_within
+
+SPACE = 1 << 32
+NAMESPACE = "shop/skew"
+BUNDLES = 12
+BOUNDS = [n * SPACE // BUNDLES for n in range(BUNDLES)] + [SPACE - 1]
+TOPICS = 20
+COUNTED = 50
+"""Messages a second of the counting client."""
+MESSAGE_BYTES = 1024.0
+"""What a message costs beside its payload: the operator weighs traffic like this (docs/balancing.md)."""
+
+
+def span(index: int) -> str:
+    """Range of a bundle as Pulsar writes it."""
+    return f"0x{BOUNDS[index]:08x}_0x{BOUNDS[index + 1]:08x}"
+
+
+def busiest_over_mean(loads: Mapping[str, float]) -> float:
+    """Load of the busiest broker over the mean of all; 1 is even. Raises ValueError without any load."""
+    total = sum(loads.values())
+    if total <= 0:
+        raise ValueError(f"no broker has any load: {dict(loads)}")
+    return max(loads.values()) * len(loads) / total
+
+
+def load_of(stats: Mapping[str, Any], namespace: str) -> tuple[float, float]:
+    """Load of a namespace in one broker's ``broker-stats/topics``, and the messages a second published into it.
+
+    The load is bytes a second in and out and MESSAGE_BYTES for each message in or out.
+    """
+    load = published = 0.0
+    for bundle in stats.get(namespace, {}).values():
+        for topic in bundle.get("persistent", {}).values():
+            load += float(topic["msgThroughputIn"]) + float(topic["msgThroughputOut"])
+            load += MESSAGE_BYTES * (float(topic["msgRateIn"]) + float(topic["msgRateOut"]))
+            published += float(topic["msgRateIn"])
+    return load, published
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """The brokers of a cluster, each asked by its pod: behind the proxy nobody knows who answers."""
+
+    kubectl: Kubectl
+    kubernetes_namespace: str
+    cluster: str
+    admin_url: str
+    ids: Sequence[str]
+
+    def ask(self, broker: str, path: str) -> Any:
+        """GET of admin REST at one broker; its answer, decoded where it is JSON."""
+        pod = broker.split(".", 1)[0]
+        text = self.kubectl.run(
+            "get", "--raw", f"/api/v1/namespaces/{self.kubernetes_namespace}/pods/{pod}:8080/proxy/{path}"
+        )
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    def owned(self, broker: str, namespace: str = NAMESPACE) -> set[str]:
+        """Bundles of a namespace a broker says it owns."""
+        found = self.ask(broker, f"admin/v2/brokers/{self.cluster}/{broker}/ownedNamespaces")
+        return {name for name in found if name.startswith(f"{namespace}/")}
+
+    def owners(self, namespace: str = NAMESPACE) -> dict[str, str]:
+        """Owner of each bundle of a namespace that has one."""
+        return {bundle: broker for broker in self.ids for bundle in self.owned(broker, namespace)}
+
+    def owners_now(self) -> dict[str, str]:
+        """The same while bundles move: empty when a broker cannot say, which it answers with 500 for a moment."""
+        try:
+            return self.owners()
+        except KubectlError:
+            return {}
+
+    def loads(self, published: float, namespace: str = NAMESPACE) -> dict[str, float]:
+        """Load of each broker once their statistics hold what is ``published`` a second; asserts that they do.
+
+        A bundle that has just moved is in no broker's rates for a statistics period, one that was counted twice is in
+        two: neither is a measurement.
+        """
+        found = {b: load_of(self.ask(b, "admin/v2/broker-stats/topics"), namespace) for b in self.ids}
+        seen = sum(rate for _, rate in found.values())
+        assert abs(seen - published) < 0.15 * published, f"{seen:.0f} messages/s in the statistics, not {published:.0f}"
+        return {broker: load for broker, (load, _) in found.items()}
+
+    def unevenness(self, published: float, *, within: float = 60) -> float:
+        """Busiest broker over the mean, as soon as the statistics hold the whole traffic."""
+        return eventually(
+            lambda: busiest_over_mean(self.loads(published)), within=within, what="rates of the whole traffic"
+        )
+
+    def admin(self, method: str, path: str, body: object = None) -> Any:
+        """Admin REST through the proxy; the answer, decoded."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"{self.admin_url}/admin/v2/{path}", data, {"Content-Type": "application/json"}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            text = answer.read()
+            return json.loads(text) if text else None
+
+    @contextmanager
+    def dynamic(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Settings changed while brokers run, and given back."""
+        try:
+            for name, value in settings.items():
+                self.admin("POST", f"brokers/configuration/{name}/{value}")
+            yield
+        finally:
+            for name in self.admin("GET", "brokers/configuration/values"):
+                if name in settings:
+                    self.admin("DELETE", f"brokers/configuration/{name}")
+
+    def look_up(self, topic: str) -> None:
+        """Give a topic's bundle an owner, as a client does."""
+        name = topic.removeprefix("persistent://")
+        with urllib.request.urlopen(f"{self.admin_url}/lookup/v2/topic/persistent/{name}", timeout=30) as answer:
+            answer.read()
+
+    def place(self, index: int, broker: str) -> None:
+        """Bring a bundle of the skewed namespace to a broker."""
+        (probe,) = topics_within(NAMESPACE, [(BOUNDS[index], BOUNDS[index + 1])], 1, prefix="probe")
+
+        def placed() -> bool:
+            if f"{NAMESPACE}/{span(index)}" in self.owned(broker):
+                return True
+            self.look_up(probe)
+            self.admin("PUT", f"namespaces/{NAMESPACE}/{span(index)}/unload?destinationBroker={broker}")
+            self.look_up(probe)
+            return f"{NAMESPACE}/{span(index)}" in self.owned(broker)
+
+        eventually(placed, within=90, what=f"bundle {index} at {broker}")
+
+
+@contextmanager
+def skew(brokers: Brokers) -> Iterator[list[str]]:
+    """A namespace of twelve bundles, four at each of three brokers; yields topics of the first broker's bundles."""
+    boundaries = [f"0x{b:08x}" for b in BOUNDS]
+    brokers.admin("PUT", f"namespaces/{NAMESPACE}", {"bundles": {"boundaries": boundaries, "numBundles": BUNDLES}})
+    try:
+        for index in range(BUNDLES):
+            brokers.place(index, brokers.ids[index * 3 // BUNDLES])
+        yield topics_within(NAMESPACE, [(BOUNDS[n], BOUNDS[n + 1]) for n in range(4)], TOPICS)
+    finally:
+        remove(brokers)
+
+
+def remove(brokers: Brokers) -> None:
+    """The namespace with its topics is gone."""
+
+    def removed() -> bool:
+        try:
+            brokers.admin("DELETE", f"namespaces/{NAMESPACE}?force=true")
+        except HTTPError as error:
+            return error.code == 404
+        return False
+
+    brokers.admin("POST", "brokers/configuration/forceDeleteNamespaceAllowed/true")
+    eventually(removed, within=90, what="the namespace is gone")
+    brokers.admin("DELETE", "brokers/configuration/forceDeleteNamespaceAllowed")
+
+
+def rates_of(topics: Sequence[str]) -> dict[str, float]:
+    """Messages a second of each topic: no two are the same."""
+    return {topic: 20.0 + 4 * n for n, topic in enumerate(topics)}
+
+
+@contextmanager
+def loaded(service_url: str, brokers: Brokers, topics: Sequence[str]) -> Iterator[tuple[CountingRun, float, float]]:
+    """Traffic on all topics, the last one counted; yields the run, messages a second, and how uneven the load is."""
+    rates = rates_of(topics[:-1])
+    published = sum(rates.values()) + COUNTED
+    with Traffic(service_url, rates), CountingRun(service_url, topics[-1], rate=COUNTED) as run:
+        before = brokers.unevenness(published, within=120)
+        assert before > 2.5, "the start is not skewed"
+        yield run, published, before
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How one way of evening out ended."""
+
+    name: str
+    seconds: float
+    """Until it was done: the last move of Pulsar's load manager, or all its time where it moved nothing."""
+    before: float
+    measured: float
+    moves: int
+    splits: int
+    publish_pause: float
+    lost: int
+    promised: str = "-"
+
+
+def table(bound: float, attempts: Sequence[Attempt]) -> str:
+    """The attempts side by side: busiest broker over the mean, what was done for it, what producers felt."""
+    head = ("", "before", "promised", "measured", "bound", "time", "moves", "splits", "longest publish pause", "lost")
+    rows = [
+        (
+            one.name,
+            f"{one.before:.2f}",
+            one.promised,
+            f"{one.measured:.2f}",
+            f"{bound:.2f}",
+            f"{one.seconds:.0f} s",
+            str(one.moves),
+            str(one.splits),
+            f"{one.publish_pause:.2f} s",
+            str(one.lost),
+        )
+        for one in attempts
+    ]
+    wide = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
+    return "\n".join(
+        "  ".join(f"{text:<{wide[0]}}" if n == 0 else f"{text:>{wide[n]}}" for n, text in enumerate(row))
+        for row in (head, *rows)
+    )
