@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody u
 from benchmarks.spark.traffic import Recording
 from pulsar_operator.balance.load import CostModel
 from pulsar_sizing.job import rows
-from pulsar_sizing.job.histogram import LN_GAMMA, bucket, merged, quantile
+from pulsar_sizing.job.histogram import LN_GAMMA, bucket, quantile
 from pulsar_sizing.layout import cluster_folder
 from pulsar_sizing.schema import TRAFFIC
 from pulsar_sizing.store import spark_path
@@ -25,7 +25,7 @@ COST = (
     f" + messages_out * {MODEL.message_out} + (producers + consumers) * {MODEL.session} + {MODEL.topic}"
 )
 SUMS = ("messages_in", "messages_out", "bytes_in", "bytes_out")
-HISTOGRAM_KEYS = ("topic", "hour", "day")
+HISTOGRAM_KEYS = ("topic", "hour")
 
 Answer = list[tuple[Any, ...]]
 Tool = dict[str, Callable[[], Answer]]
@@ -62,7 +62,7 @@ def _spark(spark: Any, folder: Path, files: list[str]) -> Tool:
     def histogram() -> Answer:
         costs = traffic().select(*HISTOGRAM_KEYS, bucket(F.expr(COST)).alias("bucket"))
         counts = costs.groupBy(*HISTOGRAM_KEYS, "bucket").agg(F.count(F.lit(1)).alias("count"))
-        found = counts.transform(merged(["topic"])).transform(quantile(["topic"], SHARE))
+        found = counts.transform(quantile(HISTOGRAM_KEYS, SHARE))
         return _rounded(_rows(found.toArrow()))
 
     return {"plain": plain, "histogram": histogram}
@@ -84,19 +84,18 @@ def _duckdb(files: list[str], cores: int) -> Tool:
         found = connection.execute(
             f"""
             with counts as (
-                select topic, hour, day, ceil(ln(greatest({COST}, 1)) / {LN_GAMMA!r})::int bucket, count(*) n
+                select topic, hour::int as hour, ceil(ln(greatest({COST}, 1)) / {LN_GAMMA!r})::int as bucket,
+                    count(*) as n
                 from {source} group by all
-            ), merged as (
-                select topic, bucket, sum(n)::bigint n from counts group by all
             ), running as (
-                select topic, bucket, sum(n) over (partition by topic order by bucket) reached,
-                    floor((sum(n) over (partition by topic) - 1) * {SHARE}) rank
-                from merged
+                select topic, hour, bucket, sum(n) over (partition by topic, hour order by bucket) reached,
+                    floor((sum(n) over (partition by topic, hour) - 1) * {SHARE}) rank
+                from counts
             )
-            select topic, min(bucket) from running where reached > rank group by topic
+            select topic, hour, min(bucket) from running where reached > rank group by topic, hour
             """
         ).fetchall()
-        return _rounded([(topic, _value(number)) for topic, number in found])
+        return _rounded([(*keys, _value(number)) for *keys, number in found])
 
     return {"plain": plain, "histogram": histogram}
 
@@ -120,16 +119,16 @@ def _polars(files: list[str]) -> Tool:
             + MODEL.topic
         )
         number = (pl.max_horizontal(costs, pl.lit(1.0)).log() / LN_GAMMA).ceil().cast(pl.Int32)
-        counts = traffic().select(*HISTOGRAM_KEYS, number.alias("bucket")).group_by(*HISTOGRAM_KEYS, "bucket").len()
-        together = counts.group_by("topic", "bucket").agg(pl.col("len").cast(pl.Int64).sum().alias("n"))
-        running = together.sort("topic", "bucket").select(
-            "topic",
+        keys = ("topic", pl.col("hour").cast(pl.Int32))
+        counts = traffic().select(*keys, number.alias("bucket")).group_by(*HISTOGRAM_KEYS, "bucket").len()
+        running = counts.sort(*HISTOGRAM_KEYS, "bucket").select(
+            *HISTOGRAM_KEYS,
             "bucket",
-            pl.col("n").cum_sum().over("topic").alias("reached"),
-            ((pl.col("n").sum().over("topic") - 1) * SHARE).floor().alias("rank"),
+            pl.col("len").cum_sum().over(HISTOGRAM_KEYS).alias("reached"),
+            ((pl.col("len").cast(pl.Int64).sum().over(HISTOGRAM_KEYS) - 1) * SHARE).floor().alias("rank"),
         )
-        found = running.filter(pl.col("reached") > pl.col("rank")).group_by("topic").agg(pl.col("bucket").min())
-        return _rounded([(topic, _value(value)) for topic, value in found.collect(engine="streaming").rows()])
+        found = running.filter(pl.col("reached") > pl.col("rank")).group_by(HISTOGRAM_KEYS).agg(pl.col("bucket").min())
+        return _rounded([(*keys, _value(value)) for *keys, value in found.collect(engine="streaming").rows()])
 
     return {"plain": plain, "histogram": histogram}
 
@@ -145,4 +144,4 @@ def _value(number: int) -> float:
 
 def _rounded(answer: Answer) -> Answer:
     """Values of equal buckets may differ in the last bit by how a power is computed; buckets are 4 % apart."""
-    return sorted((topic, float(f"{value:.9g}")) for topic, value in answer)
+    return sorted((*keys, float(f"{value:.9g}")) for *keys, value in answer)

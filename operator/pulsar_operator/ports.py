@@ -6,7 +6,7 @@ here, and what comes back is plain data. The same contract tests run against eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -166,6 +166,13 @@ class ZooKeeperSession(Protocol):
 
     async def delete(self, path: str, *, version: int) -> None:
         """Delete that version of a node without children. ConflictError on another version or with children."""
+
+    async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
+        """Have ``on_change`` called once: when the node is created, changed or deleted, or the session ends.
+
+        Returns the transaction that wrote the node last, which tells two states of it apart, or None while it does not
+        exist. The call comes in the event loop; with an error there is none. A change of children is none of the node.
+        """
 
 
 class ZooKeeperPort(Protocol):

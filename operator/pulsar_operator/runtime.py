@@ -30,6 +30,7 @@ from pulsar_operator.adapters.zookeeper import KazooZooKeeper
 from pulsar_operator.api.constants import LEASE_NAME, Kind
 from pulsar_operator.controllers.base import Reconciler
 from pulsar_operator.controllers.engine import Engine
+from pulsar_operator.controllers.policy_watch import PolicyWatch
 from pulsar_operator.controllers.reader import DirectReader, WatchCache
 from pulsar_operator.handlers import watch as handlers
 from pulsar_operator.ports import CUSTOM, Deps, PortError
@@ -96,6 +97,7 @@ class Operator:
             workers=settings.workers,
             resync_seconds=settings.resync_seconds,
             cache=cache,
+            hints=PolicyWatch(self.deps),
         )
         self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen)
         self.lease = lease_of(settings, client)

@@ -42,6 +42,11 @@ class FakeEnsemble:
     writes: list[tuple[str, str]] = field(default_factory=list)
     """(op, path) of every successful write, in order; parents made on the way are not listed."""
     reachable: bool = True
+    watches: dict[str, list[Callable[[], None]]] = field(default_factory=dict)
+    """By path, who wants to be told of the next change."""
+    transactions: dict[str, int] = field(default_factory=dict)
+    """By path, the transaction that wrote the node last."""
+    transaction: int = 0
 
     def tree(self, below: str = "/") -> dict[str, bytes]:
         """Path to content of every node but the root."""
@@ -58,6 +63,25 @@ class FakeEnsemble:
         self._parents(path)
         old = self.nodes.get(path)
         self.nodes[path] = Node(raw, 0 if old is None else old.version + 1)
+        self.changed(path)
+
+    def remove(self, path: str) -> None:
+        """Delete a node as some other client would."""
+        del self.nodes[path]
+        self.changed(path)
+
+    def changed(self, path: str) -> None:
+        """Tell who watches a node, once."""
+        self.transaction += 1
+        self.transactions[path] = self.transaction
+        for tell in self.watches.pop(path, []):
+            asyncio.get_running_loop().call_soon(tell)
+
+    def end_sessions(self) -> None:
+        """All sessions expire; whoever watched is told."""
+        for path in list(self.watches):
+            for tell in self.watches.pop(path):
+                asyncio.get_running_loop().call_soon(tell)
 
     def wipe(self) -> None:
         """Lose everything, like an ensemble whose volume was emptied."""
@@ -72,7 +96,9 @@ class FakeEnsemble:
     def _parents(self, path: str) -> None:
         parent = path.rpartition("/")[0]
         while parent:
-            self.nodes.setdefault(parent, Node(b"", 0))
+            if parent not in self.nodes:
+                self.nodes[parent] = Node(b"", 0)
+                self.changed(parent)
             parent = parent.rpartition("/")[0]
 
 
@@ -152,9 +178,19 @@ class FakeSession:
             self._expect(full, version)
             if self._ensemble.children(full):
                 raise ConflictError(f"{full} has children")
-            del self._ensemble.nodes[full]
+            self._ensemble.remove(full)
 
         await self._call("delete", path, remove)
+
+    async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
+        """See ports.ZooKeeperSession."""
+        ensemble = self._ensemble
+
+        def watch(full: str) -> int | None:
+            ensemble.watches.setdefault(full, []).append(on_change)
+            return ensemble.transactions.get(full, 0) if full in ensemble.nodes else None
+
+        return await self._call("watch", path, watch)
 
     def _expect(self, full: str, version: int) -> None:
         node = self._ensemble.nodes.get(full)

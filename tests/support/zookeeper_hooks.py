@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pulsar_operator.ports import Node, ZooKeeperPort, ZooKeeperSession
@@ -48,6 +48,9 @@ class _HookedSession:
 
     async def delete(self, path: str, *, version: int) -> None:
         await self._around("delete", path, self._inner.delete(path, version=version))
+
+    async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
+        return await self._around("watch", path, self._inner.watch(path, on_change))
 
     async def _around(self, op: str, path: str, action: Awaitable[T]) -> T:
         call = Call(self._servers, op, self._root + path, len(self._port.calls))

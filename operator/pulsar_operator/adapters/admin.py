@@ -280,6 +280,9 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
     reason = reason_of(answer.body)
     message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
     if answer.status == 404:
+        if not _is_pulsars(answer):
+            # Somebody before Pulsar does not know the way: that says nothing of what is in Pulsar.
+            raise UnavailableError(f"{message} (not from Pulsar)", retry_after=answer.retry_after)
         raise NotFoundError(message)
     if answer.status == 409:
         raise ConflictError(message)
@@ -287,6 +290,15 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
     if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
         raise RefusedError(message, status=answer.status)
     raise UnavailableError(message, retry_after=answer.retry_after)
+
+
+def _is_pulsars(answer: _Answer) -> bool:
+    """Whether an error is Pulsar's own: its resources and its web server (Jetty, asked for JSON) answer with a JSON
+    object. A proxy's or an ingress' 404 is a page, a line of text or empty; it must never be read as "gone"."""
+    try:
+        return isinstance(json.loads(answer.body[:65536].decode("utf-8", "replace"), strict=False), dict)
+    except ValueError:
+        return False
 
 
 def _refuses_schema(answer: _Answer) -> bool:

@@ -55,15 +55,33 @@ class _Connection:
     last_used: float
     in_flight: int = 0
     broken: bool = False
+    watches: set[_Watch] = field(default_factory=set, repr=False)
     idle_timer: asyncio.TimerHandle | None = field(default=None, repr=False)
+
+
+@dataclass(eq=False)
+class _Watch:
+    """Somebody who wants to be told once."""
+
+    on_change: Callable[[], None]
+    connection: _Connection | None = None
+    live: bool = True
+
+    def fire(self) -> None:
+        """Tell it, the first time."""
+        if self.connection is not None:
+            self.connection.watches.discard(self)
+        if self.live:
+            self.live = False
+            self.on_change()
 
 
 class KazooZooKeeper:
     """ports.ZooKeeperPort over kazoo.
 
     ``deadline_seconds`` bounds opening a session and every operation. ``session_timeout_seconds`` is asked of the
-    server. A client nobody used for ``idle_seconds`` is closed. ``max_workers`` threads close clients, the only part
-    of kazoo that blocks.
+    server. A client nobody used for ``idle_seconds`` and nobody watches through is closed. ``max_workers`` threads
+    close clients, the only part of kazoo that blocks.
     """
 
     def __init__(
@@ -106,12 +124,31 @@ class KazooZooKeeper:
         """Servers strings with a client at the moment, sorted."""
         return sorted(self._connections)
 
-    async def run(self, servers: str, what: str, start: Callable[[Any], Any]) -> Any:
+    async def watch(self, servers: str, path: str, on_change: Callable[[], None]) -> Any:
+        """Watch one node, see ports.ZooKeeperSession; errors as of :meth:`run`."""
+        loop, watch = asyncio.get_running_loop(), _Watch(on_change)
+        try:
+            return await self.run(
+                servers,
+                f"watch {path}",
+                lambda client: client.exists_async(path, watch=lambda event: _call_soon(loop, watch.fire)),
+                watch,
+            )
+        except BaseException:
+            watch.live = False
+            watch.fire()
+            raise
+
+    async def run(self, servers: str, what: str, start: Callable[[Any], Any], watch: _Watch | None = None) -> Any:
         """Start one kazoo operation and await its result; errors are kazoo's own or UnavailableError.
 
         ``start`` gets the client and returns kazoo's asynchronous result. ``what`` names the operation in messages.
+        ``watch`` is told when the client is given up.
         """
         connection = await self._connected(servers)
+        if watch is not None:
+            watch.connection = connection
+            connection.watches.add(watch)
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[Any] = loop.create_future()
         connection.in_flight += 1
@@ -190,6 +227,8 @@ class KazooZooKeeper:
             connection.idle_timer.cancel()
         if not connection.ready.done():
             connection.ready.set_result(None)
+        for watch in connection.watches:
+            asyncio.get_running_loop().call_soon(watch.fire)
         done = asyncio.get_running_loop().run_in_executor(self._executor, _stop, connection.client)
         self._closing.add(done)
         done.add_done_callback(self._closing.discard)
@@ -197,7 +236,7 @@ class KazooZooKeeper:
     def _watch_idle(self, loop: asyncio.AbstractEventLoop, connection: _Connection) -> None:
         """Close the client when it was idle long enough, else look again when it could be."""
         left = connection.last_used + self._idle - loop.time()
-        if left <= 0 and not connection.in_flight:
+        if left <= 0 and not connection.in_flight and not connection.watches:
             log.debug("closing the idle ZooKeeper session to %s", connection.servers)
             self._discard(connection)
             return
@@ -257,6 +296,15 @@ class _Session:
         if version < 0:
             raise ConflictError(f"ZooKeeper node {full} cannot be deleted at version {version}: read it first")
         await self._run("delete", full, lambda client: client.delete_async(full, version))
+
+    async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
+        """Be told once when the node changes or the session ends."""
+        full = self._full(path)
+        try:
+            stat = await self._port.watch(self.servers, full, on_change)
+        except KazooException as error:
+            raise _translated(error, self.servers, "watch", full) from error
+        return None if stat is None else int(stat.mzxid)
 
     def _full(self, path: str) -> str:
         return (self._root + ("" if path == "/" else _checked(path))) or "/"

@@ -30,6 +30,8 @@ LABEL_OWNER_KIND = f"{GROUP}/owner-kind"
 """Kind of the custom resource a child belongs to (PulsarCluster, PulsarInstance)."""
 LABEL_OWNER_NAME = f"{GROUP}/owner-name"
 """metadata.name of the custom resource a child belongs to; at most 40 characters for clusters."""
+LABEL_HANDOVER = f"{GROUP}/handover"
+"""On PulsarRebalances that the operator makes for a roll or a change of size: drain or fill."""
 
 # Annotations
 ANNOTATION_PAUSE = f"{GROUP}/pause"
@@ -164,6 +166,8 @@ class Reason(StrEnum):
     ROLLING = "Rolling"
     POD_REPLACED = "PodReplaced"
     ROLLED = "Rolled"
+    DRAINING = "Draining"
+    NOT_DRAINED = "NotDrained"
     APPLIED = "Applied"
     DELETED = "Deleted"
     # logical plane
@@ -174,6 +178,7 @@ class Reason(StrEnum):
     IN_SYNC = "InSync"
     DRIFT_FOUND = "DriftFound"
     DRIFT_REPAIRED = "DriftRepaired"
+    FIELD_FOUGHT_OVER = "FieldFoughtOver"
     REFUSED_BY_PULSAR = "RefusedByPulsar"
     ADMIN_UNREACHABLE = "AdminUnreachable"
     NOT_EMPTY = "NotEmpty"
@@ -190,6 +195,7 @@ class Reason(StrEnum):
     APPROVED = "Approved"
     AUTO_APPROVED = "AutoApproved"
     WAITING_FOR_BALANCER = "WaitingForBalancer"
+    BROKERS_CHANGING = "BrokersChanging"
     EXECUTING = "Executing"
     STEP_DONE = "StepDone"
     MEASURING = "Measuring"

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
 from pulsar_operator.controllers.base import Outcome, Reconciler
@@ -25,10 +26,19 @@ BACKOFF_SECONDS = 0.5
 BACKOFF_LIMIT_SECONDS = 60.0
 PARENT_DELAY_SECONDS = 1.0
 """Changes of children are collected for this long before their parent counts them."""
+SITE_DELAY_SECONDS = 5.0
+"""As PARENT_DELAY_SECONDS, for clusters, which have more to do in a pass and only count."""
 CHILD_DELAY_SECONDS = 0.3
 """Events of pods and other owned objects are collected for this long before their owner looks."""
 PASS_SECONDS = 300.0
 """Longest pass; one that takes longer is stopped (safe at any await) and tried again."""
+
+
+class Hints(Protocol):
+    """Tells which objects are worth a look now; nothing depends on it."""
+
+    async def run(self, hint: Callable[[Key], None]) -> None:
+        """Call ``hint`` with keys, until cancelled."""
 
 
 class Engine:
@@ -44,10 +54,11 @@ class Engine:
         rng: random.Random | None = None,
         pass_seconds: float = PASS_SECONDS,
         cache: WatchCache | None = None,
+        hints: Hints | None = None,
     ) -> None:
         """``workers`` passes run at once; every object is looked at once per ``resync_seconds``.
 
-        ``cache`` is told everything that is observed.
+        ``cache`` is told everything that is observed. ``hints`` says what others changed in Pulsar.
         """
         self._deps = deps
         self._reconcilers = dict(reconcilers)
@@ -58,6 +69,7 @@ class Engine:
         self._queue = WorkQueue(self._reconcilers, workers=workers, on_depth=deps.metrics.queue_depth)
         self._index = RefIndex()
         self._cache = cache
+        self._hints = hints
         self._failures: dict[Key, int] = {}
         self._passed: set[Key] = set()
         self._first_pass: set[Key] | None = None
@@ -102,6 +114,8 @@ class Engine:
         for referred in effect.referred:
             if referred in self._index:  # one that appears later runs for its own sake
                 self.enqueue(referred, PARENT_DELAY_SECONDS)
+        for cluster in effect.sited:
+            self.enqueue(cluster, SITE_DELAY_SECONDS)
 
     # ------------------------------------------------------------------------------------------------- life cycle
 
@@ -113,9 +127,10 @@ class Engine:
         workers = [asyncio.create_task(self._work(), name=f"worker {n}") for n in range(self._workers)]
         resync = asyncio.create_task(self._resync_forever(), name="resync")
         stopped = asyncio.create_task(stop.wait(), name="engine stop")
-        tasks = [*workers, resync, stopped]
+        hints = asyncio.create_task(self._follow_hints(), name="hints")
+        tasks = [*workers, resync, stopped, hints]
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*workers, resync, stopped], return_when=asyncio.FIRST_COMPLETED)
             resync.cancel()
             self._queue.close()
             if stop.is_set():
@@ -128,6 +143,15 @@ class Engine:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+    async def _follow_hints(self) -> None:
+        """A defect there is told and costs the hints alone."""
+        await self.ready.wait()
+        try:
+            if self._hints is not None:
+                await self._hints.run(self.enqueue)
+        except Exception:
+            log.exception("hints ended: what others change in Pulsar is found at the resync")
 
     async def idle(self, *, within: float = 0.0) -> None:
         """Wait until nothing runs, waits for a worker or is due in the next ``within`` seconds. For tests."""
@@ -222,11 +246,27 @@ class Engine:
             self._spread(key, effect)
             # Spread over the first half of the period, so that a resync is never a burst.
             self.enqueue(key, self._rng.uniform(0.0, self._resync_seconds / 2))
-        for key in known - live:
-            self._spread(key, self._forget(key))
+        for key in sorted(known - live):
+            await self._check_gone(key)
         if self._cache is not None:
             self._cache.synced(kind)
         return live
+
+    async def _check_gone(self, key: Key) -> None:
+        """A known object was not in a list: only the API server's word on that very object makes it gone.
+
+        An old or incomplete list must not look like a deletion: children would be told that their parent is gone.
+        """
+        try:
+            obj = await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
+        except PortError as error:
+            log.warning("resync does not know whether %s is gone: %s", key, error, extra=_fields(key))
+            return
+        if obj is None:
+            self._spread(key, self._forget(key))
+            return
+        log.warning("resync got a list without %s, which is there", key, extra=_fields(key))
+        self._spread(key, self._learn(key.kind, obj))
 
     async def _list(self, kind: Kind) -> list[Json]:
         failures = 0

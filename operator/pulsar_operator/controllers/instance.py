@@ -25,6 +25,7 @@ from pulsar_operator.controllers.base import (
     write_status,
 )
 from pulsar_operator.controllers.children import Children, NameTakenError
+from pulsar_operator.controllers.dependents import dependents_of_instance, explain, still_runs, waited_for
 from pulsar_operator.controllers.refindex import consents
 from pulsar_operator.controllers.zookeeper import (
     delete_super_digest,
@@ -52,7 +53,6 @@ CONDITIONS = (
     ConditionType.CLUSTERS_READY,
 )
 RETRY_SECONDS = 5.0
-OTHER_DEPENDENTS = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 
 
 @dataclass
@@ -68,7 +68,7 @@ class _Pass:
     servers: str | None = None
     chroot: str | None = None
     clusters: tuple[Json, ...] = ()
-    others: int = 0
+    others: tuple[Json, ...] = ()
     """Dependents that are no clusters."""
     backoff: bool = False
 
@@ -137,9 +137,7 @@ class InstanceController:
             if _refers(obj, state.obj):
                 found.append(obj)
         state.clusters = tuple(sorted(found, key=_pulsar_name))
-        for kind in OTHER_DEPENDENTS:
-            others = await self._deps.kube.list(CUSTOM[kind], None)
-            state.others += sum(1 for obj in others if _refers(obj, state.obj))
+        state.others = tuple(await dependents_of_instance(self._deps, state.obj))
 
     async def _configuration_store(self, state: _Pass) -> None:
         store = state.spec.configuration_store
@@ -249,6 +247,16 @@ class InstanceController:
             )
             await self._configuration_store(state)
             return False
+        kept = waited_for(state.obj, state.others, self._deps.clock.now())
+        if kept and await still_runs(self._deps, state.obj, Component.CONFIGURATION_STORE):
+            state.conditions.set(
+                ConditionType.DELETION_BLOCKED,
+                True,
+                Reason.DEPENDENTS_EXIST,
+                f"The configuration store keeps running: {explain(state.obj, kept)}",
+            )
+            await self._configuration_store(state)
+            return False
         if not state.actor.act:
             state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
             return False
@@ -319,7 +327,7 @@ class InstanceController:
             clusters=_unique(clusters),
             cluster_count=len(clusters),
             ready_clusters=f"{ready}/{len(clusters)}",
-            dependents=len(clusters) + state.others,
+            dependents=len(clusters) + len(state.others),
         )
 
 

@@ -7,6 +7,7 @@ A subclass says what to observe and which plan to make; the rules are here:
 * before the first write the finalizer (only where deletion must touch Pulsar) and the managed fields are stored;
 * what was written is read back, and believed only then; a refusal of one field does not stop the others. A field
   refused because of another one (retention and backlog quota) is tried again after the other was written;
+* drift of a field that comes back again and again is repaired ever more rarely (logical_drift.py);
 * with the pause or dry-run annotation nothing is written, neither to Pulsar nor as a finalizer.
 """
 
@@ -30,9 +31,12 @@ from pulsar_operator.controllers.base import (
     meta_of,
     release_finalizer,
 )
+from pulsar_operator.controllers.logical_drift import Backoff
 from pulsar_operator.controllers.logical_pass import (
     KNOWN,
+    REFUSED,
     UNSEEN,
+    UNSEEN_SECONDS,
     Pass,
     Refusals,
     Result,
@@ -151,7 +155,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         except NotFoundError:
             return DONE  # deleted meanwhile
         except ConflictError:
-            return Outcome(requeue_after=1.0)  # another object of the same name
+            return Outcome(backoff=True)  # another object of the same name, or somebody who changes it all the time
         return outcome
 
     def _begin(self, obj: Json) -> Pass[SpecT, StatusT]:
@@ -199,12 +203,14 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             return Outcome(requeue_after=obstacle.requeue)
         except AdminUnreachableError as error:
             p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
-            return Outcome(backoff=True)
+            return Outcome(requeue_after=error.retry_after, backoff=True)
 
     async def _converge(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome:
         name = self.name_in_pulsar(p, scope)
         self.inherit(p, scope)
-        memory = p.memory
+        backoff = Backoff.of(p)
+        p.performed = backoff.note
+        memory = replace(p.memory, held=backoff.held)
         facts = await self.observe(p, scope, memory)
         plan = self.plan(p, facts, memory)
         if self.exists(facts) and not p.touched and p.held is None:
@@ -221,8 +227,11 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         result = Result(plan, self.exists(facts), by_field(refused), remaining, wrote)
         after = result.report(p, name)
         p.fields["managed_fields"] = result.managed(memory, held=p.held is not None)
-        p.fields.update(await self.status_fields(p, scope, facts))
         silent = self.silent(p, facts)
+        if silent:
+            # A cluster that was not seen need not have this generation: what differs there later is no drift yet.
+            p.fields.pop("observed_generation", None)
+        p.fields.update(await self.status_fields(p, scope, facts))
         if silent and p.conditions.is_true(ConditionType.READY):
             text = f"{name} is as declared where clusters answer; no answer from {', '.join(silent)}"
             p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
@@ -232,8 +241,13 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             p.conditions.set(ConditionType.READY, False, *trouble)
             after = WAIT_SECONDS
         after = self.look_again(facts, wrote=bool(wrote)) if after is None else after
-        if remaining and p.said_before(ConditionType.READY, UNSEEN):
-            return Outcome(backoff=True)  # written before and still not seen: ever more rarely
+        waits = await backoff.finish(result, silent=bool(silent))
+        after = min((each for each in (after, waits) if each is not None), default=None)
+        refused_before = p.said_before(ConditionType.ACCEPTED, REFUSED)
+        if (remaining and p.said_before(ConditionType.READY, UNSEEN)) or (wrote and refused and refused_before):
+            return Outcome(backoff=True)  # written before and still not seen, or still refused: ever more rarely
+        if p.contended and refused and not refused_before:
+            after = UNSEEN_SECONDS if after is None else min(after, UNSEEN_SECONDS)
         return Outcome(requeue_after=after)
 
     async def _act(
@@ -260,6 +274,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
                 message = await self._perform(p, scope, action, memory)
                 missing = missing or (message is not None and action.verb is Verb.CREATE)
                 if message is None:
+                    p.performed(action)
                     done.add(_call_id(action))
                     for place in _places(action):
                         wrote.add(place[0])
@@ -289,6 +304,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             return str(error)
         except ConflictError as error:
             # Somebody else was faster; reading back tells what is there now.
+            p.contended = p.contended or action.verb is not Verb.CREATE
             return None if action.verb is Verb.CREATE else str(error)
         except NotFoundError as error:
             raise ObstacleError(

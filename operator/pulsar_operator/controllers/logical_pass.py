@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +20,7 @@ KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
 MAX_PENDING = 200
 MAX_DRIFT = 200
 UNSEEN = "Written and not visible in Pulsar yet"
+REFUSED = "Pulsar refused"
 UNSEEN_SECONDS = 2.0
 """Until what was written and not seen is looked at again."""
 EMPTIED_SECONDS = 30.0
@@ -49,8 +51,12 @@ class Pass(Generic[SpecT, StatusT]):
     """Clusters that hold the namespace, once they are known."""
     inherited: Any = None
     """What the parent gives, once it is known."""
+    contended: bool = False
+    """Whether a change met another writer's (HTTP 409): it may well pass the next time."""
     renewed: bool = False
     """Whether what the parent gives changed since it was applied: a difference is then no drift."""
+    performed: Callable[[Action], None] = lambda action: None
+    """Told of each action Pulsar took."""
 
     @property
     def held(self) -> Reason | None:
@@ -136,8 +142,11 @@ class Result:
         new = self.plan.declared - memory.managed - self.wrote
         never = {name for name in new if self._was_refused(name)}
         kept = {name for name in memory.managed if name in self.plan.declared or name in self.plan.kept}
-        # Extended in this pass and refused: nothing of this object is in Pulsar, so nothing is to be reset later.
-        return sorted((self.plan.declared | kept) - never) if self.exists else sorted(memory.managed)
+        if self.exists:
+            return sorted((self.plan.declared | kept) - never)
+        # Extended in this pass and refused: nothing of this object is in Pulsar, so nothing is to be reset later. What
+        # Pulsar accepted and does not show yet (a broker that is late) is there.
+        return sorted(memory.managed | self.plan.declared) if self.wrote else sorted(memory.managed)
 
     def _was_refused(self, name: str) -> bool:
         return is_among(name, self.refused)
@@ -171,7 +180,7 @@ class Result:
             together.setdefault(message, []).append(where)
         for message, fields in together.items():
             named = ", ".join(f"spec.{printable(where)}" for where in fields if where)
-            text = f"Pulsar refused {named}: {message}" if named else f"Pulsar refused: {message}"
+            text = f"{REFUSED} {named}: {message}" if named else f"{REFUSED}: {message}"
             texts.append((Reason.REFUSED_BY_PULSAR, text))
         if texts:
             p.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))

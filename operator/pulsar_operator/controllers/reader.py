@@ -16,7 +16,7 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key, ReaderPort
 
 T = TypeVar("T")
 
-KEPT = frozenset({Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE, Kind.REBALANCE})
+KEPT = frozenset(Kind) - {Kind.TOPIC}
 """Kinds whose objects are kept whole: others ask what they say, and they are few beside topics."""
 
 

@@ -1,8 +1,8 @@
 """Who waits for whom: on an event of one object, which other objects must be looked at again.
 
 Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents, and a
-namespace waits for the resource group it names. Only a change others can act on spreads: creation, deletion, spec, a
-condition, the published endpoints. Used by engine.py.
+namespace waits for the resource group that it, or its tenant's defaults, name. Only a change others can act on spreads:
+creation, deletion, spec, a condition, the published endpoints. Used by engine.py.
 """
 
 from __future__ import annotations
@@ -24,9 +24,14 @@ PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
     Kind.REBALANCE: ("clusterRef", Kind.CLUSTER),
 }
 
+POLICIES_FIELD: dict[Kind, str] = {Kind.NAMESPACE: "policies", Kind.TENANT: "namespaceDefaults"}
+"""Where a kind has namespace policies, which may name a resource group."""
 
 ERRANDS = frozenset({Kind.REBALANCE})
 """Kinds that ask for something to be done: they end with the object they refer to, and never keep it from going."""
+
+SITED = frozenset({Kind.TENANT, Kind.NAMESPACE, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY})
+"""Kinds that a cluster counts as its dependents (dependents.py)."""
 
 
 def key_of(kind: Kind, obj: Json) -> Key:
@@ -58,7 +63,7 @@ def references(kind: Kind, obj: Json) -> frozenset[Key]:
 def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
     """What a raw object names by the name inside Pulsar, wherever the object that declares it is: keys of no object."""
     spec = obj.get("spec")
-    policies = spec.get("policies") if kind is Kind.NAMESPACE and isinstance(spec, dict) else None
+    policies = spec.get(POLICIES_FIELD[kind]) if kind in POLICIES_FIELD and isinstance(spec, dict) else None
     group = policies.get("resourceGroup") if isinstance(policies, dict) else None
     return frozenset({Key(Kind.RESOURCE_GROUP, "", group)} if isinstance(group, str) else ())
 
@@ -139,6 +144,8 @@ class Effect:
     """Objects that refer to it: children that may have waited for it."""
     referred: frozenset[Key]
     """Objects it refers to: parents that count it."""
+    sited: frozenset[Key] = frozenset()
+    """Clusters of its instance, which count what needs them."""
     changed: bool = False
     """Somebody changed or deleted an object that was known: whoever did waits for the answer."""
 
@@ -177,6 +184,7 @@ class RefIndex:
             own=before is None or now.own_change(before),
             referrers=self._who_names(key, now.alias),
             referred=now.references | (before.references if before else frozenset()),
+            sited=self._sites(key, now),
             changed=before is not None and now.own_change(before),
         )
 
@@ -186,11 +194,28 @@ class RefIndex:
         if before is None:
             return NOTHING
         self._link(key, before.references | before.mentions, frozenset())
-        return Effect(own=True, referrers=self._who_names(key, before.alias), referred=before.references)
+        return Effect(
+            own=True,
+            referrers=self._who_names(key, before.alias),
+            referred=before.references,
+            sited=self._sites(key, before),
+        )
+
+    def _sites(self, key: Key, seen: Seen) -> frozenset[Key]:
+        """Topics are left to their namespace: they are many, and need no cluster it does not need."""
+        if key.kind not in SITED:
+            return frozenset()
+        up = set(seen.references)
+        if key.kind is Kind.NAMESPACE:
+            up = {each for tenant in up if tenant in self._seen for each in self._seen[tenant].references}
+        return frozenset(k for each in up for k in self._referrers.get(each, ()) if k.kind is Kind.CLUSTER)
 
     def _who_names(self, key: Key, alias: Key | None) -> frozenset[Key]:
-        found = self._referrers.get(key, set())
-        return frozenset(found | self._referrers.get(alias, set()) if alias is not None else found)
+        found = set(self._referrers.get(key, ()))
+        for each in self._referrers.get(alias, ()) if alias is not None else ():
+            # What a tenant names for its namespaces is waited for by them.
+            found |= self._referrers.get(each, set()) if each.kind is Kind.TENANT else {each}
+        return frozenset(found)
 
     def _link(self, key: Key, old: frozenset[Key], new: frozenset[Key]) -> None:
         for target in old - new:

@@ -92,7 +92,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         if key in self._met:
             return False
         self._met.add(key)
-        settled = memory.applied and not memory.refused and not p.before.drift and p.held is None
+        settled = memory.applied and not memory.refused and p.held is None
+        settled = settled and not p.before.drift and not p.before.repairs
         return settled and is_true(p.obj, ConditionType.READY.value)
 
     async def _counted(self, p: TopicPass, scope: Scope) -> Presence | None:
@@ -143,11 +144,11 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
         """A non-partitioned topic is made in each cluster, local policies, subscriptions and schemas too; the rest is
-        shared."""
+        shared, and known when one cluster answered every question."""
         rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
         alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
         alone = alone or bool(p.spec.subscriptions) or p.spec.topic_schema is not None
-        return facts.silent if alone else ()
+        return facts.silent if alone or not set(facts.clusters) - set(facts.silent) else ()
 
     async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
         """The topic in each cluster; one that does not answer keeps what was last seen."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
@@ -21,8 +21,8 @@ from pulsar_sizing.job.state import HISTOGRAM, SUMMARY, HourState, State
 from pulsar_sizing.schema import TRAFFIC
 from pulsar_sizing.store import Store, spark_path, spark_paths
 
-MANY_HOURS = 8
-"""From so many on, rows are brought together by hour before they are written: one file each instead of many."""
+FEW_FILES = 4
+"""Rows of an hour in more files than that (it is not compacted yet) are brought together before they are written."""
 
 Say = Callable[[str], None]
 
@@ -35,10 +35,13 @@ class Recorded:
         self.store = store
         self._base = spark_path(store.address(layout.cluster_folder(TRAFFIC, instance, cluster)))
 
+    def rows(self, paths: Sequence[str]) -> DataFrame:
+        """Rows of files (paths below the store's root) as they are."""
+        return rows.read_traffic(self.spark, self._base, spark_paths(self.store.address(path) for path in paths))
+
     def judged(self, paths: Sequence[str]) -> DataFrame:
         """Judged rows of files (paths below the store's root)."""
-        addresses = spark_paths(self.store.address(path) for path in paths)
-        return rows.read_traffic(self.spark, self._base, addresses).transform(rows.judged)
+        return self.rows(paths).transform(rows.judged)
 
 
 def work_out(
@@ -86,43 +89,61 @@ def _write(
 ) -> dict[int, dict[str, int]]:
     """Write both tables; by unit the counts of `_hour_state`."""
 
-    def measured(units: Sequence[int]) -> DataFrame:
-        return recorded.judged([path for unit in units for path in good[unit]]).transform(rows.measured(model))
+    def measured(units: Iterable[int]) -> DataFrame:
+        return recorded.judged([path for unit in sorted(units) for path in good[unit]]).transform(rows.measured(model))
 
-    groups = measured(sorted(good)).transform(hours.grouped).persist(StorageLevel.MEMORY_AND_DISK)
+    def as_they_are(units: Iterable[int]) -> DataFrame:
+        return recorded.rows([path for unit in sorted(units) for path in good[unit]]).transform(rows.bucketed(model))
+
+    groups = exact = measured(good).transform(hours.grouped).persist(StorageLevel.MEMORY_AND_DISK)
+    held = [groups]
     try:
-        read = _totals(groups)
-        suspects = groups.transform(hours.suspects).persist(StorageLevel.MEMORY_AND_DISK)
-        units = sorted(row["unit"] for row in suspects.select("unit").distinct().collect())
-        exact = groups
-        if units:
-            say(f"counting topics of {len(units)} hours again, which have two samples of about the same time")
-            exact = hours.counted_again(groups, measured(units), suspects).persist(StorageLevel.MEMORY_AND_DISK)
-        kept = _totals(exact) if units else read
-        many = len(good) >= MANY_HOURS
-        for table, shape in ((HISTOGRAM, hours.histograms), (SUMMARY, hours.summaries)):
-            say(f"writing the {table} of {len(good)} hours")
-            _save(exact.transform(shape), spark_path(state.segment(run, table)), many=many)
-        exact.unpersist()
-        suspects.unpersist()
+        read = kept = _totals(groups)
+        if not read:
+            return {}
+        suspected = {unit for unit, counts in read.items() if counts["suspects"]}
+        suspects = groups.transform(hours.suspects)
+        if suspected:
+            say(f"counting topics of {len(suspected)} hours again, which have two samples of about the same time")
+            suspects = suspects.persist(StorageLevel.MEMORY_AND_DISK)
+            exact = hours.counted_again(groups, measured(suspected), suspects).persist(StorageLevel.MEMORY_AND_DISK)
+            held += [suspects, exact]
+            kept = _totals(exact)
+        say(f"writing the {SUMMARY} of {len(good)} hours")
+        _save(exact.transform(hours.summaries).repartition(F.col("unit")), spark_path(state.segment(run, SUMMARY)))
+        say(f"writing the {HISTOGRAM} of {len(good)} hours")
+        # Hours without any dirt are nearly all: their rows are not judged a second time.
+        dirty = suspected | {unit for unit, counts in read.items() if any(name.startswith("row_") for name in counts)}
+        scattered = {unit for unit in good.keys() - dirty if len(good[unit]) > FEW_FILES}
+        parts = []
+        if whole := good.keys() - dirty - scattered:
+            parts.append(as_they_are(whole))
+        if scattered:
+            parts.append(as_they_are(scattered).repartition(F.col("unit")))
+        if dirty:
+            again = measured(dirty)
+            again = hours.without_duplicates(again, suspects) if suspected else again.transform(rows.accepted)
+            parts.append(again.select("topic", "unit", "bucket").repartition(F.col("unit")))
+        table = reduce(DataFrame.unionByName, parts).transform(hours.histograms)
+        _save(table, spark_path(state.segment(run, HISTOGRAM)))
     finally:
-        groups.unpersist()
+        for each in held:
+            each.unpersist()
     for unit, counts in kept.items():
         counts["duplicates"] = read[unit]["samples"] - counts["samples"]
     return kept
 
 
-def _save(table: DataFrame, folder: str, *, many: bool) -> None:
-    together = table.repartition(F.col("unit")) if many else table
-    together.write.mode("overwrite").partitionBy("unit").parquet(folder)
+def _save(table: DataFrame, folder: str) -> None:
+    table.write.mode("overwrite").partitionBy("unit").parquet(folder)
 
 
 def _totals(groups: DataFrame) -> dict[int, dict[str, int]]:
     found: dict[int, dict[str, int]] = {}
     for row in groups.transform(hours.totals).collect():
-        counts = found.setdefault(row["unit"], {"samples": 0, "cost": 0, "duplicates": 0})
+        counts = found.setdefault(row["unit"], {"samples": 0, "cost": 0, "duplicates": 0, "suspects": 0})
         if row["reason"] is None:
-            counts |= {"samples": row["count"], "cost": row["cost"]}
+            counts |= {"samples": row["count"], "cost": row["cost"], "suspects": row["suspects"]}
         else:
             counts[row["reason"]] = row["count"]
     return found

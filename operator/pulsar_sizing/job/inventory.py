@@ -8,19 +8,26 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute
 
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import fs, parquet, table_schema
 from pulsar_sizing.schema import MARKERS, TRAFFIC
 from pulsar_sizing.store import Store, StoreError
 
+compute: Any = pyarrow.compute
+"""pyarrow has no annotations; calls of this module are not type-checked."""
+
 UNREADABLE: Final = "file_unreadable"
 WRONG_SCHEMA: Final = "file_wrong_schema"
 READERS: Final = 8
 BATCH_ROWS: Final = 65_536
+MARKER_TABLE: Final = pa.schema(
+    [field for field in table_schema(MARKERS) if field.name in ("sample_time", "broker", "answered", "topics")]
+)
 
 
 class VanishedError(Exception):
@@ -163,34 +170,37 @@ def _verdict(store: Store, path: str, table: str, deep: bool) -> str | None:
 
 def markers(store: Store, paths: Sequence[str]) -> Markers:
     """What the markers of an hour say; each broker and sample counts once, answered if any row says so."""
-    good, rejected = readable(store, paths, MARKERS)
-    answers: dict[tuple[datetime, str], int | None] = {}
-    for path in good:
-        try:
-            with store.open(path) as stream:
-                rows = parquet.read_table(stream, columns=["sample_time", "broker", "answered", "topics"]).to_pylist()
-        except FileNotFoundError:
-            raise VanishedError(path) from None
-        except (pa.ArrowException, OSError):
-            rejected[UNREADABLE] += 1
-            continue
-        for row in rows:
-            key = (row["sample_time"], row["broker"])
-            announced = max(row["topics"] or 0, 0) if row["answered"] else None
-            answers[key] = max((v for v in (answers.get(key), announced) if v is not None), default=None)
-    times: dict[datetime, list[bool]] = {}
-    for (time, _), count in answers.items():
-        times.setdefault(time, []).append(count is not None)
-    complete = [time for time, said in times.items() if all(said)]
-    newest = max(complete or times, default=None)
+    tables = [MARKER_TABLE.empty_table()]
+    rejected: Counter[str] = Counter()
+    for path in paths:
+        verdict = _verdict(store, path, MARKERS, deep=False)
+        if verdict is None:
+            try:
+                with store.open(path) as stream:
+                    tables.append(parquet.ParquetFile(stream).read(MARKER_TABLE.names).cast(MARKER_TABLE))
+                continue
+            except FileNotFoundError:
+                raise VanishedError(path) from None
+            except (pa.ArrowException, OSError):
+                verdict = UNREADABLE
+        rejected[verdict] += 1
+    said = pa.concat_tables(tables)
+    topics = compute.max_element_wise(compute.fill_null(said["topics"], 0), 0)
+    # Null where the broker did not answer.
+    told = said.append_column("told", compute.if_else(said["answered"], topics, pa.scalar(None, pa.int64())))
+    answers = told.group_by(["sample_time", "broker"]).aggregate([("told", "max")])
+    times = answers.group_by("sample_time").aggregate([("told_max", "count"), ("broker", "count")])
+    complete = times.filter(compute.equal(times["told_max_count"], times["broker_count"]))
+    newest = compute.max((complete if complete.num_rows else times)["sample_time"])
+    there = answers.filter(compute.equal(answers["sample_time"], newest))["broker"].to_pylist()
     return Markers(
-        expected=len(answers),
-        answered=sum(count is not None for count in answers.values()),
-        announced=sum(count or 0 for count in answers.values()),
-        rounds=sum(any(said) for said in times.values()),
+        expected=answers.num_rows,
+        answered=answers.num_rows - answers["told_max"].null_count,
+        announced=compute.sum(answers["told_max"]).as_py() or 0,
+        rounds=times.filter(compute.greater(times["told_max_count"], 0)).num_rows,
         rejected=rejected,
-        newest=newest,
-        brokers=tuple(sorted(broker for time, broker in answers if time == newest)),
+        newest=newest.as_py(),
+        brokers=tuple(sorted(there)),
     )
 
 

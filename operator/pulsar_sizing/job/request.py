@@ -9,6 +9,9 @@ from pulsar_operator.balance.load import CostModel
 from pulsar_sizing.job.histogram import RELATIVE_ERROR
 from pulsar_sizing.job.rows import LARGEST_RATE, SLOT_MS
 
+STATE_LAYOUT = "samples"
+"""What rows of the state's histograms are; another word makes a job work out everything anew."""
+
 
 class RequestError(ValueError):
     """The question cannot be answered; the message names the field, its value and the remedy."""
@@ -65,4 +68,4 @@ class Request:
     @property
     def parameters(self) -> str:
         """Of what the state is made with: other values make an old state useless."""
-        return f"{RELATIVE_ERROR} {LARGEST_RATE} {SLOT_MS} {self.model}"
+        return f"{STATE_LAYOUT} {RELATIVE_ERROR} {LARGEST_RATE} {SLOT_MS} {self.model}"

@@ -18,6 +18,7 @@ from pulsar_sizing.job.compute import Recorded, Say, work_out
 from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today
 from pulsar_sizing.job.request import Request, RequestError
 from pulsar_sizing.job.rows import accepted
+from pulsar_sizing.job.session import interpreted
 from pulsar_sizing.job.state import HISTOGRAM, HourState, Manifest, State
 from pulsar_sizing.schema import MARKERS, TRAFFIC
 from pulsar_sizing.store import Store
@@ -119,15 +120,18 @@ def _observe(
     topics = of_busy.transform(weights.topic_weights(of_newest, request.percentile, request.growth))
     topics = topics.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        hottest = topics.transform(weights.hottest).toArrow().to_pylist()
         told, placement = _latest_round(recorded, newest)
         now = today(placement)
-        walls = weights.boundary_rows(spark, {name: each.boundaries for name, each in now.items()})
-        cells = topics.transform(weights.cells(walls)).toArrow()
-        total = sum(row["total"] for row in hottest)
-        brokers = told.brokers or tuple(sorted({row["broker"] for row in placement}))
-        limit = SHARE_OF_ADVICE * total / max(len(brokers), 1)
-        hot = topics.transform(weights.related_to_hot(limit)).toArrow().to_pylist()
+        # From here on a row is a topic.
+        with interpreted(spark):
+            hottest = topics.transform(weights.hottest).toArrow().to_pylist()
+            largest = max((row["topics"] for row in hottest), default=0)
+            walls = weights.boundary_rows(spark, {name: each.boundaries for name, each in now.items()})
+            cells = topics.transform(weights.cells(walls, largest=largest)).toArrow()
+            total = sum(row["total"] for row in hottest)
+            brokers = told.brokers or tuple(sorted({row["broker"] for row in placement}))
+            limit = SHARE_OF_ADVICE * total / max(len(brokers), 1)
+            hot = topics.transform(weights.related_to_hot(limit)).toArrow().to_pylist()
     finally:
         topics.unpersist()
     return Observed(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pulsar_sizing.job.cores import usable
+
 LOCAL = "local"
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def create(master: str, scratch: Path, conf: Mapping[str, str], *, memory: str = "") -> SparkSession:
@@ -28,6 +31,8 @@ def create(master: str, scratch: Path, conf: Mapping[str, str], *, memory: str =
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.compression.codec": "zstd",
+        # Without it Spark sorts all rows by hour before it writes a folder for each.
+        "spark.sql.maxConcurrentOutputFileWriters": "64",
         # A file that cannot be read must fail the step, which then finds out which one: see compute.py.
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
@@ -43,11 +48,27 @@ def create(master: str, scratch: Path, conf: Mapping[str, str], *, memory: str =
     return spark
 
 
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Queries planned in here do not generate code: for few rows, to compile it costs far more than it saves."""
+    before = {key: spark.conf.get(key) for key in INTERPRETED}
+    try:
+        for key, value in INTERPRETED.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            if old is not None:
+                spark.conf.set(key, old)
+
+
 def _local(master: str) -> dict[str, str]:
     cores = master.partition("[")[2].rstrip("]").partition(",")[0]
-    count = int(cores) if cores.isdigit() else len(os.sched_getaffinity(0)) if cores == "*" else 1
+    count = int(cores) if cores.isdigit() else usable() if cores == "*" else 1
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(4 * count),
+        # Otherwise a task for each file, only to look whether it is there.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * count),
     }

@@ -3,7 +3,7 @@
 The unit of work is an hour of recorded traffic. Below ``state/v1/instance=<i>/cluster=<c>``:
 
     manifest-<number>.json                       the pointer: for every hour its segment, files read and totals
-    segments/<run>/histogram/unit=<hour>/...     topic, hour_of_day, day, bucket, count
+    segments/<run>/histogram/unit=<hour>/...     topic, bucket, count; rows of the same topic and bucket add up
     segments/<run>/summary/unit=<hour>/...       topic, hour_of_day, day, samples and sums of rates: for reports
 
 An hour whose files differ from those the manifest names (by name, size and time of change) is worked out again from all

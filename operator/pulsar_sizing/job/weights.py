@@ -29,8 +29,6 @@ MOST_CELLS: Final = 4096
 HISTOGRAM_SCHEMA: Final = T.StructType(
     [
         T.StructField("topic", T.StringType()),
-        T.StructField("hour_of_day", T.IntegerType()),
-        T.StructField("day", T.DateType()),
         T.StructField("bucket", T.IntegerType()),
         T.StructField("count", T.LongType()),
     ]
@@ -117,12 +115,13 @@ def boundary_rows(spark: SparkSession, boundaries: Mapping[str, Sequence[int]]) 
     return spark.createDataFrame(table)
 
 
-def cells(boundaries: DataFrame, most: int = MOST_CELLS) -> Transform:
+def cells(boundaries: DataFrame, most: int = MOST_CELLS, *, largest: int | None = None) -> Transform:
     """From weights: namespace, position, weight, topics; few enough for the driver.
 
     A namespace of at most `most` positions keeps them all. In a larger one the positions that weigh at least
     4 / `most` of it stay alone; the others are merged with their neighbours, never across a hot position or a boundary
-    of today, into cells lighter than twice that. A merged cell lies at its first position.
+    of today, into cells lighter than twice that. A merged cell lies at its first position. `largest` is the number of
+    topics of the largest namespace where it is known: if no more than `most`, the rest need not even be planned.
     """
 
     def transform(weights: DataFrame) -> DataFrame:
@@ -133,6 +132,8 @@ def cells(boundaries: DataFrame, most: int = MOST_CELLS) -> Transform:
             .groupBy("namespace", "position")
             .agg(F.sum("weight").alias("weight"), F.count("*").alias("topics"))
         )
+        if largest is not None and largest <= most:
+            return positions
         sizes = positions.groupBy("namespace").agg(
             F.count("*").alias("positions"), F.greatest(F.sum("weight") * 4 / most, F.lit(1.0)).alias("quantum")
         )

@@ -152,3 +152,73 @@ async def test_a_closed_port_is_unavailable(subject: Subject) -> None:
         await session.get("/")
     with pytest.raises(UnavailableError):
         await subject.session()
+
+
+class Told:
+    """Counts what a watch says."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.event = asyncio.Event()
+
+    def __call__(self) -> None:
+        self.times += 1
+        self.event.set()
+
+    async def soon(self) -> None:
+        """Wait until it was told. Raises TimeoutError."""
+        async with asyncio.timeout(10):
+            await self.event.wait()
+        self.event.clear()
+
+
+async def test_a_watch_tells_once_of_creation_change_and_deletion(subject: Subject) -> None:
+    session, told = await subject.session(), Told()
+    assert await session.watch("/a", told) is None
+    await session.create("/a", b"0")
+    await told.soon()
+    states = [await session.watch("/a", told)]
+    await session.set("/a", b"1", version=0)
+    await told.soon()
+    states.append(await session.watch("/a", told))
+    await session.delete("/a", version=1)
+    await told.soon()
+    assert await session.watch("/a", told) is None
+    await session.create("/a", b"0")
+    await told.soon()
+    states.append(await session.watch("/a", told))
+    assert None not in states and len(set(states)) == 3, "each write leaves another state, also one made anew"
+    assert told.times == 4
+
+
+async def test_a_watch_that_fired_is_over_and_reads_and_children_fire_none(subject: Subject) -> None:
+    session, told, last = await subject.session(), Told(), Told()
+    await session.create("/a", b"0")
+    await session.watch("/a", told)
+    await session.get("/a")
+    await session.create("/a/child", b"")
+    await session.set("/a/child", b"1", version=0)
+    await session.set("/a", b"1", version=0)
+    await told.soon()
+    await session.watch("/b", last)
+    await session.set("/a", b"2", version=1)
+    await session.create("/b", b"")
+    await last.soon()  # events come in order: the one of /a would be here
+    assert told.times == 1
+
+
+async def test_several_watches_of_one_node_are_all_told(subject: Subject) -> None:
+    session, told = await subject.session(), [Told() for _ in range(3)]
+    for each in told:
+        await session.watch("/a", each)
+    await session.create("/a", b"")
+    for each in told:
+        await each.soon()
+
+
+async def test_a_path_that_cannot_be_watched_is_refused(subject: Subject) -> None:
+    session, told = await subject.session(), Told()
+    for path in ("a", "/a//b", "/../a"):
+        with pytest.raises(RefusedError):
+            await session.watch(path, told)
+    assert told.times == 0

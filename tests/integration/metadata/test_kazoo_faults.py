@@ -170,3 +170,62 @@ async def test_servers_are_written_one_way() -> None:
     with pytest.raises(RefusedError, match="are not host:port"):
         await port.session("host:notaport")
     await port.close()
+
+
+async def test_watches_are_told_when_the_session_ends_and_work_again_with_the_next(
+    server: RealZooKeeper, port: KazooZooKeeper
+) -> None:
+    session = await port.session(server.servers)
+    told = [asyncio.Event() for _ in range(3)]
+    for number, event in enumerate(told):
+        await session.watch(f"/{number}", event.set)
+    server.stop()
+    async with asyncio.timeout(EVENTUALLY_SECONDS):
+        for event in told:
+            await event.wait()
+    server.start()
+    again = asyncio.Event()
+    await eventually(lambda: session.watch("/0", again.set))
+    await eventually(lambda: session.create("/0", b""))
+    async with asyncio.timeout(EVENTUALLY_SECONDS):
+        await again.wait()
+
+
+async def test_a_watch_that_was_not_answered_tells_nothing(server: RealZooKeeper, port: KazooZooKeeper) -> None:
+    session = await port.session(server.servers)
+    told: list[int] = []
+    server.pause()
+    with pytest.raises(UnavailableError):
+        await session.watch("/a", lambda: told.append(1))
+    server.resume()
+    await eventually(lambda: session.create("/a", b""))
+    last = asyncio.Event()
+    await eventually(lambda: session.watch("/b", last.set))
+    await eventually(lambda: session.create("/b", b""))
+    async with asyncio.timeout(EVENTUALLY_SECONDS):
+        await last.wait()
+    assert told == []
+
+
+async def test_a_client_with_a_watch_is_not_idle(server: RealZooKeeper) -> None:
+    watching, idle = KazooZooKeeper(idle_seconds=0.2), KazooZooKeeper(idle_seconds=0.2)
+    try:
+        told = asyncio.Event()
+        await (await watching.session(server.servers)).watch("/a", told.set)
+        # As soon as an equally idle client without a watch is gone, this one would be too.
+        await (await idle.session(server.servers)).get("/")
+        deadline = time.monotonic() + EVENTUALLY_SECONDS
+        while idle.open_ensembles:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+        assert watching.open_ensembles == [server.servers]
+        assert not told.is_set()
+        await (await idle.session(server.servers)).create("/a", b"")
+        async with asyncio.timeout(EVENTUALLY_SECONDS):
+            await told.wait()
+        while watching.open_ensembles:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+    finally:
+        await watching.close()
+        await idle.close()

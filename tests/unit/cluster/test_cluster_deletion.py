@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.api.constants import FINALIZER, Kind
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, SECRETS, SERVICES, STATEFUL_SETS
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, Kind
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, SECRETS, SERVICES, STATEFUL_SETS, Json
 from tests.support.journal import KUBERNETES
 from tests.support.workloads import Trouble
 from tests.support.world import NS, World, quickstart
@@ -25,6 +25,17 @@ async def quickstart_with(reclaim: str) -> World:
     return world
 
 
+async def delete_confirmed(world: World) -> None:
+    """A user deletes the cluster before the tenants and namespaces in it, as the refusal says."""
+
+    def confirm(obj: Json) -> None:
+        annotations = obj["metadata"].get("annotations") or {}
+        obj["metadata"]["annotations"] = {**annotations, ANNOTATION_CONFIRM_DELETE: "east"}
+
+    await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", confirm)
+    await world.delete(Kind.CLUSTER, "east")
+
+
 async def test_clients_go_first_and_storage_last() -> None:
     world = await quickstart_with("Retain")
     waited: list[str] = []
@@ -35,7 +46,7 @@ async def test_clients_go_first_and_storage_last() -> None:
         if found and found not in waited:
             waited.append(found)
 
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     await world.run(each=look)
     order = world.workloads.order_gone
     assert order.index("east-proxy") < order.index("east-broker")
@@ -56,7 +67,7 @@ async def test_a_broker_that_does_not_end_keeps_bookies_and_zookeeper_running() 
         obj["metadata"]["finalizers"].append(hold)
 
     await world.backstage.edit(PODS, NS, "east-broker-0", slow)
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     for _ in range(12):
         await world.round()
     assert await world.names(STATEFUL_SETS) == ["east-autorecovery", "east-bookie", "east-zookeeper"]
@@ -101,7 +112,7 @@ async def test_delete_and_apply_again_brings_the_same_data_back() -> None:
     record, instance_id = await world.get(CONFIG_MAPS, "east-instance-id"), None
     pulsar = world.pulsar.snapshot()
     (tree,) = (await world.trees()).values()
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     await world.run()
     await world.apply(*quickstart())
     await world.run()
@@ -124,7 +135,7 @@ async def test_applied_again_while_the_old_one_still_goes() -> None:
     """The user deletes and applies at once: nothing of the new object is made before the old children are gone."""
     world = await quickstart_with("Retain")
     claims = await world.uids(PVCS)
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     reapplied = False
 
     async def look() -> None:
@@ -149,7 +160,7 @@ async def test_children_of_the_previous_object_are_waited_for() -> None:
     old = await world.get(STATEFUL_SETS, "east-zookeeper")
     # The finalizer is torn off and the object replaced before anything was collected.
     await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", lambda obj: obj["metadata"].pop("finalizers"))
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     assert await world.live(Kind.CLUSTER, "east") is None
     await world.apply(quickstart()[1])
     mark = len(world.journal.effects)
@@ -177,7 +188,13 @@ async def test_the_managed_store_stays_until_no_cluster_needs_it() -> None:
     assert (status, reason) == ("True", "DependentsExist")
     assert "east" in message
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
+    await world.run()
+    status, reason, message = await world.condition(Kind.INSTANCE, "demo", "DeletionBlocked")
+    assert (status, reason) == ("True", "DependentsExist")
+    assert f"PulsarTenant {NS}/shop" in message
+    assert "demo-configuration-store" in await world.names(STATEFUL_SETS)
+    await world.delete(Kind.TENANT, "shop")
     await world.run()
     assert await world.live(Kind.INSTANCE, "demo") is None
     assert world.workloads.order_gone[-1] == "demo-configuration-store"
@@ -204,7 +221,7 @@ async def test_a_refused_specification_does_not_keep_a_cluster_from_being_delete
     world = await quickstart_with("Retain")
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(config={"metadataStoreUrl": "x"}))
     await world.run()
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     await world.run()
     assert await world.live(Kind.CLUSTER, "east") is None
 
@@ -214,7 +231,7 @@ async def test_an_unreadable_specification_does_not_keep_a_cluster_from_being_de
     world = await quickstart_with("Delete")
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas="many"))
     await world.run()
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     await world.run()
     assert await world.live(Kind.CLUSTER, "east") is None
     # What the user wanted for the data cannot be read with certainty: it stays.
@@ -238,7 +255,7 @@ async def test_an_unreadable_topic_is_let_go_and_nothing_is_deleted_in_pulsar() 
 async def test_a_paused_cluster_is_not_torn_down() -> None:
     world = await quickstart_with("Retain")
     await world.pause(Kind.CLUSTER, "east")
-    await world.delete(Kind.CLUSTER, "east")
+    await delete_confirmed(world)
     mark = len(world.journal.effects)
     await world.run()
     assert {c.verb for c in world.journal.since(mark)} <= {"status"}

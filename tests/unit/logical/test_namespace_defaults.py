@@ -12,6 +12,7 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.controllers.refindex import RefIndex, key_of
 from pulsar_operator.domain.logical.namespace import digest_of, wanted_policies
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES
+from pulsar_operator.ports import Key
 from tests.support.logical import World
 from tests.support.policy_examples import nested
 
@@ -132,3 +133,51 @@ def test_a_change_of_the_tenant_asks_for_its_namespaces() -> None:
     index.update(Kind.NAMESPACE, namespace)
     changed = {**tenant, "metadata": {**tenant["metadata"], "generation": 2}}
     assert index.update(Kind.TENANT, changed).referrers == {key_of(Kind.NAMESPACE, namespace)}
+
+
+def _stored(kind: Kind, name: str, spec: dict[str, Any], generation: int = 1) -> tuple[Kind, dict[str, Any]]:
+    """An object as a watch delivers it."""
+    return kind, {
+        "metadata": {"namespace": "apps", "name": name, "uid": f"{kind.value}-{name}", "generation": generation},
+        "spec": spec,
+    }
+
+
+def test_a_resource_group_asks_for_the_namespaces_that_have_it_from_their_tenant() -> None:
+    """A namespace waits for the group its tenant's defaults name, as for one it names itself."""
+    index = RefIndex()
+    index.update(*_stored(Kind.NAMESPACE, "n", {"tenantRef": {"name": "t"}}))
+    index.update(*_stored(Kind.NAMESPACE, "m", {"tenantRef": {"name": "other"}}))
+    tenant = {"instanceRef": {"name": "prod"}, "namespaceDefaults": {"resourceGroup": "gold"}}
+    index.update(*_stored(Kind.TENANT, "t", tenant))
+    group = _stored(Kind.RESOURCE_GROUP, "g", {"instanceRef": {"name": "prod"}, "name": "gold"})
+    waiting = {Key(Kind.NAMESPACE, "apps", "n")}
+    assert index.update(*group).referrers == waiting
+    made = {**group[1], "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    assert index.update(Kind.RESOURCE_GROUP, made).referrers == waiting
+    changed = {**tenant, "namespaceDefaults": {"resourceGroup": "silver"}}
+    assert index.update(*_stored(Kind.TENANT, "t", changed, 2)).referrers == waiting
+    assert index.remove(key_of(*group)).referrers == frozenset()
+    silver = _stored(Kind.RESOURCE_GROUP, "silver", {"instanceRef": {"name": "prod"}})
+    assert index.update(*silver).referrers == waiting
+
+
+@pytest.mark.parametrize("defaults", [None, "gold", [], {"resourceGroup": {"name": "gold"}}, {"resourceGroup": None}])
+def test_malformed_defaults_name_no_group(defaults: Any) -> None:
+    index = RefIndex()
+    index.update(*_stored(Kind.NAMESPACE, "n", {"tenantRef": {"name": "t"}}))
+    index.update(*_stored(Kind.TENANT, "t", {"instanceRef": {"name": "prod"}, "namespaceDefaults": defaults}))
+    assert index.update(*_stored(Kind.RESOURCE_GROUP, "gold", {})).referrers == frozenset()
+
+
+async def test_a_default_group_that_appears_is_joined() -> None:
+    w = await world({"resourceGroup": "gold"})
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "RefusedByPulsar"
+    w.group("gold")
+    await w.run()
+    assert live(w)["resource_group_name"] == live(w, "other")["resource_group_name"] == "gold"
+    w.group("silver")
+    w.tenant(namespaceDefaults={"resourceGroup": "silver"})
+    await w.run()
+    assert live(w)["resource_group_name"] == live(w, "other")["resource_group_name"] == "silver"
+    assert "DriftRepaired" not in w.reasons(Kind.NAMESPACE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A small local session. On a handful of rows, to generate and compile code costs far more than to interpret."""
+    from pyspark import SparkContext
+
     from pulsar_sizing.job import session
 
     conf = {
@@ -28,7 +31,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     }
     found = session.create("local[2]", tmp_path_factory.mktemp("spark"), conf, memory="1g")
     yield found
+    gateway = found.sparkContext._gateway
     found.stop()
+    # Connections that Python drops as it exits say so (INFO), to handlers whose streams pytest has closed by then.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=60)
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 @dataclass

@@ -106,7 +106,7 @@ def test_two_samples_of_a_time_count_once(
     groups = measured.transform(hours.grouped).persist()
     found = groups.transform(hours.suspects)
     assert [r["topic"] for r in found.collect()] == [TOPIC] * suspected
-    again = hours.counted_again(groups, measured, found)
+    again = hours.counted_again(groups, measured, found).persist()
     counts = {r["topic"]: r for r in again.groupBy("topic").agg(F.sum("count").alias("n"), F.sum("bytes_in")).collect()}
     assert counts[TOPIC]["n"] == samples
     assert counts[other]["n"] == 1

@@ -16,6 +16,7 @@ from pulsar_sizing.compaction import Policy, maintain
 from pulsar_sizing.job import compute
 from pulsar_sizing.job.inventory import UNREADABLE, WRONG_SCHEMA
 from pulsar_sizing.job.request import RequestError
+from pulsar_sizing.job.rows import BAD_NUMBER
 from pulsar_sizing.job.state import ABANDONED, State
 
 Labs = Callable[..., Any]
@@ -101,6 +102,19 @@ def test_damaged_files_are_left_out_and_counted(lab: Labs, answer: Answer) -> No
     assert outcome.result.rejected == {UNREADABLE: 2, WRONG_SCHEMA: 1}
     assert outcome.result.samples > rest - 24, "a file that is whole again counts"
     assert answer(one.run(min_completeness=0.5, full=True)) == answer(outcome)
+
+
+def test_dirty_rows_of_an_hour_change_nothing_but_their_count(lab: Labs, answer: Answer) -> None:
+    plain = lab("plain")
+    plain.record(0, 2)
+    one = lab("dirty")
+    one.record(0, 2)
+    path = one.files()[0]
+    row = pq.ParquetFile(path).read().slice(0, 1)
+    column = row.column_names.index("bytes_in")
+    negative = row.set_column(column, row.schema.field(column), [[-1.0]])
+    pq.write_table(negative, path.with_name("dirty-" + path.name), store_schema=False)
+    assert answer(one.run()) == answer(plain.run()) | {"rejected": {BAD_NUMBER: 1}}
 
 
 def test_too_little_traffic_gives_no_recommendation(lab: Labs) -> None:

@@ -12,7 +12,7 @@ from pulsar_sizing.job import weights
 from pulsar_sizing.job.conclude import Today, bundle_weights, today
 from pulsar_sizing.job.state import HourState
 
-HISTOGRAM = "topic string, hour_of_day int, day date, bucket int, count long"
+HISTOGRAM = "topic string, bucket int, count long"
 
 
 def hour(cost: int, rounds: int = 60, expected: int = 60, answered: int = 60) -> HourState:
@@ -37,8 +37,8 @@ def test_the_busiest_hours_of_the_cluster(hours: dict[int, HourState], count: in
 
 
 def test_a_topic_weighs_its_percentile_in_the_busy_hours_or_in_the_newest(spark: Any) -> None:
-    busy = spark.createDataFrame([("a", 20, None, 100, 19), ("a", 21, None, 200, 1), ("b", 20, None, 0, 5)], HISTOGRAM)
-    newest = spark.createDataFrame([("a", 3, None, 300, 9), ("new", 3, None, 150, 9)], HISTOGRAM)
+    busy = spark.createDataFrame([("a", 100, 9), ("a", 100, 10), ("a", 200, 1), ("b", 0, 5)], HISTOGRAM)
+    newest = spark.createDataFrame([("a", 300, 9), ("new", 150, 9)], HISTOGRAM)
     found = dict(busy.transform(weights.topic_weights(newest, 95.0, 2.0)).collect())
     value = {n: 2 * weights_value(n) for n in (100, 150)}
     assert found == {"a": round(value[100]), "b": 0, "new": round(value[150])}
@@ -62,6 +62,9 @@ def test_cells_are_few_and_lose_nothing(spark: Any) -> None:
     found = frame.transform(weights.cells(weights.boundary_rows(spark, walls), most)).collect()
     small = {(r["position"], r["weight"], r["topics"]) for r in found if r["namespace"] == "acme/few"}
     assert small == {(crc32(name.encode()), weight, 1) for name, weight in few.items()}
+    alone = spark.createDataFrame(list(few.items()), "topic string, weight long")
+    known = alone.transform(weights.cells(weights.boundary_rows(spark, walls), most, largest=len(few))).collect()
+    assert {(r["position"], r["weight"], r["topics"]) for r in known} == small, "known to be small: the same, sooner"
     big = sorted((r["position"], r["weight"], r["topics"]) for r in found if r["namespace"] == "acme/big")
     assert len(big) <= most
     assert sum(weight for _, weight, _ in big) == sum(loads.values())

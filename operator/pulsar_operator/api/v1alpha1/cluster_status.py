@@ -39,6 +39,21 @@ class RolloutStatus(ApiModel):
     """What the next step waits for."""
 
 
+class DrainStatus(ApiModel):
+    """Brokers that hand over their bundles before they are replaced or removed."""
+
+    pods: Annotated[list[str], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})] = Field(
+        default_factory=list
+    )
+    """Their pods."""
+    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """Since when."""
+    bundles: int | None = None
+    """Bundles they still have; absent = they do not answer."""
+    rebalance: str | None = None
+    """The PulsarRebalance that moves them."""
+
+
 class Endpoints(ApiModel):
     """Where clients and tools reach the cluster from inside Kubernetes."""
 
@@ -97,10 +112,15 @@ class PulsarClusterStatus(CommonStatus):
     """What bring-up waits for; absent when nothing."""
     rollout: RolloutStatus | None = None
     """The roll in progress."""
+    drain: DrainStatus | None = None
+    """Brokers that hand over their bundles; absent when none does."""
     balancer: BalancerStatus | None = None
     """Who balances, while it is not Pulsar itself."""
     instance_id: str | None = None
     """BookKeeper's INSTANCEID of this cluster."""
+    dependents: int | None = None
+    """Tenants, namespaces, resource groups and isolation policies that need the cluster: they name it, or are in it; of
+    the last cluster of an instance, all of them."""
     version: str | None = None
     """Pulsar version of the rendered pods; UpToDate tells whether all pods run it."""
     metadata_store_servers: str | None = None

@@ -39,6 +39,28 @@ Drift = Annotated[
 ]
 
 
+class RepairRecord(ApiModel):
+    """A field that drifted lately and was repaired."""
+
+    field: str
+    """Path in spec; an entry of a list counts as its list."""
+    times: Annotated[int, Field(ge=1)]
+    """Repairs since it last stayed right for an hour. After two, the next ones wait 5 minutes, 15 minutes, 1 hour."""
+    last_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """When it was last repaired."""
+    backed_off_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When a repair of it had to wait for the first time; absent = none had to."""
+
+
+Repairs = Annotated[
+    list[RepairRecord],
+    Field(
+        max_length=200,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["field"]},
+    ),
+]
+
+
 FieldNames = Annotated[list[str], Field(max_length=1000, json_schema_extra={"x-kubernetes-list-type": "set"})]
 
 
@@ -54,5 +76,7 @@ class LogicalStatus(CommonStatus):
     """Declared fields Pulsar refused; one that is not in managedFields was never set by this object."""
     drift: Drift = Field(default_factory=list)
     """Fields whose value in Pulsar is not the declared one."""
+    repairs: Repairs = Field(default_factory=list)
+    """Fields that drifted and were repaired within the last hour, or whose drift keeps coming back. Empty otherwise."""
     dependents: int | None = None
     """Objects that refer to this one."""

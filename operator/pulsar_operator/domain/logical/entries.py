@@ -98,7 +98,7 @@ class _There:
             if self.row.in_sync(value, self.live.get(key)):
                 continue
             difference = self._difference(key, describe(value))
-            if self.memory.drifted(difference.field) and not self.repair:
+            if self.memory.leaves(difference.field, repair=self.repair):
                 self.left.append(difference)
             else:
                 changes[key] = difference
@@ -123,7 +123,7 @@ class _There:
         why = f"it is not declared and spec.{self.row.exact} is set"
         actions: list[Action] = []
         for key in sorted(set(self.live) - set(ours)):
-            if self.memory.applied and not self.repair:
+            if self.memory.applied and not self.memory.repairs(self.row.field, repair=self.repair):
                 self.left.append(self._difference(key, describe(None)))
             else:
                 actions += self.remove(key, Verb.REPAIR if self.memory.applied else Verb.RESET, why)

@@ -89,7 +89,9 @@ def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memor
             _plan_domains(draft, domains, cluster, live, facts.taken, memory, repair=repair)
         elif entry(CLUSTERS, cluster) in memory.managed:
             _plan_leaving(draft, facts.name, cluster, live, memory, isolated=spec.namespaces is not None)
-    if facts.silent:  # what they may still have is kept in mind
+    # A cluster that Pulsar knows and the instance does not know at the moment is as good as silent.
+    unseen = (items_of(memory.managed, CLUSTERS) & facts.registered) - set(facts.clusters)
+    if unseen or facts.silent:  # what they may still have is kept in mind
         draft.kept |= memory.managed - {entry(DOMAINS, name) for name in facts.taken}
     draft.drift[:] = joined(draft.drift)
     return draft.done()
@@ -139,7 +141,7 @@ def _plan_policy(
         if row.in_sync(wanted, found):
             continue
         difference = DriftEntry(field=row.field, wanted=describe(wanted), found=text)
-        if live is not None and memory.drifted(row.field) and not repair:
+        if live is not None and memory.leaves(row.field, repair=repair):
             draft.drift.append(difference)
             continue
         changes.append((change_verb(memory, row.field), difference))
@@ -171,7 +173,7 @@ def _plan_missing(
         return
     item = entry(CLUSTERS, cluster)
     difference = DriftEntry(field=item, wanted="there", found="not there")
-    if memory.drifted(item) and not repair:
+    if memory.leaves(item, repair=repair):
         draft.drift.append(difference)
         return
     draft.actions.append(Action(change_verb(memory, item), item, call, text, difference, cluster))
@@ -198,7 +200,7 @@ def _plan_domains(
         item = entry(DOMAINS, name)
         text = "not there" if found is None else describe(found)
         difference = DriftEntry(field=item, wanted=describe(brokers), found=f"{text} in cluster {cluster}")
-        if memory.drifted(item) and not repair:
+        if memory.leaves(item, repair=repair):
             draft.drift.append(difference)
             continue
         held = {broker: other for other, its in live.domains.items() if other != name for broker in its & brokers}

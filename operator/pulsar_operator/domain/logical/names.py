@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from pulsar_operator.api.v1alpha1.base import PULSAR_NAME
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX, Persistence
 
 _PARTITION = re.compile(PARTITION_SUFFIX)
+_NAME = re.compile(PULSAR_NAME)
 
 
 def tenant_path(tenant: str) -> tuple[str, ...]:
@@ -17,6 +19,17 @@ def tenant_path(tenant: str) -> tuple[str, ...]:
 def namespace_path(tenant: str, namespace: str) -> tuple[str, ...]:
     """Path of a namespace."""
     return ("namespaces", tenant, namespace)
+
+
+def policies_node(*names: str) -> str | None:
+    """Path in the configuration store of a tenant, or of a namespace's policies (class NamespaceResources).
+
+    Pulsar writes these names as they are (class NamedEntity allows nothing a path would need escaped). None for a name
+    Pulsar would not take.
+    """
+    if not 1 <= len(names) <= 2 or not all(_NAME.fullmatch(name) for name in names):
+        return None
+    return "/".join(("/admin/policies", *names))
 
 
 def domain_of(persistence: Persistence) -> str:

@@ -55,9 +55,14 @@ class Problem:
     message: str
 
 
+def field_of(name: str) -> str:
+    """The field of the spec that a field, or an entry of a list such as adminRoles[admin], belongs to."""
+    return name.split("[", 1)[0]
+
+
 def is_among(name: str, fields: Collection[str]) -> bool:
     """Whether a field, or an entry of a list such as adminRoles[admin], is among the fields, or its whole list is."""
-    return name in fields or name.split("[", 1)[0] in fields
+    return name in fields or field_of(name) in fields
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,20 @@ class Memory:
     """Whether the object was seen in Pulsar before."""
     skip: frozenset[str] = frozenset()
     """Fields Pulsar refused in this pass."""
+    held: frozenset[str] = frozenset()
+    """Fields whose drift is not repaired yet, because it came back again and again; see drift_backoff.py."""
 
     def drifted(self, name: str) -> bool:
         """Whether a difference in this field was made by another writer, rather than by a change of the spec."""
         return self.applied and name in self.managed and not is_among(name, self.refused)
+
+    def repairs(self, name: str, *, repair: bool) -> bool:
+        """Whether drift in this field, or entry of it, is repaired now; ``repair`` is what the spec asks for."""
+        return repair and field_of(name) not in self.held
+
+    def leaves(self, name: str, *, repair: bool) -> bool:
+        """Whether a difference in this field is drift that is only reported for now."""
+        return self.drifted(name) and not self.repairs(name, repair=repair)
 
 
 @dataclass(frozen=True)
@@ -194,7 +209,7 @@ def _plan_value(
             continue
         text = describe(live) + (f" in cluster {cluster}" if cluster is not None else "")
         difference = DriftEntry(field=row.field, wanted=describe(merged.value), found=text)
-        if memory.drifted(row.field) and not repair:
+        if memory.leaves(row.field, repair=repair):
             left.append(difference)
             continue
         verb = change_verb(memory, row.field)

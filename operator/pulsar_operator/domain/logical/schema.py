@@ -115,7 +115,7 @@ def plan_schema(
             # Uploaded again, it would stay the older one: Pulsar knows it and only answers with its version.
             newer = f"version {live.version} is newer than the declared one, which is version {live.older}"
             draft.fixed.append(difference.model_copy(update={"found": f"{newer}: {difference.found}"}))
-        elif memory.drifted(SCHEMA) and not repair:
+        elif memory.leaves(SCHEMA, repair=repair):
             left.append(difference)
         elif facts.refusal is not None:
             text = f"spec.{SCHEMA} is not uploaded to cluster {cluster}, Pulsar refuses it: {facts.refusal}"

@@ -193,7 +193,7 @@ class _Here:
     def _change(self, field: str, wanted: str, found: str, call: Call) -> list[Action]:
         """One change, unless it is drift that is only reported."""
         difference = DriftEntry(field=field, wanted=wanted, found=f"{found} in cluster {self.cluster}")
-        if self.memory.drifted(field) and not self.repair:
+        if self.memory.leaves(field, repair=self.repair):
             self.left.append(difference)
             return []
         verb = change_verb(self.memory, field)

@@ -100,13 +100,13 @@ def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: M
         _plan_creation(draft, name, spec, clusters)
         return draft.done()
     repair = spec.drift_policy is DriftPolicy.REPAIR
-    roles = _roles(draft, spec, facts.live, memory, repair=repair)
+    roles = _roles(draft, spec, facts.live, memory, repair=memory.repairs(ROLES, repair=repair))
     draft.kept |= {e for e in memory.managed - draft.declared if items_of((e,), ROLES) & facts.live.admin_roles}
     draft.kept |= {e for e in memory.managed - draft.declared if items_of((e,), CLUSTERS) & facts.live.allowed_clusters}
     if roles != facts.live.admin_roles and ROLES not in memory.skip:
         draft.actions.append(_update(name, ROLES, roles, facts.live, memory))
         return draft.done()
-    allowed = _clusters(draft, spec, facts, clusters, memory, repair=repair)
+    allowed = _clusters(draft, spec, facts, clusters, memory, repair=memory.repairs(CLUSTERS, repair=repair))
     if allowed != facts.live.allowed_clusters:
         draft.actions.append(_update(name, CLUSTERS, allowed, facts.live, memory))
     return draft.done()
@@ -200,7 +200,8 @@ def _update(name: str, what: str, after: frozenset[str], live: LiveTenant, memor
     }
     repaired = any(memory.drifted(entry(what, item)) for item in after - before)
     # What was added to a list that is complete is drift as well; what left the spec comes with a new generation.
-    repaired = repaired or (what == ROLES and memory.applied and bool(before - after))
+    complete = what == ROLES and memory.applied and ROLES not in memory.refused
+    repaired = repaired or (complete and bool(before - after))
     verb = Verb.REPAIR if repaired else Verb.SET
     difference = DriftEntry(field=what, wanted=describe(sorted(after)), found=describe(sorted(before)))
     return Action(

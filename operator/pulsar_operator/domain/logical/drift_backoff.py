@@ -1,0 +1,120 @@
+"""Drift that comes back: repaired at once at first, then ever more rarely, so that two writers do not fight.
+
+What is remembered is in status.repairs, one record for each field that did drift, so that a restart changes nothing. An
+entry of a list counts as its list. All functions are pure; times are UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from pulsar_operator.api.v1alpha1.logical import DriftEntry, RepairRecord
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.logical.plan import field_of, printable
+
+FREE = 2
+"""Repairs of a field that are made at once."""
+WAITS = (timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
+"""From one repair to the next, from the third on; the last one for all that follow."""
+WINDOW = timedelta(hours=1)
+"""A field that stayed right for so long after its last repair is forgotten. No shorter than the longest wait."""
+SETTLE = timedelta(seconds=30)
+"""For so long, a repair that was not visible when it was read back is made again as the same repair."""
+MAX_RECORDS = 200
+SHOWN = 3
+"""Differences of a field, and fields, that a message names."""
+
+
+def wait_after(times: int) -> timedelta:
+    """From the last of ``times`` repairs to the next."""
+    return timedelta() if times < FREE else WAITS[min(times - FREE, len(WAITS) - 1)]
+
+
+def due(record: RepairRecord) -> datetime:
+    """When the field may be repaired again."""
+    return _last(record) + wait_after(record.times)
+
+
+def known(records: Iterable[RepairRecord], now: datetime) -> tuple[RepairRecord, ...]:
+    """The records that can be used: one of the future (a clock that was put back) would hold a field for ever."""
+    return tuple(record for record in records if _readable(record) and _last(record) <= now + SETTLE)
+
+
+def held_back(records: Iterable[RepairRecord], now: datetime, *, unseen: bool) -> frozenset[str]:
+    """Fields that are not repaired now. ``unseen``: a write of the last pass was not visible when it was read back."""
+    return frozenset(r.field for r in records if now < due(r) and not (unseen and _settling(r, now)))
+
+
+def counted(
+    records: Iterable[RepairRecord], repaired: Collection[str], now: datetime, *, unseen: bool, wrong: Collection[str]
+) -> tuple[RepairRecord, ...]:
+    """The records after a repair of these fields. ``wrong`` are the fields that were left wrong by the last pass: they
+    did not stay right, however long ago the repair before was."""
+    out = {record.field: record for record in records}
+    for field in repaired:
+        old = out.get(field)
+        if old is not None and unseen and _settling(old, now):
+            continue
+        if old is not None and field not in wrong and now - _last(old) >= WINDOW:
+            old = None
+        times = 1 if old is None else old.times + 1
+        since = None if old is None else old.backed_off_since
+        out[field] = RepairRecord(field=field, times=times, last_time=timestamp(now), backed_off_since=since)
+    latest = sorted(out.values(), key=lambda r: (r.last_time, r.field), reverse=True)[:MAX_RECORDS]
+    return tuple(sorted(latest, key=lambda r: r.field))
+
+
+def settled(
+    records: Iterable[RepairRecord], waiting: Collection[str], wrong: Collection[str], now: datetime
+) -> tuple[RepairRecord, ...]:
+    """The records at the end of a pass that saw every field: ``wrong`` are those that are not as declared, ``waiting``
+    those among them whose repair waits. A field that stayed right long enough is forgotten."""
+    kept = [record for record in records if record.field in wrong or now - _last(record) < WINDOW]
+    begun = {"backed_off_since": timestamp(now)}
+    return tuple(
+        record.model_copy(update=begun) if record.field in waiting and record.backed_off_since is None else record
+        for record in kept
+    )
+
+
+def waiting_entries(drift: Iterable[DriftEntry], held: Collection[str]) -> list[DriftEntry]:
+    """The differences that are left because their field is held back."""
+    return [entry for entry in drift if field_of(entry.field) in held]
+
+
+def explain(entries: Sequence[DriftEntry], records: Iterable[RepairRecord]) -> str:
+    """What is fought over, how often, when it goes on, and what to do. ``entries`` are of fields that are held back."""
+    by_field = {record.field: record for record in records}
+    parts = []
+    fields = list(dict.fromkeys(field_of(entry.field) for entry in entries))
+    for field in fields[:SHOWN]:
+        record = by_field[field]
+        its = [e for e in entries if field_of(e.field) == field]
+        seen = "; ".join(f"spec.{printable(e.field)}: declared {e.wanted}, found {e.found}" for e in its[:SHOWN])
+        seen += f" and {len(its) - SHOWN} more" if len(its) > SHOWN else ""
+        parts.append(
+            f"{seen} (repaired {record.times} times and changed again by another writer; last repair "
+            f"{record.last_time}, next not before {timestamp(due(record))})"
+        )
+    if len(fields) > SHOWN:
+        parts.append(f"and {len(fields) - SHOWN} more fields")
+    return (
+        f"{'; '.join(parts)}. Find out who else writes it and stop that writer, or take the field out of the spec, or "
+        "set spec.driftPolicy to Report"
+    )
+
+
+def _last(record: RepairRecord) -> datetime:
+    return datetime.fromisoformat(record.last_time)
+
+
+def _readable(record: RepairRecord) -> bool:
+    try:
+        return _last(record).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _settling(record: RepairRecord, now: datetime) -> bool:
+    return now - _last(record) < SETTLE

@@ -1,0 +1,99 @@
+"""What kopf does with the watch streams, in memory: a list at first, then event by event, and a new list after a break.
+
+A list tells what is there and never what is gone: of what was deleted while no stream was open nobody hears
+(kopf, continuous_watch: the objects of a list are delivered as events without a type).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.handlers.watch import Sink
+from pulsar_operator.ports import CUSTOM, Json
+from tests.fakes.kube import FakeKube
+
+LATENCY_SECONDS = 0.02
+LATE_SECONDS = 5.0
+"""How late a duplicate or an overtaken event comes."""
+GAP_SECONDS = 3.0
+"""Until a stream that ended with 410 Gone is open again."""
+SILENT_SECONDS = 70.0
+"""Until a stream without a byte is opened anew (handlers.watch.INACTIVITY_SECONDS)."""
+
+DROPPED, DUPLICATED, REORDERED, GONE, SILENT = (
+    "event dropped",
+    "event duplicated",
+    "event reordered",
+    "watch 410",
+    "watch silent",
+)
+WATCH_FAULTS = (DROPPED, DUPLICATED, REORDERED, GONE, SILENT)
+
+
+@dataclass(frozen=True)
+class WatchEvent:
+    """An event of a stream."""
+
+    type: str
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"watch      {self.type:12} {self.kind.value} {self.name}"
+
+
+@dataclass
+class Feed:
+    """Watch streams of all custom resources, from a FakeKube to an engine."""
+
+    kube: FakeKube
+    sink: Sink
+    seen: list[tuple[float, WatchEvent]] = field(default_factory=list)
+    happened: bool = False
+    _armed: tuple[int, str] | None = None
+    _closed: set[Kind] = field(default_factory=set)
+
+    def start(self) -> None:
+        """List everything, then watch."""
+        self.kube.subscribe(self._changed)
+        for kind in CUSTOM:
+            self._list(kind)
+
+    def arm(self, place: int, fault: str) -> None:
+        """Let the fault happen at the event of this number, counted from 0."""
+        self._armed = (place, fault)
+
+    def _list(self, kind: Kind) -> None:
+        for obj in self.kube.all(CUSTOM[kind]):
+            self._deliver(LATENCY_SECONDS, kind, obj, deleted=False)
+
+    def _changed(self, type_: str, obj: Json) -> None:
+        kind = next((kind for kind in CUSTOM if kind.value == obj["kind"]), None)
+        if kind is None or kind in self._closed:
+            return
+        number = len(self.seen)
+        self.seen.append((asyncio.get_running_loop().time(), WatchEvent(type_, kind, obj["metadata"]["name"])))
+        deleted = type_ == "DELETED"
+        fault = self._armed[1] if self._armed is not None and self._armed[0] == number else None
+        self.happened = self.happened or fault is not None
+        if fault in (GONE, SILENT):
+            self._closed.add(kind)
+            loop = asyncio.get_running_loop()
+            loop.call_later(GAP_SECONDS if fault == GONE else SILENT_SECONDS, self._reopen, kind)
+        elif fault == REORDERED:
+            self._deliver(LATE_SECONDS, kind, obj, deleted=deleted)
+        elif fault != DROPPED:
+            self._deliver(LATENCY_SECONDS, kind, obj, deleted=deleted)
+            if fault == DUPLICATED:
+                self._deliver(LATE_SECONDS, kind, obj, deleted=deleted)
+
+    def _reopen(self, kind: Kind) -> None:
+        self._closed.discard(kind)
+        self._list(kind)
+
+    def _deliver(self, seconds: float, kind: Kind, obj: Json, *, deleted: bool) -> None:
+        observe: Callable[[], None] = lambda: self.sink.observe(kind, obj, deleted=deleted)  # noqa: E731
+        asyncio.get_running_loop().call_later(seconds, observe)
