@@ -76,7 +76,13 @@ def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deploy
     cookie = znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0", paths=("/ledgers/cookies",))
     assert len(cookie) == 2  # the folder and the only bookie's cookie
 
-    deployed.kubectl.run("delete", "pulsarcluster", "east", "-n", deployed.namespace, "--timeout=180s", timeout=200)
+    deletion = ("delete", "pulsarcluster", "east", "-n", deployed.namespace, "--timeout=180s")
+    with pytest.raises(KubectlError, match="PulsarCluster .*/east has dependents"):
+        deployed.kubectl.run(*deletion, timeout=200)
+    deployed.kubectl.run(
+        "annotate", "pulsarcluster", "east", "-n", deployed.namespace, "pulsaroperator.io/confirm-delete=east"
+    )
+    deployed.kubectl.run(*deletion, timeout=200)
     eventually(lambda: not uids(deployed, "statefulsets"), within=60, what="no StatefulSet left")
     assert uids(deployed, "pvc") == claims
     assert instance_id(deployed) == identity

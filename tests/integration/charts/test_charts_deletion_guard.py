@@ -25,7 +25,12 @@ from tests.support.samples import manifest, minimal, path
 
 Json = dict[str, Any]
 
-PARENTS = [Kind.INSTANCE, Kind.TENANT, Kind.NAMESPACE]
+PARENTS = [Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE]
+NEEDED_BY = {
+    **{parent: {child for child, (_, p) in PARENT_FIELD.items() if p is parent} for parent in PARENTS},
+    Kind.CLUSTER: {Kind.TENANT, Kind.NAMESPACE, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY},
+}
+"""Kinds that the message names. A PulsarRebalance is an errand that ends with its cluster."""
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 MERGE = "application/merge-patch+json"
 CONTROL_PLANE = [
@@ -135,8 +140,8 @@ def test_parent_with_dependents_is_refused_until_confirmed_as_the_message_says(g
     refused = guarded.delete(kind, name)
     assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
     assert f"{kind.value} {guarded.watched}/{name} has dependents: 2 " in refused.message
-    for child, (_, parent) in PARENT_FIELD.items():
-        assert (child.value in refused.message.split("has dependents:")[1]) is (parent is kind)
+    told = set(re.findall(r"Pulsar[A-Z]\w+", refused.message.split("has dependents:")[1].split("need it")[0]))
+    assert told == {child.value for child in NEEDED_BY[kind]}
     assert guarded.exists(kind, name)
 
     command = re.search(r": kubectl -n (\S+) annotate --overwrite (\w+)/(\S+) (\S+)=(\S+)$", refused.message)
