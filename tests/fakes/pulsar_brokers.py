@@ -39,6 +39,8 @@ class FakeBrokers:
     """Whether somebody asks for the topics of a bundle as soon as it has no owner."""
     lose_hints: bool = False
     """Unloaded bundles come back to where they were."""
+    elsewhere: dict[str, int] = field(default_factory=dict)
+    """By broker: so many unloaded bundles come to it, whatever was asked."""
     split_nothing: bool = False
     """Splits answer and do nothing, as for a bundle with one topic."""
     writes: list[str] = field(default_factory=list)
@@ -186,6 +188,10 @@ class FakeBrokers:
             return
         if destination is not None:
             self.hints[key] = before if self.lose_hints else destination
+            for broker, times in self.elsewhere.items():
+                if times and broker not in (before, destination):
+                    self.elsewhere[broker] -= 1
+                    self.hints[key] = broker
         if self.clients:
             self.settle()
 

@@ -76,6 +76,10 @@ class State(StrEnum):
     DONE = "Done"
     UNASSIGNED = "Unassigned"
     """A move whose bundle has no owner now: on its way, or nobody asks for its topics."""
+    ELSEWHERE = "Elsewhere"
+    """A move that was asked for and came to a third broker: the hint where to was lost on the way. The modular load
+    manager keeps it in the leader's memory, and a broker that sees no leader decides by itself (class NamespaceService,
+    searchForCandidateBroker)."""
     SURPRISE = "Surprise"
 
 
@@ -87,10 +91,13 @@ class Seen:
     message: str = ""
 
 
-def look(step: Step, boundaries: Sequence[int], owner: str | None, brokers: Sequence[str]) -> Seen:
+def look(
+    step: Step, boundaries: Sequence[int], owner: str | None, brokers: Sequence[str], *, asked: bool = False
+) -> Seen:
     """Where a step stands, given the live boundaries of its namespace, its bundle's owner and the live brokers.
 
-    ``owner`` counts for moves alone: the broker that has the bundle, None when none of those asked has it.
+    ``owner`` counts for moves alone: the broker that has the bundle, None when none of those asked has it. ``asked``:
+    whether Pulsar was asked for the step already.
     """
     bundle = step.bundle
     known = set(boundaries)
@@ -111,6 +118,8 @@ def look(step: Step, boundaries: Sequence[int], owner: str | None, brokers: Sequ
         return Seen(State.SURPRISE, f"broker {step.destination}, which {bundle} should move to, is gone")
     if owner is None:
         return Seen(State.UNASSIGNED)
+    if owner != step.source and asked:
+        return Seen(State.ELSEWHERE, f"{bundle} came to {owner}")
     if owner != step.source:
         return Seen(State.SURPRISE, f"{bundle} is at {owner}, not at {step.source} where the proposal found it")
     return Seen(State.TO_DO)

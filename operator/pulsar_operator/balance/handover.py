@@ -26,7 +26,7 @@ from pulsar_operator.balance.custom_resource import owner_reference
 BLIND_SECONDS: Final = 120.0
 """So long it is waited for brokers that do not answer, or whose traffic is not known."""
 REPEAT_SECONDS: Final = 30
-"""A drain that was stopped by a surprise plans anew after this long."""
+"""A drain or fill that was stopped by a surprise plans anew after this long."""
 MAX_MOVES: Final = 3000
 """Steps that fit in a ConfigMap; what is left is in the next proposal."""
 DRAIN, FILL = "drain", "fill"
@@ -158,7 +158,6 @@ def drain_manifest(
         "mode": "RemoveBrokers",
         "brokers": sorted(brokers),
         "avoidBrokers": sorted(avoid),
-        "repeatSeconds": REPEAT_SECONDS,
     }
     return _manifest(cluster, name, DRAIN, {k: v for k, v in spec.items() if v}, drain)
 
@@ -185,6 +184,7 @@ def _manifest(
             "clusterRef": {"name": meta["name"]},
             **spec,
             "autoApprove": True,
+            "repeatSeconds": REPEAT_SECONDS,
             "budget": {
                 "maxMoves": MAX_MOVES,
                 "maxTrafficMovedPercent": 100,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pulsar_operator.api.constants import ConditionType, Reason
-from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus
+from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution import Seen, State, Step, look, words
 from pulsar_operator.balance.observation import model_of
@@ -85,8 +85,8 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
     done = progress.done
     if done < len(steps):
         step = steps[done]
-        seen = await _look(state, step)
         asked = parse_time(progress.current_since) if progress.current == words(step) else None
+        seen = await _look(state, step, asked=asked is not None)
         waited = (state.now - asked).total_seconds() if asked else 0.0
         idle = isinstance(step, Move) and step.weight == 0
         if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
@@ -98,7 +98,7 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
                 return await _verified(tools, state, steps, seen)
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
                 return await _surprise(state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
-            case State.TO_DO if asked is None or (waited % ASK_AGAIN_SECONDS) < VERIFY_SECONDS:
+            case State.TO_DO | State.ELSEWHERE if asked is None or (waited % ASK_AGAIN_SECONDS) < VERIFY_SECONDS:
                 return await _ask(state, step, first=asked is None)
             case _:
                 _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {words(step)}")
@@ -106,7 +106,7 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
     return _finished(state)
 
 
-async def _look(state: RebalancePass, step: Step) -> Seen:
+async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     traffic = state.traffic
     assert traffic is not None
     boundaries = await traffic.boundaries(step.bundle.namespace)
@@ -116,7 +116,12 @@ async def _look(state: RebalancePass, step: Step) -> Seen:
         return look(step, boundaries, None, ())
     brokers = await traffic.brokers()
     first = [each for each in (step.destination, step.source) if each]
-    seen = look(step, boundaries, await traffic.owner(step.bundle, first, brokers), brokers)
+    owner = await traffic.owner(step.bundle, first, brokers)
+    seen = look(step, boundaries, owner, brokers, asked=asked)
+    leaving = state.spec.brokers if state.spec.mode is RebalanceMode.REMOVE_BROKERS else None
+    if seen.state is State.ELSEWHERE and leaving and owner not in {*leaving, *state.spec.avoid_brokers}:
+        # It is off the brokers that go: to move it again would only disturb its clients.
+        return Seen(State.DONE, seen.message)
     if seen.state is State.TO_DO and not await traffic.permits(step.bundle.namespace, step.destination, brokers):
         text = f"an isolation policy no longer lets {step.destination} serve {step.bundle.namespace}"
         return Seen(State.SURPRISE, text)

@@ -59,8 +59,8 @@ class Tools:
 
     def carried(self, cluster: str, now: datetime, period: float) -> dict[BundleId, float]:
         """Weights of the bundles that moved too short ago for the statistics, made every ``period`` s, to know."""
-        known = self.weights.get(cluster, {})
-        for bundle in [each for each, (when, _) in known.items() if (now - when).total_seconds() > 2 * period + 5]:
+        known, late = self.weights.get(cluster, {}), 3 * period + 30
+        for bundle in [each for each, (when, _) in known.items() if (now - when).total_seconds() > late]:
             del known[bundle]
         return {bundle: weight for bundle, (_, weight) in known.items()}
 

@@ -106,7 +106,7 @@ def test_manifests_are_valid_and_ours() -> None:
     assert (spec.mode.value, spec.brokers, spec.auto_approve) == ("RemoveBrokers", ["b:1"], True)
     assert (spec.budget.moves_per_minute, spec.budget.max_traffic_moved_percent) == (7, 100)
     fill = fill_manifest(CLUSTER, "f", ["c:1", "b:1"], DRAIN)
-    assert PulsarRebalanceSpec.model_validate(fill["spec"]).repeat_seconds is None
+    assert PulsarRebalanceSpec.model_validate(fill["spec"]).mode.value == "AddBrokers"
     assert (purpose_of(drain, CLUSTER), purpose_of(fill, CLUSTER)) == ("drain", "fill")
     stranger = {**CLUSTER, "metadata": {**CLUSTER["metadata"], "uid": "u2"}}
     assert purpose_of(drain, stranger) is None

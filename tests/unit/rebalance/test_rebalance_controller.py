@@ -181,6 +181,50 @@ async def test_the_first_surprise_stops_it(world: BalancingWorld, surprise: Any,
     assert world.pulsar.dynamic == {}
 
 
+async def test_a_bundle_that_comes_to_another_broker_is_moved_on(world: BalancingWorld) -> None:
+    world.pulsar.elsewhere = {world.pulsar.brokers[2]: 1}
+    world.rebalance(mode="Move")
+    await world.run()
+    promised = float(world.status()["proposal"]["after"]["busiestOverMean"])
+    world.command("approve")
+    await world.run()
+    assert world.pulsar.elsewhere == {world.pulsar.brokers[2]: 0}
+    assert world.condition("Completed") == ("True", "Completed")
+    assert spread(world) == pytest.approx(promised, abs=0.02)
+    moves = sum(w.endswith("/unload") for w in world.pulsar.writes)
+    assert moves == world.status()["proposal"]["moves"] + 1
+
+
+async def test_a_bundle_off_a_broker_that_goes_may_be_anywhere(world: BalancingWorld) -> None:
+    gone, _, third = world.pulsar.brokers
+    world.pulsar.elsewhere = {third: 1}
+    world.rebalance(mode="RemoveBrokers", brokers=[gone], autoApprove=True)
+    await world.run()
+    assert world.condition("Completed")[0] == "True"
+    assert gone not in world.pulsar.owners.values() and world.pulsar.elsewhere == {third: 0}
+    assert sum(w.endswith("/unload") for w in world.pulsar.writes) == world.status()["proposal"]["moves"]
+
+
+async def test_an_errand_begins_again_after_a_surprise_alone(world: BalancingWorld) -> None:
+    gone = world.pulsar.brokers[0]
+    world.rebalance(mode="RemoveBrokers", brokers=[gone], autoApprove=True, repeatSeconds=30)
+
+    def once(words: str) -> None:
+        if words.endswith("/unload"):
+            world.pulsar.after.clear()
+            another_split(world)
+
+    world.pulsar.after.append(once)
+    await world.run()
+    assert gone not in world.pulsar.owners.values()
+    assert any(e.reason == "StoppedBySurprise" for e in world.kube.events)
+    done = len(world.pulsar.writes)
+    for key in list(world.pulsar.owners)[:2]:
+        world.pulsar.owners[key] = gone
+    await world.run()
+    assert len(world.pulsar.writes) == done
+
+
 async def test_a_split_that_pulsar_answers_and_does_not_do_is_noticed(world: BalancingWorld) -> None:
     world.pulsar.namespace("shop/one", [0, LAST], world.pulsar.brokers[0])
     world.pulsar.rates = {f"persistent://shop/one/t{n}": 500.0 for n in range(30)}

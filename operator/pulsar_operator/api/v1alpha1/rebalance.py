@@ -114,7 +114,8 @@ class PulsarRebalanceSpec(ApiModel):
     expire_seconds: Annotated[int, Field(ge=30, le=604800)] = 3600
     """A proposal that was not approved after this long is computed anew."""
     repeat_seconds: Annotated[int, Field(ge=30, le=604800)] | None = None
-    """Look again this long after each end, as a standing balancer; absent = once."""
+    """Look again this long after each end, as a standing balancer; absent = once. With mode AddBrokers or
+    RemoveBrokers: only after an end by surprise."""
 
 
 class BalanceStatus(ApiModel):
