@@ -77,7 +77,7 @@ def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deploy
     assert len(cookie) == 2  # the folder and the only bookie's cookie
 
     deletion = ("delete", "pulsarcluster", "east", "-n", deployed.namespace, "--timeout=180s")
-    with pytest.raises(KubectlError, match="PulsarCluster .*/east has dependents"):
+    with pytest.raises(KubectlError, match=r"PulsarCluster .*/east has dependents"):
         deployed.kubectl.run(*deletion, timeout=200)
     deployed.kubectl.run(
         "annotate", "pulsarcluster", "east", "-n", deployed.namespace, "pulsaroperator.io/confirm-delete=east"

@@ -121,11 +121,12 @@ class RebalanceController:
             state.done_command = True
             return await proposal.propose(self._tools, state, why=Reason.REFRESHED)
         progress = state.status.progress
-        if progress is not None and progress.finished_time and not state.was(ConditionType.COMPLETED):
+        ended = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)
+        if progress is not None and progress.finished_time and not ended:
             return await execution.measure(self._tools, state)
         if state.was(ConditionType.PROPOSAL_READY):
             return await self._waiting(state)
-        if state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED):
+        if ended:
             return await self._ended(state)
         return await proposal.propose(self._tools, state)
 
