@@ -12,7 +12,7 @@ from datetime import timedelta
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Kind, Reason
-from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRebalanceStatus, RebalanceMode
+from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRebalanceStatus
 from pulsar_operator.balance import planner
 from pulsar_operator.balance.custom_resource import summary
 from pulsar_operator.balance.handover import DRAIN, brokers_change, purpose_of
@@ -174,9 +174,8 @@ class RebalanceController:
             c.get("type") == ConditionType.STOPPED.value and c.get("reason") == Reason.STOPPED_BY_USER.value
             for c in (state.obj.get("status") or {}).get("conditions") or ()
         )
-        # An errand about certain brokers is over once it is done; only a surprise makes it begin again.
-        errand = state.spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
-        if state.spec.repeat_seconds is None or by_user or (errand and state.was(ConditionType.COMPLETED)):
+        over = state.was(ConditionType.COMPLETED) and not proposal.standing(state.spec)
+        if state.spec.repeat_seconds is None or by_user or over:
             return DONE
         last = parse_time(
             (state.status.progress.finished_time if state.status.progress else None)

@@ -62,7 +62,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
     model = model_of(observed, draining=draining, domains=await state.traffic.domains(), carried=carried)
     urgent = True
-    if why is None and state.spec.repeat_seconds is not None and not removing:
+    if why is None and standing(state.spec):
         usages = await state.traffic.usages(observed.brokers)
         verdict = standing_verdict(tools, state, model, usages)
         urgent = verdict.urgent
@@ -180,6 +180,12 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)
     state.conditions.set(ConditionType.READY, False, reason, text)
     return Outcome(requeue_after=float(state.spec.expire_seconds))
+
+
+def standing(spec: PulsarRebalanceSpec) -> bool:
+    """Whether it looks again and again; what is asked about certain brokers is done once and at once."""
+    errand = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
+    return spec.repeat_seconds is not None and not errand
 
 
 def steady_options(spec: PulsarRebalanceSpec, overload: float = inf) -> SteadyOptions:
