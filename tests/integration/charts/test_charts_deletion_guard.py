@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, PLURALS, Kind
-from pulsar_operator.controllers.refindex import PARENT_FIELD
+from pulsar_operator.controllers.refindex import PARENT_FIELD, SITED
 from tests.support.apiserver import ApiServer, Response, eventually
 from tests.support.helm import KUBE_VERSION, OPERATOR_CHART, PULSAR_CHART, Helm, of_kind
 from tests.support.samples import manifest, minimal, path
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 PARENTS = [Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE]
 NEEDED_BY = {
     **{parent: {child for child, (_, p) in PARENT_FIELD.items() if p is parent} for parent in PARENTS},
-    Kind.CLUSTER: {Kind.TENANT, Kind.NAMESPACE, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY},
+    Kind.CLUSTER: SITED,
 }
 """Kinds that the message names. A PulsarRebalance is an errand that ends with its cluster."""
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"

@@ -15,7 +15,7 @@ import yaml
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, GROUP, LEASE_NAME, PLURALS, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.controllers.refindex import ERRANDS, PARENT_FIELD
+from pulsar_operator.controllers.refindex import ERRANDS, PARENT_FIELD, SITED
 from pulsar_operator.handlers.watch import watched
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -265,10 +265,12 @@ def test_deletion_guard_knows_every_parent_and_its_children() -> None:
     for child, parent in parents.items():
         assert "dependents" in MODELS[parent].status.model_fields
         children.setdefault(parent.value, set()).add(child.value)
+    # A cluster is no field of theirs, and is needed all the same (controllers/dependents.py).
+    children[Kind.CLUSTER.value] = {kind.value for kind in SITED}
     told = {kind: set(re.findall(r"Pulsar\w+", names)) for kind, names in re.findall(r'"(Pulsar\w+)": "(.*?)"', text)}
     assert told == children
     (resources,) = re.findall(r"resources: \[(.*)\]", text)
-    assert set(resources.split(", ")) == {PLURALS[parent] for parent in parents.values()}
+    assert set(resources.split(", ")) == {PLURALS[parent] for parent in {*parents.values(), Kind.CLUSTER}}
 
 
 @pytest.mark.parametrize("chart", [OPERATOR, PULSAR], ids=lambda p: p.name)
