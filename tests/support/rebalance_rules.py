@@ -9,6 +9,7 @@ PRB = Kind.REBALANCE
 BROKER = "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080"
 NEEDED = "spec.brokers is required with mode AddBrokers and RemoveBrokers"
 BELONGS = "spec.brokers belongs to the modes AddBrokers and RemoveBrokers"
+AVOIDED = "spec.avoidBrokers belongs to the mode RemoveBrokers"
 PATTERN = "should match"
 
 REBALANCE_CREATES: tuple[Create, ...] = (
@@ -19,6 +20,10 @@ REBALANCE_CREATES: tuple[Create, ...] = (
     *(Create(PRB, f"{mode}-empty", {"mode": mode, "brokers": []}, NEEDED) for mode in ("AddBrokers", "RemoveBrokers")),
     Create(PRB, "remove-brokers", {"mode": "RemoveBrokers", "brokers": [BROKER]}),
     Create(PRB, "brokers-of-full", {"brokers": [BROKER]}, BELONGS),
+    Create(PRB, "avoid", {"mode": "RemoveBrokers", "brokers": [BROKER], "avoidBrokers": ["a:8080"]}),
+    Create(PRB, "avoid-of-full", {"avoidBrokers": [BROKER]}, AVOIDED),
+    Create(PRB, "avoid-of-add", {"mode": "AddBrokers", "brokers": [BROKER], "avoidBrokers": ["a:8080"]}, AVOIDED),
+    Create(PRB, "avoid-no-port", {"mode": "RemoveBrokers", "brokers": [BROKER], "avoidBrokers": ["a"]}, PATTERN),
     Create(PRB, "brokers-twice", {"mode": "RemoveBrokers", "brokers": [BROKER, BROKER]}, "Duplicate value"),
     *(
         Create(PRB, f"broker-{name}", {"mode": "RemoveBrokers", "brokers": [text]}, PATTERN)
