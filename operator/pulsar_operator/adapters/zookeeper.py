@@ -177,6 +177,7 @@ class KazooZooKeeper:
         if self._closed:
             raise UnavailableError(f"the ZooKeeper client is closed; {servers} was not asked")
         connection = self._connections.get(servers) or self._open(servers)
+        connection.in_flight += 1  # a client that is waited for is not idle, however long it takes to open
         try:
             async with asyncio.timeout(self._deadline):
                 await asyncio.shield(connection.ready)
@@ -186,6 +187,9 @@ class KazooZooKeeper:
                 f"no ZooKeeper server of {servers} accepted a session within {self._deadline:g} s: "
                 "check that the names resolve and that the servers run and have a quorum"
             ) from None
+        finally:
+            connection.in_flight -= 1
+            connection.last_used = asyncio.get_running_loop().time()
         if connection.broken:
             raise UnavailableError(f"the connection to ZooKeeper at {servers} was lost while it was being opened")
         return connection
