@@ -347,9 +347,20 @@ def wait_for_fill(deployed: Deployed) -> None:
     eventually(done, within=120, what="the fill's steps")
 
 
-@pytest.fixture
-def recorded(deployed: Deployed) -> Iterator[None]:
-    """The chart's collector and Spark job beside the quickstart's cluster."""
+EXECUTORS = {
+    "sizing.job.master": "k8s://https://kubernetes.default.svc",
+    "sizing.job.conf.spark\\.executor\\.instances": "1",
+    "sizing.job.conf.spark\\.executor\\.memory": "512m",
+    "sizing.job.conf.spark\\.kubernetes\\.executor\\.request\\.cores": "100m",
+}
+"""One executor in a pod of its own, small enough for a machine that runs everything else as well."""
+
+
+@pytest.fixture(
+    params=[pytest.param({}, id="local"), pytest.param(EXECUTORS, id="executors", marks=pytest.mark.slow)],
+)
+def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[bool]:
+    """The chart's collector and Spark job beside the quickstart's cluster; whether the job has executors."""
     values = {
         "instance.create": "false",
         "instance.name": "demo",
@@ -362,17 +373,18 @@ def recorded(deployed: Deployed) -> Iterator[None]:
         "sizing.job.resources.requests.cpu": "100m",
     }
     settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    settings += [part for key, value in request.param.items() for part in ("--set-string", f"{key}={value}")]
     rendered = deployed.helm.run(
         *("template", "east", str(ROOT / "helm/pulsar"), "-n", deployed.namespace, "--kube-version", "1.35.0"),
         *("--show-only", "templates/sizing.yaml", *settings),
     )
     deployed.kubectl.apply(rendered)
-    yield
+    yield bool(request.param)
     deployed.kubectl.run("delete", "-n", deployed.namespace, "-f", "-", "--ignore-not-found", stdin=rendered)
 
 
 def test_a_proposal_from_the_files_of_the_collector(
-    deployed: Deployed, skewed: list[str], recorded: None, capsys: pytest.CaptureFixture[str]
+    deployed: Deployed, skewed: list[str], recorded: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Recorded from these brokers, sized by Spark, proposed, executed; nothing else knows the traffic."""
     kubectl, namespace = deployed.kubectl, deployed.namespace
@@ -411,5 +423,7 @@ def test_a_proposal_from_the_files_of_the_collector(
     with capsys.disabled():
         print(f"\n{log[-3000:]}\n{kubectl.run('get', 'prb', '-n', namespace)}")
         print(f"before {proposal['before']}, promised {proposal['after']}, measured {done['status']['measured']}")
+    ran = {e["involvedObject"]["name"] for e in kubectl.items("events", namespace) if e["reason"] == "Started"}
+    assert any("-exec-" in name for name in ran) is recorded, ran
     before = float(proposal["before"]["busiestOverMean"])
     assert float(done["status"]["measured"]["busiestOverMean"]) < before / 1.6
