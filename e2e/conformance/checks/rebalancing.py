@@ -71,8 +71,9 @@ def move(ctx: Context, topic: str, bundle: str, host: str) -> None:
 def even_bundles(ctx: Context) -> str:
     """Three namespaces with four bundles a broker, each bundle given an owner by its first look-up.
 
-    Pulsar does not promise more than one of them exactly: a load report that comes in between makes the leader forget
-    bundles it has just assigned and that have no topic loaded (class ModularLoadManagerImpl, updateBundleData).
+    One of them must be even, and no broker is left out of any: a load report that comes in between makes the leader
+    forget bundles it has just assigned and that have no topic loaded (class ModularLoadManagerImpl, updateBundleData),
+    so that a namespace may well come out 6, 4, 2 (seen on 4.0.8).
     """
     hosts = several(ctx, 2)
     ctx.require(
@@ -88,7 +89,7 @@ def even_bundles(ctx: Context) -> str:
         spread.append(sorted(counts.values(), reverse=True))
     found = f"{number} bundles over {len(hosts)} brokers, three times: {'; '.join(map(_listed, spread))}"
     apart = [counts[0] - counts[-1] for counts in spread]
-    ctx.expect(min(apart) <= 1 and max(apart) <= 3, f"not even: {found}")
+    ctx.expect(min(apart) <= 1 and min(counts[-1] for counts in spread) > 0, f"not even: {found}")
     return found
 
 
