@@ -16,6 +16,7 @@ from pulsar_operator.api.constants import (
     LABEL_HANDOVER,
     LABEL_MANAGED_BY,
     MANAGED_BY,
+    Component,
     ConditionType,
     Kind,
     Reason,
@@ -204,4 +205,4 @@ def purpose_of(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> str 
 def brokers_change(cluster: Mapping[str, Any]) -> bool:
     """Whether brokers are being replaced or removed, as the cluster's status says: not the time for other plans."""
     status = cluster.get("status") or {}
-    return bool(status.get("drain")) or (status.get("rollout") or {}).get("component") == "broker"
+    return bool(status.get("drain")) or (status.get("rollout") or {}).get("component") == Component.BROKER.value

@@ -95,11 +95,11 @@ async def _emptiest_first(state: ClusterPass, children: Children, handover: Hand
 
 async def _handed_over(state: ClusterPass, children: Children, handover: Handover, pod: Json) -> str | None:
     """What a broker that is to be replaced waits for; None = nothing."""
-    if state.view.drain is not None:
-        return state.view.waiting_for  # brokers are removed first
     name, outdated = pod["metadata"]["name"], [each.name for each in _serving(children, outdated=True)]
     if name not in outdated or len(children.pods(Component.BROKER)) < 2:
         return None  # it serves nothing, or nobody else could
+    if state.view.drain is not None:
+        return state.view.waiting_for  # brokers are removed first
     # Bundles go to brokers that are done, so that no bundle moves more often than it must.
     done = _serving(children, outdated=False)
     leave = await handover.leave(

@@ -29,7 +29,7 @@ from pulsar_operator.balance.observation import SYSTEM_NAMESPACE
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.controllers.traffic import Traffic
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
 
 
@@ -42,6 +42,20 @@ class Leave:
     """For the cluster's status while they may not."""
     waiting_for: str | None = None
     """What is waited for, in words."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the brokers say of those that go."""
+
+    ids: tuple[str, ...] = ()
+    bundles: int | None = None
+    trouble: str = ""
+    """What is not known."""
+    others: int = 1
+    """Brokers that take bundles."""
+    shunned: tuple[str, ...] = ()
+    """Ids of brokers that stay and take none."""
 
 
 class Handover:
@@ -89,16 +103,16 @@ class Handover:
             return Leave(True)
         now = self._deps.clock.now()
         since = self._since(pods, now)
-        bundles, trouble, ids, others, shunned = await self._observe(pods, avoid)
-        live = None
-        if bundles:
+        seen = await self._observe(pods, avoid)
+        live, foreign = None, False
+        if seen.bundles:
             live = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name)
-            if live is not None and purpose_of(live, self._cluster) != DRAIN:
+            foreign = live is not None and purpose_of(live, self._cluster) != DRAIN
+            if foreign:
                 self._actor.refused.append(f"PulsarRebalance {name} exists and belongs to somebody else: delete it")
                 live = None
-        facts = DrainFacts(
-            tuple(sorted(pods)), (now - since).total_seconds(), bundles, others, rebalance=live, trouble=trouble
-        )
+        age = (now - since).total_seconds()
+        facts = DrainFacts(tuple(sorted(pods)), age, seen.bundles, seen.others, rebalance=live, trouble=seen.trouble)
         decision = decide(facts, self._drain)
         if decision.go:
             if decision.why:
@@ -106,33 +120,29 @@ class Handover:
             return Leave(True)
         if decision.ask:
             self._used.add(name)
-            if live is None:
-                manifest = drain_manifest(self._cluster, name, ids, shunned, self._drain)
+            if live is None and not foreign:
+                manifest = drain_manifest(self._cluster, name, seen.ids, seen.shunned, self._drain)
                 await self._actor.apply(manifest, None)
         status = DrainStatus(
-            pods=sorted(pods), since=timestamp(since), bundles=bundles, rebalance=name if decision.ask else None
+            pods=sorted(pods), since=timestamp(since), bundles=seen.bundles, rebalance=name if decision.ask else None
         )
         return Leave(False, status, decision.why)
 
     def _since(self, pods: Collection[str], now: datetime) -> datetime:
         """Since when these pods are to go, as the status says."""
         old = (self._cluster.get("status") or {}).get("drain") or {}
-        if set(old.get("pods") or ()) == set(pods) and old.get("since"):
-            return datetime.fromisoformat(str(old["since"]).replace("Z", "+00:00"))
-        return now
+        same = set(old.get("pods") or ()) == set(pods)
+        return (parse_time(old.get("since")) if same else None) or now
 
-    async def _observe(
-        self, pods: Collection[str], avoid: Collection[str]
-    ) -> tuple[int | None, str, list[str], int, list[str]]:
-        """Bundles, what is not known, ids of the brokers that go, how many take bundles, ids of those that do not."""
+    async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Seen:
         try:
             registered = await self._traffic.brokers()
-            ids = [found for pod in sorted(pods) if (found := broker_id(pod, registered))]
-            shunned = [found for pod in sorted(avoid) if (found := broker_id(pod, registered))]
+            ids = tuple(found for pod in sorted(pods) if (found := broker_id(pod, registered)))
+            shunned = tuple(found for pod in sorted(avoid) if (found := broker_id(pod, registered)))
             bundles = sum([await self._bundles(each) for each in ids])
         except PortError as error:
-            return None, str(error)[:300], [], 1, []
-        return bundles, "", ids, len(set(registered) - set(ids) - set(shunned)), shunned
+            return _Seen(trouble=str(error)[:300])
+        return _Seen(ids, bundles, others=len(set(registered) - {*ids, *shunned}), shunned=shunned)
 
     async def fill(self, tag: str, pods: Sequence[str], *, there: bool) -> None:
         """Ask for a share of the bundles for brokers that are new (or, ``there``, about to be restarted).

@@ -20,9 +20,9 @@ from pulsar_operator.controllers import rebalance_execution as execution
 from pulsar_operator.controllers import rebalance_proposal as proposal
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.base import DONE, Outcome, invalid_fields, meta_of, resolve, write_status
-from pulsar_operator.controllers.rebalance_pass import LIFE, RETRY_SECONDS, RebalancePass, Tools, parse_time
+from pulsar_operator.controllers.rebalance_pass import LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.traffic import Traffic
-from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet
+from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Key, PortError
 
 CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)

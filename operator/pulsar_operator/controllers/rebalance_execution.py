@@ -17,8 +17,8 @@ from pulsar_operator.balance.observation import model_of
 from pulsar_operator.balance.proposal import Move, Split
 from pulsar_operator.balance.steady import SteadyOptions, acted
 from pulsar_operator.controllers.base import DONE, Outcome
-from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools, parse_time
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
 
 HOLD_SECONDS = 2.0

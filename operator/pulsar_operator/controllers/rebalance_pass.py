@@ -130,8 +130,3 @@ class RebalancePass:
         }
         for kind, value in values.items():
             self.conditions.set(kind, value, reason, text)
-
-
-def parse_time(text: str | None) -> datetime | None:
-    """A time of a status; None when there is none."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None

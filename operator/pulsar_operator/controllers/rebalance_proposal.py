@@ -22,9 +22,9 @@ from pulsar_operator.balance.observation import Observed, Usage, model_of, overl
 from pulsar_operator.balance.proposal import Balance, Move, Proposal
 from pulsar_operator.balance.steady import History, SteadyOptions, Verdict, look, refused, worthwhile
 from pulsar_operator.controllers.base import DONE, Outcome
-from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools, parse_time
+from pulsar_operator.controllers.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.traffic import sizing_url
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5

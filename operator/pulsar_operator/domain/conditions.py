@@ -18,6 +18,11 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def parse_time(text: str | None) -> datetime | None:
+    """A time of a status; None when there is none."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+
+
 @dataclass
 class ConditionSet:
     """The conditions of one object during one pass.

@@ -128,6 +128,23 @@ async def test_a_rebalance_of_a_user_waits_until_the_roll_is_over() -> None:
     assert world.busy.displaced == []
 
 
+async def test_somebody_elses_rebalance_of_the_name_is_not_taken_over() -> None:
+    world = await BusyWorld.up(3)
+    theirs = {
+        "apiVersion": "pulsaroperator.io/v1alpha1",
+        "kind": "PulsarRebalance",
+        "metadata": {"name": "east-drain-to-2", "namespace": world.namespace},
+        "spec": {"clusterRef": {"name": "east"}, "mode": "Split"},
+    }
+    await world.apply(theirs)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    for _ in range(5):
+        await world.round()
+    assert (await world.get(Kind.REBALANCE, "east-drain-to-2"))["spec"]["mode"] == "Split"
+    assert "belongs to somebody else" in (await world.condition(Kind.CLUSTER, "east", "Accepted"))[2]
+    assert world.busy.displaced == []
+
+
 async def shrunk() -> BusyWorld:
     """Two brokers, one to go."""
     world = await BusyWorld.up(2, bundles=4)
