@@ -59,6 +59,8 @@ class Decision:
     """Whether the pods may be deleted now."""
     ask: bool = False
     """Whether the drain must exist."""
+    anew: bool = False
+    """Whether the drain has done its steps and must be made again for bundles that came after its plan."""
     why: str = ""
     """What is waited for, or why the pods go with bundles left; empty = they have none."""
 
@@ -103,10 +105,12 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
             False, ask=True, why=f"{who} to hand over {left} ({done} of {total} steps of PulsarRebalance {name} done)"
         )
     ended = bool(progress.get("finishedTime"))
-    if ended and not true(ConditionType.STOPPED):
-        # All that could move has moved; what is left may be nowhere else, or came back meanwhile.
-        return Decision(True, why=f"{left} of {who} stayed: see the advice in PulsarRebalance {name}")
     ready = conditions.get(ConditionType.READY.value) or {}
+    if ended and not true(ConditionType.STOPPED):
+        if progress.get("total", 0):
+            # Pulsar may give a broker bundles until it is told to stop: planned for once more, until there is no step.
+            return Decision(False, anew=True, why=f"{who} to hand over {left} that came after PulsarRebalance {name}")
+        return Decision(True, why=f"{left} of {who} stayed: {_words(ready)}")
     if ready.get("reason") in _BLIND and facts.age >= BLIND_SECONDS:
         return Decision(True, why=f"{left} of {who} could not be planned for: {ready.get('message', '')}"[:500])
     return Decision(False, ask=True, why=f"{who} to hand over {left} (PulsarRebalance {name}: {_words(ready)})")

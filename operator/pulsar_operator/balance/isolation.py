@@ -26,6 +26,12 @@ def host_of(broker: str) -> str:
     return broker.rsplit(":", 1)[0]
 
 
+def shared_brokers(brokers: Collection[str], policies: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """Brokers that are primary to no policy: they alone serve the namespaces outside all policies."""
+    expressions = [each for policy in policies.values() for each in policy.get("primary") or ()]
+    return frozenset(b for b in brokers if not matches(expressions, host_of(b)))
+
+
 def allowed_brokers(
     namespaces: Iterable[str], brokers: Collection[str], policies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, frozenset[str]]:
@@ -36,9 +42,7 @@ def allowed_brokers(
     any other namespace by brokers that are primary to no policy (classes NamespaceIsolationPolicies and
     IsolationPolicyImpl).
     """
-    shared = frozenset(
-        b for b in brokers if not any(matches(p.get("primary") or (), host_of(b)) for p in policies.values())
-    )
+    shared = shared_brokers(brokers, policies)
     everything = frozenset(brokers)
     found: dict[str, frozenset[str]] = {}
     for namespace in namespaces:

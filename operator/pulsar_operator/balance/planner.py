@@ -16,6 +16,7 @@ check of verify.py.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from math import fsum
 from typing import Final
@@ -124,12 +125,14 @@ class _Planning:
     def run(self) -> None:
         """Do all phases on the placement."""
         mode = self._options.mode
-        if mode not in (Mode.ADD_BROKERS, Mode.SPLIT):
+        evicting = mode not in (Mode.ADD_BROKERS, Mode.SPLIT)
+        if evicting:
             self._evict()
         if mode is Mode.REMOVE_BROKERS:
             return
         ceiling = self._placement.busiest
-        # Each phase may open a way for the others; all of them lower the busier broker of a pair, so this ends.
+        # Each phase may open a way for the others; all of them lower the busier broker of a pair, so this ends. What
+        # must leave does so once.
         acted = True
         while acted:
             acted = self._uneven and self._search.level()
@@ -137,6 +140,8 @@ class _Planning:
                 acted |= self._fill()
             if mode in (Mode.FULL, Mode.SPLIT):
                 acted |= self._split()
+            if evicting and self._stay and self._evict():
+                acted, ceiling = True, max(ceiling, self._placement.busiest)
         if self._placement.busiest > ceiling:
             raise PlanError(BUSIEST, f"the search went from {ceiling:.6g} to {self._placement.busiest:.6g}")
 
@@ -144,25 +149,37 @@ class _Planning:
     def _uneven(self) -> bool:
         return self._placement.busiest > self._tolerated
 
-    def _evict(self) -> None:
-        """Hard goals first: what must leave its broker."""
-        placement, remove = self._placement, self._options.mode is Mode.REMOVE_BROKERS
-        draining = [index for index, broker in enumerate(placement.brokers) if broker.draining]
-        if remove:
-            draining = [index for index in draining if placement.brokers[index].id in self._options.brokers]
-        leaving = placement.carried_by(draining)
-        self._stay = self._search.evict(leaving, DrainingBrokers.name)
-        if not remove:
-            misplaced = [
+    def _evict(self) -> bool:
+        """Hard goals first: what must leave its broker; whether anything moved.
+
+        One that leaves may open the way for another (anti-affinity), so this goes on until none does.
+        """
+        placement, options, acted = self._placement, self._options, False
+        while True:
+            draining = [
                 index
-                for index in placement.living()
-                if placement.at[index] != NOBODY
-                and placement.at[index] not in draining
-                and not self._allowed.permits(
-                    placement.bundles[index].id.namespace, placement.brokers[placement.at[index]].id
-                )
+                for index, broker in enumerate(placement.brokers)
+                if broker.draining and (options.mode is not Mode.REMOVE_BROKERS or broker.id in options.brokers)
             ]
+            leaving = placement.carried_by(draining)
+            self._stay = self._search.evict(leaving, DrainingBrokers.name)
+            misplaced = [] if options.mode is Mode.REMOVE_BROKERS else self._misplaced(draining)
             self._stay += self._search.evict(misplaced, AllowedBrokers.name)
+            moved = len(leaving) + len(misplaced) - len(self._stay)
+            acted |= moved > 0
+            if not moved or not self._stay:
+                return acted
+
+    def _misplaced(self, draining: Collection[int]) -> list[int]:
+        """Bundles at a broker that may not serve their namespace."""
+        placement = self._placement
+        return [
+            index
+            for index in placement.living()
+            if (at := placement.at[index]) != NOBODY
+            and at not in draining
+            and not self._allowed.permits(placement.bundles[index].id.namespace, placement.brokers[at].id)
+        ]
 
     def _fill(self) -> bool:
         """Idle brokers, or those that were added, get their share; whether anything moved."""

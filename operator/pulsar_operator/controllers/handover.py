@@ -118,14 +118,16 @@ class Handover:
             if decision.why:
                 await self._actor.warn(Reason.NOT_DRAINED, f"Goes on: {decision.why}")
             return Leave(True)
+        if decision.anew and live is not None:
+            self._used.add(name)
+            await self._actor.delete(CUSTOM[Kind.REBALANCE], live, decision.why)
         if decision.ask:
             self._used.add(name)
             if live is None and not foreign:
                 manifest = drain_manifest(self._cluster, name, seen.ids, seen.shunned, self._drain)
                 await self._actor.apply(manifest, None)
-        status = DrainStatus(
-            pods=sorted(pods), since=timestamp(since), bundles=seen.bundles, rebalance=name if decision.ask else None
-        )
+        asked = name if decision.ask or decision.anew else None
+        status = DrainStatus(pods=sorted(pods), since=timestamp(since), bundles=seen.bundles, rebalance=asked)
         return Leave(False, status, decision.why)
 
     def _since(self, pods: Collection[str], now: datetime) -> datetime:

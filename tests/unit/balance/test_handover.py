@@ -60,10 +60,16 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             "1 of 4 steps",
         ),
         (
-            {"rebalance": rebalance(progress={"finishedTime": "t"}, Completed=("True", "NoGain"))},
+            {"rebalance": rebalance(progress={"finishedTime": "t"}, Completed=("True", "NoGain"), Ready=("True", "N"))},
             True,
             False,
-            "stayed: see the advice",
+            "stayed: because",
+        ),
+        (
+            {"rebalance": rebalance(progress={"finishedTime": "t", "done": 3, "total": 3}, Completed=("True", "C"))},
+            False,
+            False,
+            "that came after",
         ),
         (
             {

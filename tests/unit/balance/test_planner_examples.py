@@ -269,3 +269,25 @@ def test_a_draining_broker_takes_nothing_and_gives_all() -> None:
     model = replace(model, brokers=(*model.brokers[:2], replace(model.brokers[2], draining=True)))
     final = loads_of(after(model, plan(model, Options(budget=ENDLESS))))
     assert final == {A: 12.0, B: 13.0, C: 0.0}
+
+
+def test_one_that_leaves_opens_the_way_for_another() -> None:
+    """x is at a already and beside y at c: y may come to a only because it leaves x at c, and then from b as well."""
+    brokers = (Broker(A), Broker(B, draining=True), Broker(C, draining=True))
+    owners = {"t/x": (A, C), "t/y": (B, B, C)}
+    model = ClusterModel(
+        brokers,
+        tuple(
+            Bundle(BundleId(namespace, index << 20, (index + 1) << 20), 0.0, owner)
+            for namespace, some in owners.items()
+            for index, owner in enumerate(some)
+        ),
+        allowed={"t/y": frozenset({A})},
+        anti_affinity={"t/x": "g", "t/y": "g"},
+        pinned=frozenset({"t/x"}),
+    )
+    options = Options(budget=ENDLESS)
+    proposal = plan(model, options)
+    assert {(move.source, move.destination) for move in proposal.moves} == {(B, A), (C, A)}
+    assert len(proposal.moves) == 3
+    assert plan(after(model, proposal), options).empty

@@ -67,6 +67,29 @@ async def test_brokers_are_removed_when_they_have_no_bundles() -> None:
     assert await world.all_ready() == {}
 
 
+async def test_a_bundle_that_comes_during_a_drain_is_handed_over_too() -> None:
+    world = await BusyWorld.up(3)
+    goes = next(b for b in world.busy.brokers.brokers if b.startswith("east-broker-2."))
+    first = {key for key, owner in world.busy.brokers.owners.items() if owner == goes}
+    came: list[object] = []
+
+    async def look() -> None:
+        asked = await drains(world)
+        done = (await world.status(Kind.REBALANCE, asked[0])).get("progress", {}).get("done", 0) if asked else 0
+        moved = sorted(key for key in first if world.busy.brokers.owners[key] != goes)
+        if done == len(moved) == 2 and not came:
+            came.append(moved[0])
+            world.busy.brokers.owners[moved[0]] = goes
+
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    await world.run(rounds=600, each=look)
+    assert came
+    assert world.busy.displaced == []
+    assert not any(each.reason == "NotDrained" for each in world.journal.events)
+    assert sorted(world.owned) == ["east-broker-0", "east-broker-1"]
+    assert await drains(world) == []
+
+
 async def test_a_new_broker_gets_its_share() -> None:
     world = await BusyWorld.up(2)
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=3))
