@@ -22,6 +22,7 @@ from pulsar_operator.domain.policies import (
     LOCAL_POLICIES,
     NAMESPACE_POLICIES,
     NOTHING,
+    OLDEST,
     UNMANAGED_KEYS,
     UNMANAGED_MEMBERS,
     PolicyRow,
@@ -104,7 +105,7 @@ def policies() -> str:
     return table(
         ["field in spec", "set with", "reset with", "kept by"],
         [
-            [f"`{row.field}`", _set(row), _reset(row), "each cluster" if row.per_cluster else "the instance"]
+            [_field(row), _set(row), _reset(row), "each cluster" if row.per_cluster else "the instance"]
             for row in NAMESPACE_POLICIES
         ],
     )
@@ -116,7 +117,7 @@ def topic_policies() -> str:
     return table(
         ["field in spec", "set with", "reset with", "policyScope"],
         [
-            [f"`{row.field}`", _set(row), _reset(row), "both" if row.path in scopes else "always Local"]
+            [_field(row), _set(row), _reset(row), "both" if row.path in scopes else "always Local"]
             for row in LOCAL_POLICIES
         ],
     )
@@ -127,6 +128,11 @@ def unmanaged_policies() -> str:
     rows = [["namespace", f"`{name}`", why] for name, why in UNMANAGED_KEYS.items()]
     rows += [["topic", f"`{name}`", why] for name, why in UNMANAGED_MEMBERS.items()]
     return table(["of", "in Pulsar", "why"], rows)
+
+
+def _field(row: PolicyRow) -> str:
+    """With the first version that has it, where that is not the oldest the operator knows."""
+    return f"`{row.field}`" + (f" (from {row.since_version})" if row.since_version != OLDEST else "")
 
 
 def _set(row: PolicyRow) -> str:

@@ -45,7 +45,22 @@ class RefusedError(PortError):
 
 
 class UnavailableError(PortError):
-    """No usable answer: connection, deadline, HTTP 408, 429, 5xx, session expired. The call may have taken effect."""
+    """No usable answer: connection, deadline, HTTP 408, 429, 5xx, session expired. The call may have taken effect.
+
+    ``status`` is that of an HTTP answer, 0 where there was none.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None, status: int = 0) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.status = status
+
+
+class UnownedError(UnavailableError):
+    """No broker has the topic just now, or none may have it: Pulsar answers HTTP 412 and did nothing.
+
+    So it is while the topic's bundle is between two brokers, which passes, and as long as isolation policies leave no
+    broker for its namespace (class PulsarWebResource, validateTopicOwnershipAsync; seen on 4.0.8).
+    """
 
 
 # ------------------------------------------------------------------------------------------------------ Kubernetes
@@ -111,9 +126,11 @@ class KubePort(Protocol):
         """
 
     async def apply_status(self, manifest: Json) -> Json:
-        """Server-side apply on the status subresource; metadata.uid is required.
+        """Server-side apply on the status subresource; metadata.uid is required. Returns the stored object.
 
-        Raises NotFoundError when the object is gone, ConflictError when it is another one of the same name.
+        metadata.resourceVersion, where it is given, spares a read; an old one does no harm: what others changed since
+        is none of the status. Raises NotFoundError when the object is gone, ConflictError when it is another one of the
+        same name.
         """
 
     async def create(self, manifest: Json) -> Json:
@@ -302,6 +319,15 @@ class ReaderPort(Protocol):
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """How many objects of a kind refer to the target and may."""
+
+    async def named(self, target: Json, child: Kind) -> dict[str, Key]:
+        """Objects of a kind that refer to the target and may, by name inside Pulsar."""
+
+    def listed(self, key: Key) -> Json | None:
+        """An object as the list at the start of the process had it, for one look; None = ask the API server.
+
+        Nothing may be written by it: it is what the watches know of no change of, and they may be late.
+        """
 
 
 @dataclass(frozen=True)

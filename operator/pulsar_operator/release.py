@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 
 ORDER = (
     Kind.REBALANCE,
+    Kind.TOPIC_SET,
     Kind.TOPIC,
     Kind.NAMESPACE,
     Kind.TENANT,

@@ -59,6 +59,7 @@ def controllers(deps: Deps) -> Mapping[Kind, Reconciler]:
         Kind.RESOURCE_GROUP: ("resource_group", "ResourceGroupController"),
         Kind.ISOLATION_POLICY: ("isolation_policy", "IsolationPolicyController"),
         Kind.REBALANCE: ("rebalance", "RebalanceController"),
+        Kind.TOPIC_SET: ("topic_set", "TopicSetController"),
     }
     return {
         kind: getattr(import_module(f"pulsar_operator.controllers.{module}"), name)(deps)

@@ -17,6 +17,7 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsarresourcegroups
     - pulsarisolationpolicies
     - pulsarrebalances
+    - pulsartopicsets
   verbs: [get, list, watch, patch]
 # The PulsarRebalance <cluster>-balancer, kept while spec.loadBalancing.driver of a PulsarCluster is Operator.
 - apiGroups: [pulsaroperator.io]
@@ -33,6 +34,7 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsarresourcegroups/status
     - pulsarisolationpolicies/status
     - pulsarrebalances/status
+    - pulsartopicsets/status
   verbs: [patch]
 # Needed to name these as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
 # is on (OpenShift has it on).
@@ -102,6 +104,7 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
     - pulsarresourcegroups
     - pulsarisolationpolicies
     - pulsarrebalances
+    - pulsartopicsets
   verbs: [get, list, patch]
 {{- end -}}
 
@@ -122,6 +125,7 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
     - pulsarresourcegroups
     - pulsarisolationpolicies
     - pulsarrebalances
+    - pulsartopicsets
   verbs: [get, list, watch, patch]
 # The PulsarRebalance <cluster>-balancer, kept while spec.loadBalancing.driver of a PulsarCluster is Operator.
 - apiGroups: [pulsaroperator.io]
@@ -138,6 +142,7 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
     - pulsarresourcegroups/status
     - pulsarisolationpolicies/status
     - pulsarrebalances/status
+    - pulsartopicsets/status
   verbs: [patch]
 # Needed to name these as owners of child objects where the admission plug-in OwnerReferencesPermissionEnforcement
 # is on (OpenShift has it on).

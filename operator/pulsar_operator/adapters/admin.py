@@ -8,7 +8,9 @@ Implements :class:`pulsar_operator.ports.PulsarAdminPort`. What is handled here 
   and body are kept, at most ten hops, http and https only.
 * **Retries** with exponential back-off and jitter: what certainly did not take effect (no connection, 429, 503) for
   every method; a broken connection or an expired metadata session only for idempotent methods.
-* **Concurrency** is limited per cluster, so that one slow cluster cannot take all the connections.
+* **Retry-After** is obeyed within the deadline. A longer one ends the call at once and goes to the caller.
+* **Concurrency** is limited per cluster, so that one slow cluster cannot take all the connections. Waiting for the next
+  attempt does not count.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from pulsar_operator.ports import (
     NotFoundError,
     RefusedError,
     UnavailableError,
+    UnownedError,
 )
 
 DEADLINE_SECONDS = 15.0
@@ -54,6 +57,8 @@ SESSION_EXPIRED = "SessionExpired"
 SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
 """The compatibility check of a schema answers 500 with these where the upload answers 409 or 422 (observed on 4.0.8).
 """
+UNOWNED = "Failed to find ownership for topic"
+"""With 412, which is a refusal otherwise: nobody has the topic just now, see UnownedError."""
 NOT_IMPLEMENTED = 501
 """The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
 UNEXPECTED = "--- An unexpected error occurred in the server ---"
@@ -141,20 +146,26 @@ class AiohttpAdmin:
         slot = self._slots.setdefault(endpoint.cluster, asyncio.Semaphore(self._concurrency))
         last: list[str] = []
         try:
-            async with asyncio.timeout(seconds), slot:
-                answer = await self._attempts(request, last)
+            async with asyncio.timeout(seconds) as limit:
+                answer = await self._attempts(request, last, slot, until=limit.when())
         except TimeoutError:
             detail = f" (last attempt: {last[-1]})" if last else ""
             raise UnavailableError(f"{words}: no answer within {seconds:g} s{detail}") from None
         return interpret(answer, words, text=text)
 
-    async def _attempts(self, request: _Request, last: list[str]) -> _Answer:
-        """Try until there is an answer worth returning; the caller's deadline ends it."""
+    async def _attempts(
+        self, request: _Request, last: list[str], slot: asyncio.Semaphore, *, until: float | None
+    ) -> _Answer:
+        """Try until there is an answer worth returning; the caller's deadline, ``until`` in the loop's time, ends it.
+
+        Only an attempt takes a slot: who waits for the next one keeps nobody from calling.
+        """
         pause = FIRST_BACKOFF_SECONDS
         while True:
             wait: float | None = None
             try:
-                answer = await self._follow(request)
+                async with slot:
+                    answer = await self._follow(request)
             except _AttemptError as error:
                 last.append(str(error))
                 if error.sent and request.method not in IDEMPOTENT:
@@ -165,6 +176,8 @@ class AiohttpAdmin:
                     return answer
                 last.append(f"HTTP {answer.status}")
                 wait = answer.retry_after
+                if wait is not None and until is not None and asyncio.get_running_loop().time() + wait >= until:
+                    return answer  # the caller knows better what to do in so long a time
             await asyncio.sleep(wait if wait is not None else pause * (0.5 + self._rng.random() / 2))
             pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 
@@ -232,11 +245,15 @@ class AiohttpAdmin:
 def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = None) -> URL:
     """The address of a call; every segment is percent-encoded completely, so "/" inside a name stays inside it.
 
-    Raises RefusedError for a segment that is empty or made of dots, UnavailableError for a base that is no http URL.
+    Raises RefusedError for a segment that is empty or made of dots, and for text that UTF-8 cannot have (half of a
+    surrogate pair, which JSON can escape); UnavailableError for a base that is no http URL.
     """
     for segment in path:
-        if segment in UNSAFE_SEGMENTS:
-            raise RefusedError(f"the name {segment!r} cannot be used in a path of Pulsar's admin REST")
+        if segment in UNSAFE_SEGMENTS or not _encodable(segment):
+            raise RefusedError(f"the name {segment!a} cannot be used in a path of Pulsar's admin REST")
+    for value in (query or {}).values():
+        if not _encodable(value):
+            raise RefusedError(f"the value {value!a} cannot be sent to Pulsar's admin REST")
     if not base.startswith(("http://", "https://")):
         raise UnavailableError("the admin address must start with http:// or https://")
     text = base.rstrip("/") + "/admin/v2/" + "/".join(quote(segment, safe="") for segment in path)
@@ -248,9 +265,17 @@ def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = 
         raise UnavailableError("the admin address is no valid URL") from error
 
 
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def display_path(path: Sequence[str]) -> str:
     """The path for messages: encoded, so that a hostile name cannot forge a log line, and cut."""
-    return "/" + "/".join(quote(segment, safe="") for segment in path)[:300]
+    return "/" + "/".join(quote(segment, safe="", errors="replace") for segment in path)[:300]
 
 
 def redirect_target(current: URL, location: str) -> URL:
@@ -286,10 +311,12 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
         raise NotFoundError(message)
     if answer.status == 409:
         raise ConflictError(message)
+    if answer.status == 412 and UNOWNED in reason:
+        raise UnownedError(message, status=answer.status)
     refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE
     if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
         raise RefusedError(message, status=answer.status)
-    raise UnavailableError(message, retry_after=answer.retry_after)
+    raise UnavailableError(message, retry_after=answer.retry_after, status=answer.status)
 
 
 def _is_pulsars(answer: _Answer) -> bool:

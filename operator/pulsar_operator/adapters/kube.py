@@ -91,10 +91,11 @@ class KubeAdapter:
             page = await self._client.request(
                 "GET", resource_path(kind, namespace), query=query, deadline=LIST_DEADLINE_SECONDS
             )
-            # Items of a list do not repeat what the list says about all of them.
-            items.extend(
-                {"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in page.get("items") or ()
-            )
+            for item in page.get("items") or ():
+                # Nobody asks who wrote which field, and it takes several times the memory of the fields.
+                (item.get("metadata") or {}).pop("managedFields", None)
+                # Items of a list do not repeat what the list says about all of them.
+                items.append({"apiVersion": kind.api_version, "kind": kind.kind, **item})
             token = (page.get("metadata") or {}).get("continue")
             if not token:
                 return items
@@ -111,25 +112,33 @@ class KubeAdapter:
         """Server-side apply on the status subresource; only of the object with metadata.uid.
 
         Observed on Kubernetes 1.35: on the status subresource of a custom resource the API server takes metadata from
-        the stored object and ignores a foreign uid in the patch; it does check resourceVersion. So the object is read
-        first, and its version makes the write conditional on being still the same object.
+        the stored object and ignores a foreign uid in the patch; it does check resourceVersion. So the object's version
+        makes the write conditional on being still the same object: the one the caller read, and where that is not known
+        or not the newest any more, the one that is read now.
         """
         kind, meta = resource_of(manifest), manifest["metadata"]
         if not meta.get("uid"):
             raise ValueError("apply_status needs metadata.uid: a status belongs to one very object")
+        version = meta.get("resourceVersion")
         for attempt in range(STATUS_ATTEMPTS):
-            live = await self.get(kind, meta["namespace"], meta["name"])
-            if live is None:
-                raise NotFoundError(f"{kind.kind} {meta['namespace']}/{meta['name']} is gone")
-            if live["metadata"]["uid"] != meta["uid"]:
-                raise ConflictError(f"{kind.kind} {meta['namespace']}/{meta['name']} is another object by now")
-            versioned = {**manifest, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
+            version = version or await self._version(kind, meta)
+            versioned = {**manifest, "metadata": {**meta, "resourceVersion": version}}
             try:
                 return await self._apply(versioned, "status", FIELD_MANAGER)
             except ConflictError:
+                version = None
                 if attempt == STATUS_ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
+
+    async def _version(self, kind: ResourceType, meta: Json) -> str:
+        """The resourceVersion of the very object with these metadata."""
+        live = await self.get(kind, meta["namespace"], meta["name"])
+        if live is None:
+            raise NotFoundError(f"{kind.kind} {meta['namespace']}/{meta['name']} is gone")
+        if live["metadata"]["uid"] != meta["uid"]:
+            raise ConflictError(f"{kind.kind} {meta['namespace']}/{meta['name']} is another object by now")
+        return str(live["metadata"]["resourceVersion"])
 
     async def _apply(self, manifest: Json, subresource: str | None, manager: str) -> Json:
         kind, meta = resource_of(manifest), manifest["metadata"]

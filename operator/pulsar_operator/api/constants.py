@@ -38,6 +38,8 @@ ANNOTATION_PAUSE = f"{GROUP}/pause"
 ANNOTATION_DRY_RUN = f"{GROUP}/dry-run"
 ANNOTATION_CONFIRM_DELETE = f"{GROUP}/confirm-delete"
 """With the object's own name: a parent may be deleted before its dependents. Read by the chart's admission policy."""
+ANNOTATION_CONFIRM_REMOVAL = f"{GROUP}/confirm-removal"
+"""On a PulsarTopicSet, with its metadata.generation: many topics that left it may be deleted."""
 ANNOTATION_REBALANCE = f"{GROUP}/rebalance"
 """On a PulsarRebalance, what a person wants done with its proposal: approve, refresh or stop. Taken off when done."""
 ANNOTATION_PROPOSAL = f"{GROUP}/proposal"
@@ -60,6 +62,7 @@ class Kind(StrEnum):
     RESOURCE_GROUP = "PulsarResourceGroup"
     ISOLATION_POLICY = "PulsarIsolationPolicy"
     REBALANCE = "PulsarRebalance"
+    TOPIC_SET = "PulsarTopicSet"
 
 
 PLURALS: dict[Kind, str] = {
@@ -71,6 +74,7 @@ PLURALS: dict[Kind, str] = {
     Kind.RESOURCE_GROUP: "pulsarresourcegroups",
     Kind.ISOLATION_POLICY: "pulsarisolationpolicies",
     Kind.REBALANCE: "pulsarrebalances",
+    Kind.TOPIC_SET: "pulsartopicsets",
 }
 # pc would be PriorityClass to kubectl.
 SHORT_NAMES: dict[Kind, str] = {
@@ -82,6 +86,7 @@ SHORT_NAMES: dict[Kind, str] = {
     Kind.RESOURCE_GROUP: "prg",
     Kind.ISOLATION_POLICY: "pip",
     Kind.REBALANCE: "prb",
+    Kind.TOPIC_SET: "pts",
 }
 
 
@@ -120,6 +125,7 @@ class ConditionType(StrEnum):
     STOPPED = "Stopped"
     # logical plane
     DRIFTED = "Drifted"
+    BROKERS_LEFT = "BrokersLeft"
     DELETION_BLOCKED = "DeletionBlocked"
 
 
@@ -183,9 +189,14 @@ class Reason(StrEnum):
     ADMIN_UNREACHABLE = "AdminUnreachable"
     NOT_EMPTY = "NotEmpty"
     IMMUTABLE_IN_PULSAR = "ImmutableInPulsar"
+    COMPACTION_TRIGGERED = "CompactionTriggered"
+    CONSENT_REQUIRED = "ConsentRequired"
     IN_USE = "InUse"
     NO_BROKER_MATCHES = "NoBrokerMatches"
+    BROKERS_SHARED = "BrokersShared"
+    NO_BROKERS_FOR_OTHERS = "NoBrokersForOthers"
     FINALIZER_RELEASED = "FinalizerReleased"
+    WAITING_FOR_CONSENT = "WaitingForConsent"
     # balancing
     PROPOSED = "Proposed"
     BALANCED = "Balanced"

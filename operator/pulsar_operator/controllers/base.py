@@ -140,21 +140,25 @@ def is_true(obj: Json | None, kind: str) -> bool:
     return condition is not None and condition.get("status") == "True"
 
 
-async def write_status(deps: Deps, obj: Json, status: BaseModel) -> bool:
-    """Write the status when it differs from the stored one; returns whether a write was made."""
+def differs(obj: Json, status: BaseModel) -> bool:
+    """Whether a status is another than the stored one."""
+    return bool(_normal(wire(status)) != _normal(obj.get("status") or {}))
+
+
+async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str | None = None) -> Json | None:
+    """Write the status when it differs from the stored one; returns the stored object where a write was made.
+
+    ``version`` is the object's resourceVersion, for callers that know it to be the newest they wrote: spares a read.
+    """
     new = wire(status)
     if _normal(new) == _normal(obj.get("status") or {}):
-        return False
-    meta = obj["metadata"]
-    await deps.kube.apply_status(
-        {
-            "apiVersion": obj["apiVersion"],
-            "kind": obj["kind"],
-            "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]},
-            "status": new,
-        }
+        return None
+    meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid")}
+    if version is not None:
+        meta["resourceVersion"] = version
+    return await deps.kube.apply_status(
+        {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta, "status": new}
     )
-    return True
 
 
 def _normal(value: Any) -> Any:
@@ -166,10 +170,11 @@ def _normal(value: Any) -> Any:
     return value
 
 
-async def ensure_finalizer(deps: Deps, obj: Json) -> bool:
-    """Put our finalizer on the object before the first external side effect; returns whether a write was made."""
+async def ensure_finalizer(deps: Deps, obj: Json) -> Json | None:
+    """Put our finalizer on the object before the first external side effect; returns the stored object where a write
+    was made."""
     if FINALIZER in (obj["metadata"].get("finalizers") or []):
-        return False
+        return None
     meta = obj["metadata"]
     manifest = {
         "apiVersion": obj["apiVersion"],
@@ -181,8 +186,7 @@ async def ensure_finalizer(deps: Deps, obj: Json) -> bool:
             "finalizers": [FINALIZER],
         },
     }
-    await deps.kube.apply(manifest, manager=FINALIZER_MANAGER)
-    return True
+    return await deps.kube.apply(manifest, manager=FINALIZER_MANAGER)
 
 
 async def release_finalizer(deps: Deps, obj: Json) -> bool:

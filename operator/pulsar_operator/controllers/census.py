@@ -2,20 +2,21 @@
 
 A list costs as much as the namespace is large, a question for one topic always the same. So lists are only made while
 many topics of a namespace are looked at (start of the operator, a bulk of new objects), and serve for a few seconds.
-Whoever acts on what a list says asks again for its own topic first, or is told by Pulsar (409). Used by topic.py.
+Whoever acts on what a list says asks again for its own topic first, or is told by Pulsar (409). Used by topic.py and
+topic_set.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from pulsar_operator.controllers.logical_scope import Scope
+from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.names import namespace_path
-from pulsar_operator.domain.logical.namespace import replication_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Clock
 
@@ -36,6 +37,10 @@ class Census:
     """By cluster that answered: local topic name to number of partitions, 0 = not partitioned."""
     silent: tuple[str, ...]
     """Clusters that gave no answer."""
+    further: frozenset[str] = frozenset()
+    """Those of the clusters that the namespace does not replicate to any more: topics may be left there."""
+    partitioned: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By cluster that answered: local names of partitioned topics, also of those that have no partition there."""
 
 
 @dataclass
@@ -73,7 +78,7 @@ class Registrar:
             return None
         async with place.lock:
             if place.census is None:
-                place.census = await _list(scope, tenant, namespace)
+                place.census = await take_census(scope, tenant, namespace)
         return place.census
 
     def _forget(self, now: datetime) -> None:
@@ -82,23 +87,35 @@ class Registrar:
             del self._places[key]
 
 
-async def _list(scope: Scope, tenant: str, namespace: str) -> Census | None:
+async def take_census(
+    scope: Scope, tenant: str, namespace: str, *, without: Collection[str] = (), left: bool = False
+) -> Census | None:
+    """What is in the namespace now; None where Pulsar has no such namespace.
+
+    The clusters ``without`` are known to give no answer and are not asked. With ``left`` also clusters are asked that
+    the namespace is only allowed in. Raises AdminUnreachableError when nobody can tell which clusters hold it.
+    """
     found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
     if found is None:
         return None
     clusters = replication_of(found[1])
-    names, silent = await scope.admin.everywhere(clusters, Call("GET", ("persistent", tenant, namespace)))
-    whole, mute = await scope.admin.everywhere(clusters, Call("GET", ("persistent", tenant, namespace, "partitioned")))
+    further = sorted(set(allowed_of(found[1])) & scope.names - set(clusters)) if left else []
+    clusters = [*clusters, *further]
+    asked = [cluster for cluster in clusters if cluster not in without]
+    names, silent = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace)))
+    whole, mute = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace, "partitioned")))
     prefix = len(f"persistent://{tenant}/{namespace}/")
+    answered = [cluster for cluster in names if cluster in whole]
+    partitioned = {cluster: frozenset(name[prefix:] for name in whole[cluster] or ()) for cluster in answered}
     topics = {
-        cluster: _counted([name[prefix:] for name in names[cluster] or ()], [n[prefix:] for n in whole[cluster] or ()])
-        for cluster in names
-        if cluster in whole
+        cluster: _counted([name[prefix:] for name in names[cluster] or ()], partitioned[cluster])
+        for cluster in answered
     }
-    return Census(tuple(clusters), topics, tuple(sorted({*silent, *mute})))
+    mute = tuple(sorted({*silent, *mute, *(set(clusters) & set(without))}))
+    return Census(tuple(clusters), topics, mute, frozenset(further), partitioned)
 
 
-def _counted(names: list[str], partitioned: list[str]) -> dict[str, int]:
+def _counted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
     """Number of partitions by local name; of a partitioned topic, the partitions there are."""
     out = dict.fromkeys(partitioned, 0)
     for name in names:

@@ -24,10 +24,10 @@ SHOWN = 5
 FOREGROUND = "foregroundDeletion"
 """Finalizer of a deletion that takes the children first (Kubernetes documentation, "Garbage Collection")."""
 
-_CLUSTERS_FIELD = {
-    Kind.TENANT: "allowedClusters",
-    Kind.NAMESPACE: "replicationClusters",
-    Kind.ISOLATION_POLICY: "clusters",
+_CLUSTERS_FIELDS = {
+    Kind.TENANT: ("allowedClusters",),
+    Kind.NAMESPACE: ("replicationClusters", "allowedClusters"),
+    Kind.ISOLATION_POLICY: ("clusters",),
 }
 
 
@@ -128,8 +128,9 @@ def _allowed(instance: Json | None, key: Key, child: Json) -> bool:
 
 def _named(kind: Kind, obj: Json) -> frozenset[str]:
     """Clusters an object names in its spec, by their name inside Pulsar."""
-    given = (obj.get("spec") or {}).get(_CLUSTERS_FIELD.get(kind, ""))
-    return frozenset(str(each) for each in given) if isinstance(given, list) else frozenset()
+    spec = obj.get("spec") or {}
+    lists = [spec.get(name) for name in _CLUSTERS_FIELDS.get(kind, ())]
+    return frozenset(str(each) for given in lists if isinstance(given, list) for each in given)
 
 
 def _present(namespace: Json) -> frozenset[str]:

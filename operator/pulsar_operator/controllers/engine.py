@@ -233,6 +233,8 @@ class Engine:
         # Only what was known before the list began can be missing from it.
         known = set(self._index.keys(kind))
         objects = await self._list(kind)
+        if first and self._cache is not None:
+            self._cache.first_list(kind, objects)
         live: set[Key] = set()
         for obj in objects:
             key = key_of(kind, obj)

@@ -11,23 +11,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.isolation_policy import (
     BROKERS,
     IsolationClusterStatus,
     PulsarIsolationPolicySpec,
     PulsarIsolationPolicyStatus,
 )
+from pulsar_operator.balance.isolation import host_of
+from pulsar_operator.controllers.brokers_left import tell_brokers_left
 from pulsar_operator.controllers.logical_base import (
     DUPLICATE_SECONDS,
     Blocker,
     LogicalController,
 )
-from pulsar_operator.controllers.logical_pass import Pass, Refusals
+from pulsar_operator.controllers.logical_pass import KNOWN, Pass, Refusals
 from pulsar_operator.controllers.logical_scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.reader import name_of, reader_of
 from pulsar_operator.controllers.refindex import references
@@ -58,6 +60,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     """Reconciles PulsarIsolationPolicies."""
 
     kind = Kind.ISOLATION_POLICY
+    known = (*KNOWN, ConditionType.BROKERS_LEFT)
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
@@ -105,28 +108,43 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         policy: Mapping[str, Any] | None = None
         brokers: int | None = None
         found: Mapping[str, Any] = {}
+        every: Mapping[str, Any] = {}
+        live: frozenset[str] = frozenset()
         try:
             if p.spec.namespaces is not None:
-                with contextlib.suppress(NotFoundError):
-                    policy = await scope.admin.at(cluster, Call("GET", isolation_path(cluster, name_of(p.obj))))
-                    brokers = await self._matching(scope, cluster, policy or {})
+                every = await self._policies(scope, cluster)
+                policy = every.get(name_of(p.obj))
+                if policy is not None:
+                    live = await self._hosts(scope, cluster)
+                    brokers = await self._matching(scope, cluster, policy, live)
             if domains:
                 found = await scope.admin.at(cluster, Call("GET", failure_domain_path(cluster))) or {}
         except AdminUnreachableError:
             return None
-        return ClusterFacts(policy, {d: frozenset(v.get("brokers") or ()) for d, v in found.items()}, brokers)
+        domains_of = {d: frozenset(v.get("brokers") or ()) for d, v in found.items()}
+        return ClusterFacts(policy, domains_of, brokers, every, live)
 
-    async def _matching(self, scope: Scope, cluster: str, policy: Mapping[str, Any]) -> int:
+    async def _policies(self, scope: Scope, cluster: str) -> Mapping[str, Any]:
+        """All isolation policies of a cluster by name; Pulsar answers 404 where there never was one."""
+        with contextlib.suppress(NotFoundError):
+            return await scope.admin.at(cluster, Call("GET", isolation_path(cluster, "")[:-1])) or {}
+        return {}
+
+    async def _hosts(self, scope: Scope, cluster: str) -> frozenset[str]:
+        """Hosts of the live brokers of a cluster."""
+        return frozenset(
+            host_of(str(broker)) for broker in await scope.admin.at(cluster, Call("GET", ("brokers", cluster))) or ()
+        )
+
+    async def _matching(self, scope: Scope, cluster: str, policy: Mapping[str, Any], hosts: Collection[str]) -> int:
         """Live brokers the policy matches, in Pulsar's own judgement, for Java's expressions are not Python's.
 
         Pulsar's list of brokers with policies compares with host:port, although a broker is chosen by its host alone
         (seen on 4.0.8), so it is asked for each host. It tells the namespaces of all policies that match, but only one
         of these policies by name; so the namespaces are compared.
         """
-        ids = await scope.admin.at(cluster, Call("GET", ("brokers", cluster))) or ()
-        hosts = sorted({str(broker).rsplit(":", 1)[0] for broker in ids})
         base = isolation_path(cluster, BROKERS)
-        answers = await asyncio.gather(*(scope.admin.at(cluster, Call("GET", (*base, host))) for host in hosts))
+        answers = await asyncio.gather(*(scope.admin.at(cluster, Call("GET", (*base, host))) for host in sorted(hosts)))
         wanted = set(policy.get("namespaces") or ())
         return sum(1 for each in answers if wanted and wanted <= set((each or {}).get("namespaceRegex") or ()))
 
@@ -184,6 +202,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
 
     async def status_fields(self, p: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
         """The policy in each cluster; one that does not answer keeps what was last seen."""
+        await tell_brokers_left(p, scope, facts[0])
         known = {c.name: c for c in p.before.clusters}
         found, targets = facts[0], target_clusters(p.spec, facts[0].instance_clusters, facts[0].registered)
         clusters = [

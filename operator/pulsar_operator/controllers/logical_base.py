@@ -13,9 +13,10 @@ A subclass says what to observe and which plan to make; the rules are here:
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
@@ -28,6 +29,7 @@ from pulsar_operator.controllers.base import (
     Outcome,
     ensure_finalizer,
     invalid_fields,
+    is_true,
     meta_of,
     release_finalizer,
 )
@@ -37,6 +39,7 @@ from pulsar_operator.controllers.logical_pass import (
     REFUSED,
     UNSEEN,
     UNSEEN_SECONDS,
+    LookAgainError,
     Pass,
     Refusals,
     Result,
@@ -52,6 +55,7 @@ from pulsar_operator.controllers.logical_scope import (
     resolve_scope,
 )
 from pulsar_operator.controllers.reader import reader_of
+from pulsar_operator.controllers.topic_deletion import Blocker
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.siblings import claim_of, winner
@@ -68,18 +72,12 @@ BLOCKED_SECONDS = 10.0
 DUPLICATE_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class Blocker:
-    """What keeps an object from being deleted in Pulsar."""
-
-    reason: Reason
-    message: str
-
-
 class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     """Reconciles one logical kind."""
 
     kind: Kind
+    known: tuple[ConditionType, ...] = KNOWN
+    """Condition types of the kind, which are never absent."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
@@ -134,6 +132,11 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         """Seconds until the next pass where nothing else asks for one; None = events and the resync are enough."""
         return None
 
+    async def errands(self, p: Pass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
+        """What is done at its time rather than kept as declared; seconds until the next one. Called last in a pass,
+        also while the object is paused or in dry run."""
+        return None
+
     def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
         """Why the object's name cannot be used in Pulsar, or None."""
         return None
@@ -141,13 +144,25 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     # ---------------------------------------------------------------------------------------------- the pass
 
     async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see the module."""
+        """One pass; see the module.
+
+        After a start most objects are as they were left. Such a one is looked at as the list had it, and read only when
+        there is something to write.
+        """
+        listed = reader_of(self.deps).listed(key)
+        if listed is not None and _settled(listed):
+            p = self._begin(listed)
+            p.look_only = True
+            with contextlib.suppress(LookAgainError):
+                return await self._pass(p)
         obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
         if obj is None:
             self.forget(key)
             return DONE
+        return await self._pass(self._begin(obj))
+
+    async def _pass(self, p: Pass[SpecT, StatusT]) -> Outcome:
         try:
-            p = self._begin(obj)
             outcome = await self._run(p)
             if outcome is None:
                 return DONE
@@ -156,13 +171,15 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             return DONE  # deleted meanwhile
         except ConflictError:
             return Outcome(backoff=True)  # another object of the same name, or somebody who changes it all the time
+        finally:
+            await p.tell()
         return outcome
 
     def _begin(self, obj: Json) -> Pass[SpecT, StatusT]:
         models = MODELS[self.kind]
         meta = meta_of(obj)
         conditions = ConditionSet(
-            KNOWN, (obj.get("status") or {}).get("conditions") or (), meta.generation, self.deps.clock.now()
+            self.known, (obj.get("status") or {}).get("conditions") or (), meta.generation, self.deps.clock.now()
         )
         before: Any = models.status.model_validate(obj.get("status") or {})
         spec: Any = None
@@ -213,13 +230,15 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         memory = replace(p.memory, held=backoff.held)
         facts = await self.observe(p, scope, memory)
         plan = self.plan(p, facts, memory)
+        if p.look_only and plan.actions:
+            raise LookAgainError
         if self.exists(facts) and not p.touched and p.held is None:
             await p.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
         refused: Refusals = {}
         wrote: frozenset[str] = frozenset()
         if p.held is None:
             if p.spec.deletion_policy is not DeletionPolicy.RETAIN:
-                await ensure_finalizer(self.deps, p.obj)
+                p.stored(await ensure_finalizer(self.deps, p.obj))
             facts, plan, refused, wrote = await self._act(p, scope, memory, facts, plan)
         elif not self.exists(facts):
             plan = replace(plan, waiting=())
@@ -233,7 +252,8 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             p.fields.pop("observed_generation", None)
         p.fields.update(await self.status_fields(p, scope, facts))
         if silent and p.conditions.is_true(ConditionType.READY):
-            text = f"{name} is as declared where clusters answer; no answer from {', '.join(silent)}"
+            why = "; ".join(f"{each}: {scope.admin.silence.get(each, 'not asked')}" for each in silent)
+            text = f"{name} is as declared where clusters answer; no answer from {why}"
             p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
             after = WAIT_SECONDS
         trouble = self.trouble(p, facts)
@@ -242,7 +262,8 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
             after = WAIT_SECONDS
         after = self.look_again(facts, wrote=bool(wrote)) if after is None else after
         waits = await backoff.finish(result, silent=bool(silent))
-        after = min((each for each in (after, waits) if each is not None), default=None)
+        errand = await self.errands(p, scope, facts)
+        after = min((each for each in (after, waits, errand) if each is not None), default=None)
         refused_before = p.said_before(ConditionType.ACCEPTED, REFUSED)
         if (remaining and p.said_before(ConditionType.READY, UNSEEN)) or (wrote and refused and refused_before):
             return Outcome(backoff=True)  # written before and still not seen, or still refused: ever more rarely
@@ -407,6 +428,15 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     async def _release(self, p: Pass[SpecT, StatusT], reason: Reason, message: str) -> None:
         await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
         await release_finalizer(self.deps, p.obj)
+
+
+def _settled(obj: Json) -> bool:
+    """Whether an object was left Ready at its generation, so that a look at it will most likely write nothing."""
+    meta, status = obj["metadata"], obj.get("status") or {}
+    same = status.get("observedGeneration") == meta.get("generation")
+    kept = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN) == DeletionPolicy.RETAIN
+    guarded = kept or FINALIZER in (meta.get("finalizers") or ())
+    return same and guarded and "deletionTimestamp" not in meta and is_true(obj, ConditionType.READY.value)
 
 
 def _call_id(action: Action) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pulsar_operator.api.constants import ConditionType, Reason
-from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, LogicalStatus
-from pulsar_operator.controllers.base import Meta, condition_of, write_status
+from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
+from pulsar_operator.controllers.base import Meta, condition_of, differs, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
 from pulsar_operator.ports import Deps, Json
 
 SpecT = TypeVar("SpecT", bound=LogicalSpec)
-StatusT = TypeVar("StatusT", bound=LogicalStatus)
+StatusT = TypeVar("StatusT", bound=ManagedStatus)
 
 KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
 MAX_PENDING = 200
@@ -26,8 +26,16 @@ UNSEEN_SECONDS = 2.0
 EMPTIED_SECONDS = 30.0
 """Until what is kept because something is in it is looked at again."""
 
+MAX_MESSAGE = 1000
+"""Longest message of an event."""
+
 Refusals = dict[tuple[str, str], str]
 """Pulsar's message by field and cluster; "" where one cluster speaks for all."""
+
+
+class LookAgainError(Exception):
+    """An object that was looked at as a list had it needs a write: the pass starts over with what the API server has.
+    Nothing was written yet."""
 
 
 @dataclass
@@ -47,14 +55,20 @@ class Pass(Generic[SpecT, StatusT]):
     """Status fields set in this pass; the others keep their value."""
     looked: bool = False
     """Whether Pulsar was looked at in this pass."""
+    look_only: bool = False
+    """Whether the object comes from a list, so that nothing may be written."""
     holders: tuple[str, ...] | None = None
     """Clusters that hold the namespace, once they are known."""
+    safe: frozenset[str] = frozenset()
+    """Clusters among them that the namespace's allowed_clusters name."""
     inherited: Any = None
     """What the parent gives, once it is known."""
     contended: bool = False
     """Whether a change met another writer's (HTTP 409): it may well pass the next time."""
     renewed: bool = False
     """Whether what the parent gives changed since it was applied: a difference is then no drift."""
+    told: list[tuple[str, Reason, str]] = field(default_factory=list)
+    """Events of this pass: type, reason, message."""
     performed: Callable[[Action], None] = lambda action: None
     """Told of each action Pulsar took."""
 
@@ -81,9 +95,27 @@ class Pass(Generic[SpecT, StatusT]):
         return self.before.pulsar_name is not None or bool(self.before.managed_fields)
 
     async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
-        """Record an event."""
-        kind = "Warning" if warning else "Normal"
-        await self.deps.kube.event(self.obj, kind=kind, reason=reason.value, message=message[:1000])
+        """Take note of an event; it is recorded at the end of the pass.
+
+        What a new object is given is told with its creation: an Event costs the API server as much as a status.
+        """
+        kind, message = "Warning" if warning else "Normal", message[:MAX_MESSAGE]
+        if (
+            self.told
+            and self.told[-1][:2] == ("Normal", Reason.CREATED)
+            and (kind, reason) == ("Normal", Reason.UPDATED)
+        ):
+            text = f"{self.told[-1][2]}; {message}"
+            if len(text) <= MAX_MESSAGE:
+                self.told[-1] = (kind, Reason.CREATED, text)
+                return
+        self.told.append((kind, reason, message))
+
+    async def tell(self) -> None:
+        """Record the events of the pass. Never raises."""
+        told, self.told = self.told if not self.look_only else [], []
+        for kind, reason, message in told:
+            await self.deps.kube.event(self.obj, kind=kind, reason=reason.value, message=message)
 
     async def write_ahead(self, managed: frozenset[str], *, creating: bool) -> None:
         """Extend status.managedFields before the first write that needs it.
@@ -99,16 +131,34 @@ class Pass(Generic[SpecT, StatusT]):
             update["managed_fields"] = sorted(wanted)
         if creating and self.before.observed_generation is not None:
             update["observed_generation"] = None
-        if not update:
-            return
+        if update:
+            await self.store(update)
+
+    async def store(self, update: Mapping[str, Any]) -> None:
+        """Write fields of the status now, besides those that were stored before."""
         self.before = self.before.model_copy(update=update)
-        await write_status(self.deps, self.obj, self.before)
+        self.stored(await write_status(self.deps, self.obj, self.before, version=self._version))
         self.obj = {**self.obj, "status": self.before.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
     async def write(self) -> bool:
         """Write the status when it differs."""
         status = self.before.model_copy(update={**self.fields, "conditions": self.conditions.result()})
-        return await write_status(self.deps, self.obj, status)
+        if self.look_only:
+            if differs(self.obj, status):
+                raise LookAgainError
+            return False
+        return await write_status(self.deps, self.obj, status, version=self._version) is not None
+
+    @property
+    def _version(self) -> str | None:
+        version: str | None = self.obj["metadata"].get("resourceVersion")
+        return version
+
+    def stored(self, obj: Json | None) -> None:
+        """Take note of the version a write of this pass gave the object: the next write then needs no read."""
+        if obj is not None and obj["metadata"].get("uid") == self.meta.uid:
+            version = obj["metadata"].get("resourceVersion")
+            self.obj = {**self.obj, "metadata": {**self.obj["metadata"], "resourceVersion": version}}
 
     def unknown(self, reason: Reason, message: str, *, known: bool = False) -> None:
         """The facts are missing: everything that depends on them is Unknown."""
@@ -149,7 +199,7 @@ class Result:
         return sorted(memory.managed | self.plan.declared) if self.wrote else sorted(memory.managed)
 
     def _was_refused(self, name: str) -> bool:
-        return is_among(name, self.refused)
+        return is_among(name, self.refused) or name in self.plan.postponed
 
     def drift(self) -> list[DriftEntry]:
         """Differences to report."""
@@ -166,7 +216,8 @@ class Result:
         p.fields["pending_actions"] = None
         if p.meta.dry_run:
             p.fields["pending_actions"] = [a.reason[:1000] for a in self.remaining][:MAX_PENDING]
-        p.fields["refused_fields"] = sorted(f for f in self.refused if f)
+        # What waited for a refused field is not applied either: making it later repairs no drift.
+        p.fields["refused_fields"] = sorted({f for f in self.refused if f} | self.plan.postponed)
         if self.exists:
             p.fields["pulsar_name"] = name
         if done and (self.exists or self.refused or self.plan.problems):

@@ -25,14 +25,13 @@ from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_policies import read_own
 from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.reader import name_of, reader_of
+from pulsar_operator.domain.logical.clusters import clusters_of, consented, replication_of, used_consents
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
     bundle_count,
-    clusters_of,
     digest_of,
     plan_namespace,
-    replication_of,
     wanted_policies,
 )
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
@@ -85,6 +84,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             boundaries=_boundaries(p.spec),
             version=scope.version,
             defaults=p.inherited,
+            consents=consented(p.spec.consents, p.before.used_consents, p.conditions.now),
         )
         if found is None:
             if p.spec.bundles is not None and p.spec.bundles.sizing is not None:
@@ -145,15 +145,19 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         # A cluster that does not answer keeps what was last seen of it.
         clusters += [known[name] for name in facts.silent if name in known]
         clusters.sort(key=lambda c: c.name)
+        used = used_consents(p.spec, p.before.used_consents, clusters_of(live), p.conditions.now)
         return {
             **applied,
+            "used_consents": used,
             "clusters": clusters,
             "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
         }
 
     async def counts(self, p: NamespacePass) -> dict[str, Any]:
-        """Topics that refer to it."""
-        return {"dependents": await reader_of(self.deps).dependents(p.obj, Kind.TOPIC)}
+        """Topics and sets of topics that refer to it."""
+        reader = reader_of(self.deps)
+        each = [await reader.dependents(p.obj, kind) for kind in (Kind.TOPIC, Kind.TOPIC_SET)]
+        return {"dependents": sum(each)}
 
     async def delete(self, p: NamespacePass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the namespace, in steps that can each be repeated.

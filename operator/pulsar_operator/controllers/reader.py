@@ -7,7 +7,9 @@ event that follows runs whatever depends on it again. Fed by engine.py; without 
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from pulsar_operator.api.constants import Kind
@@ -36,23 +38,24 @@ def _identity(kind: Kind, obj: Json) -> Identity:
     return kind, references(kind, obj), name_of(obj)
 
 
-def _counts(target: Json, key: Key) -> bool:
-    return consents(target, target_namespace=target["metadata"]["namespace"], from_namespace=key.namespace)
+def _counts(target: Json, namespace: str) -> bool:
+    """Whether children in a Kubernetes namespace count."""
+    return consents(target, target_namespace=target["metadata"]["namespace"], from_namespace=namespace)
 
 
 class DirectReader:
     """Asks the API server every time."""
 
     def __init__(self, deps: Deps) -> None:
-        self._kube = deps.kube
+        self._deps = deps
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """See ports.ReaderPort."""
-        return await self._kube.get(CUSTOM[kind], namespace, name)
+        return await self._deps.kube.get(CUSTOM[kind], namespace, name)
 
     async def every(self, kind: Kind) -> list[Json]:
         """See ports.ReaderPort."""
-        return await self._kube.list(CUSTOM[kind], None)
+        return await self._deps.kube.list(CUSTOM[kind], None)
 
     async def namesakes(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
@@ -62,11 +65,23 @@ class DirectReader:
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """See ports.ReaderPort."""
+        return len(await self._children(target, child))
+
+    async def named(self, target: Json, child: Kind) -> dict[str, Key]:
+        """See ports.ReaderPort."""
+        return {name_of(obj): key_of(child, obj) for obj in await self._children(target, child)}
+
+    async def _children(self, target: Json, child: Kind) -> list[Json]:
         key = key_of(Kind(target["kind"]), target)
         # Other Kubernetes namespaces are only looked at where the target allows them.
         alone = not (target.get("spec") or {}).get("allowedNamespaces")
-        objects = await self._kube.list(CUSTOM[child], key.namespace if alone else None)
-        return sum(1 for obj in objects if key in references(child, obj) and _counts(target, key_of(child, obj)))
+        objects = await self._deps.kube.list(CUSTOM[child], key.namespace if alone else None)
+        named = (obj for obj in objects if key in references(child, obj))
+        return [obj for obj in named if _counts(target, obj["metadata"]["namespace"])]
+
+    def listed(self, key: Key) -> Json | None:
+        """See ports.ReaderPort."""
+        return None
 
 
 class WatchCache:
@@ -78,28 +93,60 @@ class WatchCache:
         self._names: dict[Key, Identity] = {}
         self._named: defaultdict[Identity, set[Key]] = defaultdict(set)
         self._parents: dict[Key, frozenset[Key]] = {}
-        self._children: defaultdict[tuple[Key, Kind], set[Key]] = defaultdict(set)
+        self._children: defaultdict[tuple[Key, Kind], Counter[str]] = defaultdict(Counter)
+        """How many children of a kind an object has, by their Kubernetes namespace: ten thousand are counted at every
+        change of one, so nobody goes through them."""
         self._synced: set[Kind] = set()
+        self._listed: dict[Key, tuple[str, bytes]] = {}
+        """Version and JSON of objects of the first list nobody looked at yet, of kinds that are not kept. As text they
+        take a quarter of the memory."""
+        self._versions: dict[Key, str | None] = {}
+        """What the watches said of such objects before that list; None = gone."""
+
+    def first_list(self, kind: Kind, objects: Iterable[Json]) -> None:
+        """Keep what the list at the start of the process found, for one look at each."""
+        for obj in objects if kind not in KEPT else ():
+            key, version = key_of(kind, obj), _version(obj)
+            if version is not None and self._versions.get(key, version) == version:
+                self._listed[key] = version, json.dumps(_lean(kind, obj)).encode()
+
+    def listed(self, key: Key) -> Json | None:
+        """See ports.ReaderPort."""
+        found = self._listed.pop(key, None)
+        obj: Json | None = json.loads(found[1]) if found is not None else None
+        return obj
+
+    def _heard(self, key: Key, version: str | None) -> None:
+        if key.kind not in self._synced:
+            self._versions[key] = version
+        found = self._listed.get(key)
+        if found is not None and found[0] != version:
+            del self._listed[key]
 
     def update(self, kind: Kind, obj: Json) -> None:
         """Take in an object as it is now."""
         key = key_of(kind, obj)
+        if kind not in KEPT:
+            self._heard(key, _version(obj))
         if kind in KEPT:
             if _older(obj, self._objects[kind].get(key)):
                 return  # a list that was overtaken by a watch event
-            meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-            self._objects[kind][key] = {**obj, "kind": kind.value, "metadata": meta}
+            self._objects[kind][key] = _lean(kind, obj)
         self._index(key, _identity(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
 
     def remove(self, key: Key) -> None:
         """Take in that an object is gone."""
         if key.kind in KEPT:
             self._objects[key.kind].pop(key, None)
+        else:
+            self._heard(key, None)
         self._index(key, None, frozenset())
 
     def synced(self, kind: Kind) -> None:
         """Every object of the kind has been taken in once."""
-        self._synced.add(kind)
+        if kind not in self._synced:
+            self._synced.add(kind)
+            self._versions = {key: version for key, version in self._versions.items() if key.kind is not kind}
 
     def _index(self, key: Key, name: Identity | None, parents: frozenset[Key]) -> None:
         before = self._names.pop(key, None)
@@ -110,11 +157,19 @@ class WatchCache:
             self._named[name].add(key)
         old = self._parents.pop(key, frozenset())
         for parent in old - parents:
-            _discard(self._children, (parent, key.kind), key)
-        for parent in parents:
-            self._children[parent, key.kind].add(key)
+            self._one_less((parent, key.kind), key.namespace)
+        for parent in parents - old:
+            self._children[parent, key.kind][key.namespace] += 1
         if parents:
             self._parents[key] = parents
+
+    def _one_less(self, at: tuple[Key, Kind], namespace: str) -> None:
+        counted = self._children[at]
+        counted[namespace] -= 1
+        if not counted[namespace]:
+            del counted[namespace]
+        if not counted:
+            del self._children[at]
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """See ports.ReaderPort."""
@@ -140,7 +195,17 @@ class WatchCache:
         if child not in self._synced:
             return await self._direct.dependents(target, child)
         key = key_of(Kind(target["kind"]), target)
-        return sum(1 for each in self._children.get((key, child), ()) if _counts(target, each))
+        counted: Mapping[str, int] = self._children.get((key, child), {})
+        return sum(number for namespace, number in counted.items() if _counts(target, namespace))
+
+    async def named(self, target: Json, child: Kind) -> dict[str, Key]:
+        """See ports.ReaderPort."""
+        if child not in self._synced:
+            return await self._direct.named(target, child)
+        key = key_of(Kind(target["kind"]), target)
+        # Asked by sets of topics alone, a few times a minute, so that going through all of them is cheap enough.
+        found = [each for each, parents in self._parents.items() if each.kind is child and key in parents]
+        return {self._names[each][2]: each for each in found if _counts(target, each.namespace)}
 
 
 def _discard(index: defaultdict[T, set[Key]], at: T, key: Key) -> None:
@@ -149,6 +214,17 @@ def _discard(index: defaultdict[T, set[Key]], at: T, key: Key) -> None:
         found.discard(key)
         if not found:
             del index[at]
+
+
+def _lean(kind: Kind, obj: Json) -> Json:
+    """An object as it is kept: without what is large and nobody asks for."""
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "kind": kind.value, "metadata": meta}
+
+
+def _version(obj: Json) -> str | None:
+    version: str | None = obj["metadata"].get("resourceVersion")
+    return version
 
 
 def _older(obj: Json, known: Json | None) -> bool:

@@ -22,6 +22,7 @@ PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
     Kind.RESOURCE_GROUP: ("instanceRef", Kind.INSTANCE),
     Kind.ISOLATION_POLICY: ("instanceRef", Kind.INSTANCE),
     Kind.REBALANCE: ("clusterRef", Kind.CLUSTER),
+    Kind.TOPIC_SET: ("namespaceRef", Kind.NAMESPACE),
 }
 
 POLICIES_FIELD: dict[Kind, str] = {Kind.NAMESPACE: "policies", Kind.TENANT: "namespaceDefaults"}

@@ -10,8 +10,8 @@ from pulsar_operator.controllers.logical_base import Blocker, LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_scope import Scope
 from pulsar_operator.controllers.reader import name_of, reader_of
+from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import tenant_path
-from pulsar_operator.domain.logical.namespace import clusters_of
 from pulsar_operator.domain.logical.plan import Memory, Plan
 from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, clusters_to_remove, plan_tenant
 from pulsar_operator.domain.policies import Call

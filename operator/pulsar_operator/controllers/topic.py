@@ -13,12 +13,15 @@ from pulsar_operator.api.v1alpha1.topic import (
 )
 from pulsar_operator.controllers.base import is_true
 from pulsar_operator.controllers.census import Registrar
-from pulsar_operator.controllers.logical_base import Blocker, LogicalController
+from pulsar_operator.controllers.compactions import compact
+from pulsar_operator.controllers.logical_base import LogicalController
 from pulsar_operator.controllers.logical_pass import Pass
 from pulsar_operator.controllers.logical_policies import read_own
 from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.reader import name_of
+from pulsar_operator.controllers.topic_deletion import Blocker, delete_in, in_use
 from pulsar_operator.controllers.topic_parts import PartsReader
+from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.names import (
     is_partition_of,
     namespace_path,
@@ -26,11 +29,10 @@ from pulsar_operator.domain.logical.names import (
     topic_name_problem,
     topic_path,
 )
-from pulsar_operator.domain.logical.namespace import replication_of
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
-from pulsar_operator.ports import Deps, Json, Key, NotFoundError, RefusedError
+from pulsar_operator.ports import Deps, Json, Key
 
 TopicPass = Pass[PulsarTopicSpec, PulsarTopicStatus]
 Presence = tuple[dict[str, int | None], tuple[str, ...]]
@@ -82,6 +84,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             subscriptions=parts.subscriptions,
             schemas=parts.schemas,
             version=scope.version,
+            safe=p.safe,
         )
 
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:
@@ -102,7 +105,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         Only the first look of a pass may come from a list, and only one that asks for nothing but a creation.
         """
         first, p.looked = not p.looked, True
-        if not first or p.spec.persistence is not Persistence.PERSISTENT:
+        if not first or _declared_clusters(p) or p.spec.persistence is not Persistence.PERSISTENT:
             return None
         census = await self._registrar.ask(scope, *_place(scope))
         if census is None or not census.topics:
@@ -116,7 +119,10 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
     async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
         """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
         if p.holders is None:
-            p.holders = tuple(await self._clusters(scope))
+            namespace = await self._namespace(scope)
+            p.safe = frozenset(allowed_of(namespace))
+            further = _declared_clusters(p) & p.safe & scope.names
+            p.holders = tuple(sorted({*replication_of(namespace), *further}))
         call = Call("GET", (*_path(p, scope), "partitions"))
         answers, silent = await scope.admin.everywhere(p.holders, call)
         if not answers:
@@ -125,14 +131,14 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         found = {c: None if answer is None else int(answer.get("partitions") or 0) for c, answer in answers.items()}
         return found, silent
 
-    async def _clusters(self, scope: Scope) -> list[str]:
+    async def _namespace(self, scope: Scope) -> Json:
         tenant, namespace = _place(scope)
         found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
         if found is None:
             raise ObstacleError(
                 Reason.PARENT_NOT_READY, f"namespace {tenant}/{namespace} does not exist in Pulsar", known=True
             )
-        return replication_of(found[1])
+        return dict(found[1])
 
     def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
         """See domain.logical.topic."""
@@ -145,6 +151,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
     def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
         """A non-partitioned topic is made in each cluster, local policies, subscriptions and schemas too; the rest is
         shared, and known when one cluster answered every question."""
+        if not facts.silent:
+            return ()
         rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
         alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
         alone = alone or bool(p.spec.subscriptions) or p.spec.topic_schema is not None
@@ -164,31 +172,38 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             "partitions": next((c.partitions for c in clusters if c.partitions is not None), None),
         }
 
+    async def errands(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> float | None:
+        """Compaction by the schedule, in the clusters that have the topic."""
+        present = [name for name, found in facts.clusters.items() if found is not None]
+        return await compact(p, scope, _path(p, scope), present)
+
     async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the topic in every cluster of the namespace; a topic in use or with unread messages is kept."""
         try:
-            clusters = await self._clusters(scope)
+            namespace = await self._namespace(scope)
         except ObstacleError:
             return None  # its namespace is gone, and the topic with it
+        # A cluster that left replicationClusters may still have it.
+        clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
         present = {name: await self._present(p, scope, name) for name in clusters}
         if not force:
             for cluster, names in present.items():
                 for name in names:
-                    blocker = await self._in_use(p, scope, cluster, name)
+                    path = (*_path(p, scope)[:-1], name)
+                    blocker = await in_use(scope, cluster, path, remedy="set spec.deletionPolicy to ForceDelete")
                     if blocker is not None:
                         return blocker
-        query = {"force": "true"} if force else {}
         for cluster in clusters:
-            path = _path(p, scope)
-            whole = (*path, "partitions") if p.spec.partitions is not None else path
-            # The first cluster takes the partitioned topic's metadata away; the others keep their partitions.
-            for target in dict.fromkeys((whole, *((*path[:-1], name) for name in present[cluster]))):
-                try:
-                    await scope.admin.at(cluster, Call("DELETE", target, query))
-                except NotFoundError:
-                    continue
-                except RefusedError as error:
-                    return Blocker(Reason.NOT_EMPTY, f"{error}. Stop its producers and consumers first")
+            blocker = await delete_in(
+                scope,
+                cluster,
+                _path(p, scope),
+                partitioned=p.spec.partitions is not None,
+                present=present[cluster],
+                force=force,
+            )
+            if blocker is not None:
+                return blocker
         return None
 
     async def _present(self, p: TopicPass, scope: Scope, cluster: str) -> list[str]:
@@ -203,30 +218,11 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             return [topic[prefix:] for topic in topics if topic == full]
         return sorted(topic[prefix:] for topic in topics if is_partition_of(topic, full))
 
-    async def _in_use(self, p: TopicPass, scope: Scope, cluster: str, name: str) -> Blocker | None:
-        """Pulsar deletes unread messages without a question; we do not."""
-        path = (*_path(p, scope)[:-1], name)
-        try:
-            stats: Json = await scope.admin.at(cluster, Call("GET", (*path, "stats"))) or {}
-        except NotFoundError:
-            return None
-        publishers = len(stats.get("publishers") or ())
-        if publishers:
-            return Blocker(
-                Reason.NOT_EMPTY,
-                f"topic {name} in cluster {cluster} has {publishers} connected producers: stop them first, or set "
-                "spec.deletionPolicy to ForceDelete",
-            )
-        for subscription, facts in sorted((stats.get("subscriptions") or {}).items()):
-            consumers, backlog = len(facts.get("consumers") or ()), int(facts.get("msgBacklog") or 0)
-            if consumers or backlog:
-                return Blocker(
-                    Reason.NOT_EMPTY,
-                    f"subscription {subscription} of topic {name} in cluster {cluster} has {consumers} connected "
-                    f"consumers and {backlog} unread messages: consume or clear them first, or set "
-                    "spec.deletionPolicy to ForceDelete",
-                )
-        return None
+
+def _declared_clusters(p: TopicPass) -> frozenset[str]:
+    """spec.policies.replicationClusters."""
+    policies = p.spec.policies
+    return frozenset((policies.replication_clusters if policies is not None else None) or ())
 
 
 def _place(scope: Scope) -> tuple[str, str]:

@@ -9,7 +9,7 @@ Pure asyncio; time is the event loop's, so tests may run it on a virtual clock. 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from pulsar_operator.api.constants import Kind
@@ -33,11 +33,15 @@ class WorkQueue:
         self._queued: dict[Key, bool] = {}
         """Ready to run, and whether among the first; a promoted key is in both lines and counts in that one."""
         self._running: set[Key] = set()
+        self._busy: Counter[Kind] = Counter()
+        """Number of running keys by kind; kinds without any are absent."""
         self._again: dict[Key, bool] = {}
         self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
         self._workers = workers
         self._on_depth = on_depth
-        self._wake = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        """Workers that found nothing to do. They are woken one at a time: with a long queue most of what is added or
+        done is nothing for them, since some workers stay free for other kinds."""
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -92,14 +96,37 @@ class WorkQueue:
         while not self._closed:
             key = self._take()
             if key is not None:
+                self._wake_one()  # there may be work for one more
                 return key
-            self._wake.clear()
-            await self._wake.wait()
+            await self._woken()
         return None
+
+    async def _woken(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._idle.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter in self._idle:
+                self._idle.remove(waiter)
+            else:
+                self._wake_one()  # what it was woken for is for another
+            raise
+
+    def _wake_one(self) -> None:
+        while self._idle:
+            waiter = self._idle.popleft()
+            if not waiter.done():  # its worker may have been cancelled
+                waiter.set_result(None)
+                return
 
     def done(self, key: Key) -> None:
         """The key's run ended."""
-        self._running.discard(key)
+        if key in self._running:
+            self._running.discard(key)
+            self._busy[key.kind] -= 1
+            if not self._busy[key.kind]:
+                del self._busy[key.kind]
         if key in self._again:
             self.add(key, first=self._again.pop(key))
         self._notify()
@@ -110,24 +137,32 @@ class WorkQueue:
         Kinds take turns, and nearly half of the workers stay free for kinds that have nothing running: ten thousand
         slow topics never keep a cluster waiting.
         """
-        running = {kind: 0 for kind in self._ready}
-        for key in self._running:
-            running[key.kind] += 1
+        if not self._queued:
+            return None
         free = self._workers - len(self._running)
         for _ in range(len(self._order)):
             kind = self._order[0]
             self._order.rotate(-1)
             if not self._waiting(kind):
                 continue
-            idle = sum(1 for other, count in running.items() if other is not kind and count == 0)
-            if running[kind] > 0 and free <= min(idle, (self._workers - 1) // 2):
+            reserved = self._reserved(kind)
+            hurried = free <= reserved
+            if hurried and not (self._first[kind] and free > reserved // 2):
                 continue
-            key = self._pop(kind)
+            key = self._first[kind].popleft() if hurried else self._pop(kind)
             del self._queued[key]
             self._running.add(key)
-            self._notify()
+            self._busy[kind] += 1
+            self._tell()
             return key
         return None
+
+    def _reserved(self, kind: Kind) -> int:
+        """Workers a kind leaves to others; half of them for what somebody changed, who waits for the answer."""
+        if not self._busy[kind]:
+            return 0
+        idle = len(self._ready) - len(self._busy)  # every other kind with nothing running
+        return min(idle, (self._workers - 1) // 2)
 
     def _waiting(self, kind: Kind) -> bool:
         """Whether a key of the kind is ready; forgets what was promoted or has run since."""
@@ -155,7 +190,9 @@ class WorkQueue:
             keys.clear()
         self._queued.clear()
         self._again.clear()
-        self._notify()
+        self._tell()
+        while self._idle:
+            self._wake_one()
 
     async def idle(self, *, within: float = 0.0) -> None:
         """Wait until nothing runs, is ready to run, or is due within the next ``within`` seconds."""
@@ -170,6 +207,9 @@ class WorkQueue:
         return all(due > horizon for due, _ in self._delayed.values())
 
     def _notify(self) -> None:
+        self._tell()
+        self._wake_one()
+
+    def _tell(self) -> None:
         self._on_depth(len(self._queued))
-        self._wake.set()
         self._changed.set()

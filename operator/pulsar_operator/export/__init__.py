@@ -8,9 +8,13 @@ from typing import Any, TextIO
 import aiohttp
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.export.calls import DEADLINE_SECONDS, ExportError
 from pulsar_operator.export.options import Options
 from pulsar_operator.export.output import TOLD, Exported, Progress, summarise, write
-from pulsar_operator.export.reader import CONCURRENCY, DEADLINE_SECONDS, Exporter, ExportError
+from pulsar_operator.export.reader import CONCURRENCY, Exporter
+
+PARTLY = 3
+"""Exit code of an export that was written without what could not be read."""
 
 
 class TokenAdmin(AiohttpAdmin):
@@ -35,7 +39,7 @@ class _NoMetrics:
 
 
 async def export(options: Options, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
-    """Run the command; returns 0, or 1 when something could not be read. Raises ExportError."""
+    """Run the command; returns 0, or PARTLY when something could not be read. Raises ExportError."""
     errors = err or sys.stderr
     admin = TokenAdmin(_NoMetrics(), deadline=DEADLINE_SECONDS, token=options.token)
     try:
@@ -46,10 +50,10 @@ async def export(options: Options, *, out: TextIO | None = None, err: TextIO | N
         old = write(exported, options.output, out or sys.stdout)
     except OSError as error:
         raise ExportError(f"cannot write to {options.output}: {error.strerror or error}") from None
-    summarise(exported, errors)
+    summarise(exported, errors, options.command)
     if old:
         print(f"not from this export: {', '.join(old[:TOLD])} in {options.output}", file=errors)
-    return 1 if exported.failed else 0
+    return PARTLY if exported.failed else 0
 
 
-__all__ = ["ExportError", "Exported", "Exporter", "Options", "Progress", "TokenAdmin", "export"]
+__all__ = ["PARTLY", "ExportError", "Exported", "Exporter", "Options", "Progress", "TokenAdmin", "export"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,8 +28,34 @@ class Options:
     tenants: re.Pattern[str] | None = None
     exclude_system: bool = True
     topic_policies: bool = True
+    subscriptions: bool = True
+    schemas: bool = True
     cluster: str | None = None
     output: str = "-"
+    token_file: str | None = None
+
+    @property
+    def command(self) -> str:
+        """What the user types for this export."""
+        words = ["pulsar-operator", "export", "--admin-url", self.admin_url]
+        values = {
+            "--token-file": self.token_file,
+            "--instance": self.instance if self.instance != DEFAULT_INSTANCE else None,
+            "--namespace": self.namespace,
+            "--tenants": self.tenants.pattern if self.tenants is not None else None,
+            "--cluster": self.cluster,
+            "--output": self.output if self.output != "-" else None,
+        }
+        for name, value in values.items():
+            words += [name, value] if value is not None else []
+        flags = {
+            "--no-exclude-system": self.exclude_system,
+            "--no-topic-policies": self.topic_policies,
+            "--no-subscriptions": self.subscriptions,
+            "--no-schemas": self.schemas,
+        }
+        words += [name for name, value in flags.items() if not value]
+        return shlex.join(words)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +81,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="read the policies of topics, in namespaces that have any (default)",
+    )
+    parser.add_argument(
+        "--subscriptions",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="read the durable subscriptions of persistent topics, one call for each topic, which loads it (default)",
+    )
+    parser.add_argument(
+        "--schemas",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="read the newest schema of topics, one call for each topic (default)",
     )
     parser.add_argument(
         "--cluster", metavar="NAME", help="Pulsar name of the cluster that answers (default: it is asked)"
@@ -95,8 +134,11 @@ def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Op
         tenants=tenants,
         exclude_system=given.exclude_system,
         topic_policies=given.topic_policies,
+        subscriptions=given.subscriptions,
+        schemas=given.schemas,
         cluster=given.cluster or None,
         output=given.output,
+        token_file=given.token_file,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TextIO
 
 from pulsar_operator.api.constants import Kind
@@ -12,6 +13,10 @@ from pulsar_operator.domain.export import Entry, Source, render, sentence
 
 TOLD = 20
 """Lines on standard error about what was not exported; the output has them all."""
+KINDS = (Kind.RESOURCE_GROUP, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.ISOLATION_POLICY)
+"""In the order they are written: a namespace waits for its group."""
+PROGRESS_SECONDS = 10.0
+"""Between two lines of progress where there is no terminal."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,9 @@ class Exported:
 
     @property
     def entries(self) -> list[Entry]:
-        """All entries: tenants, namespaces, topics."""
+        """All entries, by kind."""
         found = [entry for entries in self.files.values() for entry in entries]
-        return [entry for kind in (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC) for entry in found if entry.kind is kind]
+        return [entry for kind in KINDS for entry in found if entry.kind is kind]
 
     @property
     def failed(self) -> bool:
@@ -36,8 +41,10 @@ class Exported:
 class Progress:
     """Counts on standard error: in place on a terminal, else a line now and then."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic) -> None:
         self._out = out
+        self._clock = clock
+        self._shown = clock()
         self._counts: dict[str, tuple[int, int]] = {}
 
     def total(self, what: str, number: int) -> None:
@@ -49,13 +56,14 @@ class Progress:
         """One more was read."""
         count, number = self._counts[what]
         self._counts[what] = (count + 1, number)
-        self._show(always=count + 1 == number or (count + 1) % 1000 == 0)
+        self._show(always=count + 1 == number or self._clock() - self._shown >= PROGRESS_SECONDS)
 
     def _show(self, *, always: bool) -> None:
         line = ", ".join(f"{what} {count}/{number}" for what, (count, number) in self._counts.items())
         if self._out.isatty():
             print(f"\r{line}", end="", file=self._out, flush=True)
         elif always:
+            self._shown = self._clock()
             print(line, file=self._out, flush=True)
 
     def end(self) -> None:
@@ -86,11 +94,20 @@ def _replace(path: Path, text: str) -> None:
     beside.replace(path)
 
 
-def summarise(exported: Exported, err: TextIO) -> None:
-    """What was and was not exported, on standard error."""
-    written = [entry.kind for entry in exported.entries if entry.manifest is not None]
-    counts = ", ".join(f"{written.count(k)} {k.value}" for k in (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC))
-    print(f"exported {counts}", file=err)
+def summarise(exported: Exported, err: TextIO, command: str) -> None:
+    """What was and was not exported, on standard error; ``command`` is what the user types to do it again."""
+    rows = [(kind.value, *_counts(exported, kind)) for kind in KINDS]
+    specs = [entry.manifest["spec"] for entry in exported.entries if entry.manifest is not None]
+    inside = {
+        "with policies": sum(1 for spec in specs if spec.get("policies")),
+        "subscriptions": sum(len(spec.get("subscriptions") or ()) for spec in specs),
+        "schemas": sum(1 for spec in specs if spec.get("schema")),
+    }
+    print(f"{'':<22}{'exported':>10}{'left out':>10}{'not read':>10}", file=err)
+    for name, written, left, lost in rows:
+        print(f"{name:<22}{written:>10}{left:>10}{lost:>10}", file=err)
+    for name, number in inside.items():
+        print(f"  {name:<20}{number:>10}", file=err)
     notes = [note for entry in exported.entries for note in entry.notes]
     for failed, words in ((True, "could not be read"), (False, "have no place in the manifests")):
         these = [note for note in notes if note.failed is failed]
@@ -100,3 +117,13 @@ def summarise(exported: Exported, err: TextIO) -> None:
             print(f"  {sentence(note)}", file=err)
         if len(these) > TOLD:
             print(f"  and {len(these) - TOLD} more", file=err)
+    if exported.failed:
+        print(f"what could not be read is missing; when Pulsar answers for it, run again: {command}", file=err)
+
+
+def _counts(exported: Exported, kind: Kind) -> tuple[int, int, int]:
+    """Objects of a kind that were written, have no manifest, and could not be read."""
+    entries = [entry for entry in exported.entries if entry.kind is kind]
+    written = [entry for entry in entries if entry.manifest is not None]
+    lost = [entry for entry in entries if entry.manifest is None and any(note.failed for note in entry.notes)]
+    return len(written), len(entries) - len(written) - len(lost), len(lost)

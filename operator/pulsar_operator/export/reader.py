@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic import Persistence
+from pulsar_operator.balance.isolation import matches
 from pulsar_operator.balance.ranges import even_boundaries
 from pulsar_operator.domain.export import (
     CHANGE_EVENTS,
@@ -23,6 +24,10 @@ from pulsar_operator.domain.export import (
     Settings,
     Source,
     TopicAnswers,
+    durable_subscriptions,
+    export_domains,
+    export_group,
+    export_isolation,
     export_namespace,
     export_tenant,
     export_topic,
@@ -32,29 +37,32 @@ from pulsar_operator.domain.export import (
     may_hold_policies,
     not_exported,
     object_name,
+    rated_subscriptions,
     split_partition,
 )
-from pulsar_operator.domain.logical.names import domain_of, namespace_path, tenant_path, topic_name, topic_path
-from pulsar_operator.domain.logical.namespace import clusters_of
-from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Call, PolicyRow, Unreadable, too_old
+from pulsar_operator.domain.logical.clusters import clusters_of
+from pulsar_operator.domain.logical.names import (
+    domain_of,
+    failure_domain_path,
+    isolation_path,
+    namespace_path,
+    resource_group_path,
+    tenant_path,
+    topic_name,
+    topic_path,
+)
+from pulsar_operator.domain.logical.schema import schema_path
+from pulsar_operator.domain.logical.subscriptions import rate_call
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Call, PolicyRow, too_old
+from pulsar_operator.export.calls import FIRST_DEADLINE_SECONDS, Calls, ExportError
 from pulsar_operator.export.options import Options
 from pulsar_operator.export.output import Exported, Progress
-from pulsar_operator.ports import AdminEndpoint, NotFoundError, PortError, PulsarAdminPort, UnavailableError
+from pulsar_operator.ports import AdminEndpoint, PortError, PulsarAdminPort
 
 CONCURRENCY = 8
-DEADLINE_SECONDS = 60.0
-"""Of one call; a namespace may have many topics to list."""
-FIRST_DEADLINE_SECONDS = 10.0
-"""Of the first call, which finds out whether there is anything at that address."""
-SILENCE = 10
-"""Calls without an answer, one after the other, after which the export ends."""
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class ExportError(RuntimeError):
-    """The export cannot go on; the message says why and what to do."""
 
 
 @dataclass
@@ -89,24 +97,24 @@ class Exporter:
     """Reads one cluster. Not to be used twice."""
 
     def __init__(self, admin: PulsarAdminPort, options: Options, progress: Progress) -> None:
-        self._admin = admin
         self._options = options
         self._progress = progress
-        self._endpoint = AdminEndpoint(options.cluster or "source", options.admin_url)
+        endpoint = AdminEndpoint(options.cluster or "source", options.admin_url)
+        self._calls = Calls(admin, endpoint, options.command)
         self._settings = Settings(options.instance, options.cluster or "", options.namespace)
         self._version: str | None = None
-        self._silent = 0
 
     async def run(self) -> Exported:
         """Read everything. Raises ExportError when Pulsar does not answer or does not list its tenants."""
         try:
             version = Call("GET", ("brokers", "version"), text=True)
-            self._version = await self._find(version, deadline=FIRST_DEADLINE_SECONDS)
+            self._version = await self._calls.find(version, deadline=FIRST_DEADLINE_SECONDS)
             cluster = self._options.cluster or await self._cluster()
-            self._settings = Settings(self._options.instance, cluster, self._options.namespace)
-            tenants = [name for name in await self._ask(Call("GET", ("tenants",))) or () if self._wanted(name)]
+            system = not self._options.exclude_system
+            self._settings = Settings(self._options.instance, cluster, self._options.namespace, system)
+            tenants = [name for name in await self._calls.ask(Call("GET", ("tenants",))) or () if self._wanted(name)]
         except PortError as error:
-            raise ExportError(f"nothing was read: {error}") from None
+            raise ExportError(f"nothing was read: {error}; {self._calls.advice}") from None
         self._progress.total("tenants", len(tenants))
         read = await _pool(self._tenant, sorted(tenants))
         names = sorted(name for _, inside in read for name in inside)
@@ -117,37 +125,56 @@ class Exporter:
         topics = [(each, topic) for each in found for topic in each.topics]
         for (each, _), entry in zip(topics, await _pool(self._topic, [t for _, t in topics]), strict=True):
             each.entries += [entry] if entry is not None else []
+        shared = await self._shared(found)
         self._progress.end()
-        files: dict[str, Sequence[Entry]] = {"tenants": [entry for entry, _ in read if entry is not None]}
+        files: dict[str, Sequence[Entry]] = {"instance": shared} if shared else {}
+        files |= {"tenants": [entry for entry, _ in read if entry is not None]}
         for each in sorted(found, key=lambda n: (n.tenant, n.name)):
             files[object_name(each.tenant, each.name)] = [each.entry, *sorted(each.entries, key=lambda e: e.about)]
-        return Exported(Source(cluster, self._version), files)
+        return Exported(Source(cluster, self._version, self._not_read()), files)
 
-    # ----------------------------------------------------------------------------------------------- one call
+    def _not_read(self) -> tuple[str, ...]:
+        """What was left out by the options, or always is."""
+        read = {
+            "subscriptions": self._options.subscriptions,
+            "schemas": self._options.schemas,
+            "policies of topics": self._options.topic_policies,
+        }
+        return (*(name for name, done in read.items() if not done), "properties of topics without partitions")
 
-    async def _ask(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
-        """The answer. Raises PortError; ExportError when Pulsar has fallen silent."""
+    async def _shared(self, namespaces: Sequence[_Namespace]) -> list[Entry]:
+        """Resource groups, and the cluster's isolation policies and failure domains; with chosen tenants those groups
+        and policies that their namespaces have."""
+        chosen = self._options.tenants is not None
+        names = [f"{each.tenant}/{each.name}" for each in namespaces]
+        used = {str(each.live.get("resource_group_name")) for each in namespaces}
+        cluster = self._settings.cluster
+        entries: list[Entry] = []
+        about = "resource groups"
         try:
-            answer = await self._admin.call(
-                self._endpoint, call.method, call.path, query=call.query, text=call.text, deadline=deadline
-            )
-        except UnavailableError as error:
-            self._silent += 1
-            if self._silent >= SILENCE:
-                raise ExportError(f"nothing is written: Pulsar does not answer any more: {error}") from None
-            raise
-        except PortError:
-            self._silent = 0
-            raise
-        self._silent = 0
-        return answer
-
-    async def _find(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
-        """Like :meth:`_ask`; None for what does not exist."""
+            for name in sorted(await self._calls.find(Call("GET", ("resourcegroups",))) or ()):
+                live = (
+                    await self._calls.find(Call("GET", resource_group_path(name)))
+                    if name in used or not chosen
+                    else None
+                )
+                entries += [export_group(self._settings, name, live)] if live is not None else []
+        except PortError as error:
+            entries.append(not_exported(Kind.RESOURCE_GROUP, about, f"could not be read: {error}", failed=True))
+        about = f"isolation policies of cluster {cluster}"
         try:
-            return await self._ask(call, deadline=deadline)
-        except NotFoundError:
-            return None
+            policies = await self._calls.find(Call("GET", isolation_path(cluster, "")[:-1])) or {}
+            entries += [
+                export_isolation(self._settings, name, live)
+                for name, live in sorted(policies.items())
+                if not chosen or any(matches(live.get("namespaces") or (), full) for full in names)
+            ]
+            domains = {} if chosen else await self._calls.find(Call("GET", failure_domain_path(cluster))) or {}
+            together = export_domains(self._settings, domains)
+            entries += [together] if together is not None else []
+        except PortError as error:
+            entries.append(not_exported(Kind.ISOLATION_POLICY, about, f"could not be read: {error}", failed=True))
+        return entries
 
     async def _answers(self, rows: Iterable[PolicyRow], base: tuple[str, ...]) -> dict[str, Any]:
         """What rows are read from, by field; rows that read the same answer share one GET."""
@@ -159,16 +186,9 @@ class Exporter:
             call = row.get_call(base)
             target = repr((call.path, sorted(call.query.items())))
             if target not in seen:
-                seen[target] = await self._readable(call)
+                seen[target] = await self._calls.readable(call)
             out[row.field] = seen[target]
         return out
-
-    async def _readable(self, call: Call) -> Any:
-        """Like :meth:`_find`; Unreadable where it was refused."""
-        try:
-            return await self._find(call)
-        except PortError as error:
-            return Unreadable(str(error))
 
     # ------------------------------------------------------------------------------------------------ objects
 
@@ -179,11 +199,11 @@ class Exporter:
 
     async def _cluster(self) -> str:
         """Name of the cluster that answers: Pulsar has no call that only tells this."""
-        clusters = [name for name in await self._find(Call("GET", ("clusters",))) or () if name != "global"]
+        clusters = [name for name in await self._calls.find(Call("GET", ("clusters",))) or () if name != "global"]
         if len(clusters) == 1:
             return str(clusters[0])
         try:
-            running = await self._ask(Call("GET", ("brokers", "configuration", "runtime")))
+            running = await self._calls.ask(Call("GET", ("brokers", "configuration", "runtime")))
             if isinstance(running, Mapping) and running.get("clusterName"):
                 return str(running["clusterName"])
         except PortError:
@@ -194,11 +214,11 @@ class Exporter:
     async def _tenant(self, tenant: str) -> tuple[Entry | None, list[str]]:
         """The tenant, and its namespaces when it can be referred to."""
         try:
-            live = await self._find(Call("GET", tenant_path(tenant)))
+            live = await self._calls.find(Call("GET", tenant_path(tenant)))
             if live is None:
                 return None, []
             entry = export_tenant(self._settings, tenant, live)
-            inside = [str(name) for name in await self._find(Call("GET", ("namespaces", tenant))) or ()]
+            inside = [str(name) for name in await self._calls.find(Call("GET", ("namespaces", tenant))) or ()]
         except PortError as error:
             return not_exported(Kind.TENANT, f"tenant {tenant}", f"could not be read: {error}", failed=True), []
         finally:
@@ -218,7 +238,7 @@ class Exporter:
                 reason = "its name has three parts, a form Pulsar 2 gave up; there is no field for it"
                 return _Namespace(tenant, name, not_exported(Kind.NAMESPACE, about, reason))
             base = namespace_path(tenant, name)
-            live = await self._find(Call("GET", base))
+            live = await self._calls.find(Call("GET", base))
             if live is None:
                 return None
             own = await self._answers((row for row in NAMESPACE_POLICIES if row.own_get), base)
@@ -250,8 +270,8 @@ class Exporter:
         for persistence in Persistence:
             base = (domain_of(persistence), *place)
             prefix = topic_name(persistence, *place, "")
-            named = await self._find(Call("GET", base, with_system)) or ()
-            split = await self._find(Call("GET", (*base, "partitioned"), with_system)) or ()
+            named = await self._calls.find(Call("GET", base, with_system)) or ()
+            split = await self._calls.find(Call("GET", (*base, "partitioned"), with_system)) or ()
             whole = {str(topic).removeprefix(prefix) for topic in split if str(topic).startswith(prefix)}
             local = {str(topic).removeprefix(prefix) for topic in named if str(topic).startswith(prefix)}
             single = {name for name in local if not _is_part_of(name, whole)}
@@ -272,7 +292,7 @@ class Exporter:
         for log in logs or [CHANGE_EVENTS]:
             try:
                 path = (*topic_path(Persistence.PERSISTENT, *place, log), "internalStats")
-                stats = await self._ask(Call("GET", path))
+                stats = await self._calls.ask(Call("GET", path))
             except PortError:
                 return True
             if not isinstance(stats, Mapping) or may_hold_policies(stats):
@@ -285,7 +305,7 @@ class Exporter:
         try:
             metadata: Mapping[str, Any] = {}
             if topic.partitioned:
-                metadata = await self._find(Call("GET", (*path, "partitions"))) or {}
+                metadata = await self._calls.find(Call("GET", (*path, "partitions"))) or {}
                 if not metadata.get("partitions"):
                     return None  # deleted meanwhile
             policies = await self._answers(TOPIC_POLICIES, path) if topic.policies else {}
@@ -293,15 +313,31 @@ class Exporter:
             if topic.partitioned:
                 lists["properties"] = metadata.get("properties")
             elif topic.policies:  # one more where there is one for each policy anyway
-                lists["properties"] = await self._readable(Call("GET", (*path, "properties")))
+                lists["properties"] = await self._calls.readable(Call("GET", (*path, "properties")))
+            subscriptions, rates = await self._subscriptions(topic, path)
+            schema = None
+            if self._options.schemas:
+                schema = await self._calls.readable(Call("GET", schema_path(*place, "schema")))
         except PortError as error:
             about = f"topic {topic_name(topic.persistence, *place)}"
             return not_exported(Kind.TOPIC, about, f"could not be read: {error}", failed=True)
         finally:
             self._progress.done("topics")
         partitions = int(metadata.get("partitions") or 0)
-        answers = TopicAnswers(topic.persistence, partitions, lists, policies)
+        answers = TopicAnswers(topic.persistence, partitions, lists, policies, subscriptions, rates, schema)
         return export_topic(self._settings, *place, answers)
+
+    async def _subscriptions(self, topic: _Topic, path: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+        """The statistics that tell the subscriptions, and their own dispatch rates, which are policies of the topic."""
+        if not self._options.subscriptions or topic.persistence is not Persistence.PERSISTENT:
+            return None, {}
+        query = {"perPartition": "true"} if topic.partitioned else {}
+        call = Call("GET", (*path, "partitioned-stats" if topic.partitioned else "stats"), query)
+        stats = await self._calls.readable(call)
+        if not topic.policies or not isinstance(stats, Mapping):
+            return stats, {}
+        held = rated_subscriptions(durable_subscriptions(stats, partitioned=topic.partitioned))
+        return stats, {name: await self._calls.readable(rate_call(path, "GET", name)) for name in held}
 
 
 def _even(live: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ import aiohttp
 import kopf
 
 from pulsar_operator.api.constants import GROUP, LABEL_MANAGED_BY, LEASE_NAME, MANAGED_BY, Kind
+from pulsar_operator.handlers.stateless import NoDiffBase, NoProgress
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, STATEFUL_SETS, Json, ResourceType
 
 CHILDREN = (STATEFUL_SETS, PODS, CONFIG_MAPS)
@@ -92,6 +93,8 @@ def kopf_settings(*, inactivity_seconds: float = INACTIVITY_SECONDS) -> kopf.Ope
         settings.watching.label_selectors[resource.group, resource.version, resource.plural] = CHILD_SELECTOR
     # kopf takes *its* finalizer off every object it needs none for; this one exists nowhere, so it takes off nothing.
     settings.persistence.finalizer = f"{GROUP}/never-set"
+    settings.persistence.diffbase_storage = NoDiffBase()
+    settings.persistence.progress_storage = NoProgress()
     return settings
 
 

@@ -21,6 +21,7 @@ from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRe
 from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec, PulsarResourceGroupStatus
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
 from pulsar_operator.api.v1alpha1.topic import TOPIC_RULES, PulsarTopicSpec, PulsarTopicStatus
+from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ MODELS: dict[Kind, KindModels] = {
     Kind.RESOURCE_GROUP: KindModels(PulsarResourceGroupSpec, PulsarResourceGroupStatus),
     Kind.ISOLATION_POLICY: KindModels(PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, ISOLATION_RULES),
     Kind.REBALANCE: KindModels(PulsarRebalanceSpec, PulsarRebalanceStatus),
+    Kind.TOPIC_SET: KindModels(PulsarTopicSetSpec, PulsarTopicSetStatus),
 }
 
 

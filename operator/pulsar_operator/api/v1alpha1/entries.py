@@ -17,6 +17,9 @@ PATH_SAFE = r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f.][^\x00-\x1f\x7f]*$"
 """No control character, and not only dots: "." and ".." are path syntax, which clients and proxies rewrite even when it
 is encoded (Pulsar 4.0.8 itself does so when it asks the partitions of a topic)."""
 
+TRIMMED = r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"
+"""No control character, and no space at either end: Pulsar refuses such roles of a tenant (class TenantsBase)."""
+
 MAX_PROPERTIES = 64
 PROPERTY_KEY = (
     "!has(self.properties) || self.properties.all(k, k != '' && k != '.' && k != '..' && size(k) <= 256)",
@@ -25,6 +28,7 @@ PROPERTY_KEY = (
 """CEL rule of a struct with a member ``properties``."""
 
 Role = Annotated[str, Field(min_length=1, max_length=512, pattern=PATH_SAFE)]
+AdminRole = Annotated[str, Field(min_length=1, max_length=512, pattern=TRIMMED)]
 SubscriptionName = Annotated[str, Field(min_length=1, max_length=255, pattern=PATH_SAFE)]
 Properties = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=MAX_PROPERTIES)]
 

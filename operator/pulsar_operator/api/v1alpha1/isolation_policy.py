@@ -133,8 +133,9 @@ class PulsarIsolationPolicySpec(LogicalSpec):
     ) = None
     """Regular expressions of namespaces, tenant/namespace, such as shop/.* for all of tenant shop."""
     primary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = None
-    """Regular expressions of the hosts of brokers that serve the namespaces and no others, such as
-    east-broker-[01]\\..* for two pods. If no live broker matches, the namespaces cannot be used."""
+    """Regular expressions of the hosts of brokers that serve the namespaces, such as east-broker-[01]\\..* for two
+    pods. They serve no namespace outside the isolation policies: if all live brokers match, those have none. If no live
+    broker matches, nor a secondary one, the namespaces cannot be used."""
     secondary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = (
         None
     )

@@ -64,8 +64,8 @@ Repairs = Annotated[
 FieldNames = Annotated[list[str], Field(max_length=1000, json_schema_extra={"x-kubernetes-list-type": "set"})]
 
 
-class LogicalStatus(CommonStatus):
-    """Status fields the logical kinds share."""
+class ManagedStatus(CommonStatus):
+    """Status fields of everything that manages fields in Pulsar."""
 
     pulsar_name: str | None = None
     """Full name inside Pulsar."""
@@ -73,9 +73,15 @@ class LogicalStatus(CommonStatus):
     """Fields this object has set in Pulsar; written before the first write that extends it. A field that leaves the
     spec is reset in Pulsar only when it is in this list."""
     refused_fields: FieldNames = Field(default_factory=list)
-    """Declared fields Pulsar refused; one that is not in managedFields was never set by this object."""
+    """Declared fields Pulsar refused, and those that wait for another to be changed first; one that is not in
+    managedFields was never set by this object."""
     drift: Drift = Field(default_factory=list)
     """Fields whose value in Pulsar is not the declared one."""
+
+
+class LogicalStatus(ManagedStatus):
+    """Status fields the logical kinds share."""
+
     repairs: Repairs = Field(default_factory=list)
     """Fields that drifted and were repaired within the last hour, or whose drift keeps coming back. Empty otherwise."""
     dependents: int | None = None

@@ -16,6 +16,7 @@ from pulsar_operator.api.v1alpha1.base import (
     immutable,
     validations,
 )
+from pulsar_operator.api.v1alpha1.consents import Consents, UsedConsents
 from pulsar_operator.api.v1alpha1.entries import (
     PROPERTY_KEY,
     NamespaceExact,
@@ -80,6 +81,12 @@ class PulsarNamespaceSpec(LogicalSpec):
             immutable("tenantRef"),
             immutable("bundles", why="bundles of a live namespace change by splitting only"),
             PROPERTY_KEY,
+            (
+                "!has(self.allowedClusters) || !has(self.replicationClusters) || "
+                "self.replicationClusters.all(name, name in self.allowedClusters)",
+                "spec.allowedClusters must contain all of spec.replicationClusters: Pulsar replicates between clusters "
+                "that may hold the namespace",
+            ),
         )
     )
 
@@ -95,9 +102,19 @@ class PulsarNamespaceSpec(LogicalSpec):
         ]
         | None
     ) = None
-    """Clusters that hold the namespace and replicate to each other, by their Pulsar name; absent = the clusters the
-    tenant may use when the namespace is created. A cluster cannot leave the set in this version: Pulsar would delete
-    its data there."""
+    """Clusters that replicate the namespace to each other, by their Pulsar name; absent = the clusters the tenant may
+    use when the namespace is created. A cluster that leaves the list keeps its data: it stays among those that may hold
+    the namespace, see allowedClusters."""
+    allowed_clusters: (
+        Annotated[
+            list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})
+        ]
+        | None
+    ) = None
+    """Clusters that may hold the namespace, all of replicationClusters among them; absent = not managed. When a cluster
+    leaves the list, Pulsar deletes all of the namespace there: that takes an entry of consents."""
+    consents: Consents = Field(default_factory=list)
+    """Consents to lose data, each used once, by its expiresTime at the latest."""
     policies: NamespacePolicies = Field(default=NamespacePolicies())
     """Policies; only fields that are set are managed, here or in spec.namespaceDefaults of the tenant. A field that is
     set here wins."""
@@ -138,6 +155,8 @@ class PulsarNamespaceStatus(LogicalStatus):
         ),
     ] = Field(default_factory=list)
     """The namespace in each cluster."""
+    used_consents: UsedConsents = Field(default_factory=list)
+    """Consents of the spec that no longer count."""
     applied_defaults: str | None = None
     """Digest of the namespaceDefaults of the tenant that were applied last; absent = there are none."""
     bundle_count: int | None = None

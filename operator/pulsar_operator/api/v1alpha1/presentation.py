@@ -120,4 +120,14 @@ PRESENTATION: dict[Kind, Presentation] = {
             Column("Traffic %", ".status.proposal.trafficMovedPercent", priority=1, description="Traffic moved."),
         )
     ),
+    Kind.TOPIC_SET: Presentation(
+        columns=(
+            Column("Topics", ".status.desired", type="integer", description="Topics of the set."),
+            Column("Done", ".status.ready", type="integer", description="Topics that are as declared."),
+            Column("Drifted", ".status.drifted", type="integer", description="Topics another writer changed."),
+            Column("Refused", ".status.refused", type="integer", priority=1, description="Topics Pulsar refuses."),
+            Column("Leaving", ".status.leaving", type="integer", priority=1, description="Topics to be deleted."),
+            _PULSAR_NAME,
+        )
+    ),
 }

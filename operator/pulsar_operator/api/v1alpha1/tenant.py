@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.base import (
     immutable,
     validations,
 )
-from pulsar_operator.api.v1alpha1.entries import TenantExact
+from pulsar_operator.api.v1alpha1.entries import AdminRole, TenantExact
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 
@@ -29,7 +29,7 @@ class PulsarTenantSpec(LogicalSpec):
     name: PulsarName | None = None
     """Name inside Pulsar; absent = metadata.name."""
     admin_roles: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=512)]],
+        list[AdminRole],
         Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
     """Roles that administer the tenant. Roles added by others stay, unless exact.adminRoles is set."""

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectReference, immutable, validations
+from pulsar_operator.api.v1alpha1.compaction import Compaction, CompactionStatus
 from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Permissions, Properties, TopicExact
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import PolicyScope, TopicPolicies
@@ -69,6 +70,10 @@ class PulsarTopicSpec(LogicalSpec):
                 "self.persistence != 'NonPersistent' || !has(self.subscriptions) || size(self.subscriptions) == 0",
                 "spec.subscriptions need a persistent topic: on others only consumers make them",
             ),
+            (
+                "self.persistence != 'NonPersistent' || !has(self.compaction)",
+                "spec.compaction needs a persistent topic: of others nothing is stored",
+            ),
             PROPERTY_KEY,
         )
     )
@@ -100,6 +105,8 @@ class PulsarTopicSpec(LogicalSpec):
     # "schema" itself would hide a method of the model base.
     topic_schema: TopicSchema | None = Field(default=None, alias="schema")
     """Schema; absent = not managed. Pulsar's compatibility check comes before an upload."""
+    compaction: Compaction | None = None
+    """Compaction by a schedule, in each cluster that has the topic; absent = none but that of the policies."""
     exact: TopicExact | None = None
     """Lists that are complete; absent = entries of others stay."""
 
@@ -128,3 +135,5 @@ class PulsarTopicStatus(LogicalStatus):
     """The topic in each cluster."""
     partitions: int | None = None
     """Partitions in the first cluster."""
+    compaction: CompactionStatus | None = None
+    """Compactions by spec.compaction."""

@@ -64,6 +64,38 @@ class SchemaType(StrEnum):
     LOCAL_DATE = "LocalDate"
     LOCAL_TIME = "LocalTime"
     LOCAL_DATE_TIME = "LocalDateTime"
+    KEY_VALUE = "KeyValue"
+    PROTOBUF_NATIVE = "ProtobufNative"
+
+
+class KeyValueEncoding(StrEnum):
+    """Where the key of a message of type KeyValue is."""
+
+    INLINE = "Inline"
+    SEPARATED = "Separated"
+
+
+class SchemaPart(ApiModel):
+    """The schema of a key, or of a value."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "!(self.type in ['KeyValue', 'ProtobufNative'])",
+                "schema.key and schema.value must be of a type other than KeyValue and ProtobufNative",
+            ),
+            (
+                "has(self.definition) == (self.type in ['Avro', 'Json', 'Protobuf'])",
+                "definition of schema.key and schema.value is required with types Avro, Json and Protobuf, and not "
+                "allowed with others",
+            ),
+        )
+    )
+
+    type: SchemaType
+    """Form of it: a type but KeyValue and ProtobufNative."""
+    definition: Annotated[str, Field(min_length=1, max_length=32768)] | None = None
+    """Definition of a structured type in the notation of Avro, which is JSON."""
 
 
 class TopicSchema(ApiModel):
@@ -73,8 +105,15 @@ class TopicSchema(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             (
-                "has(self.definition) == (self.type in ['Avro', 'Json', 'Protobuf'])",
-                "schema.definition is required with types Avro, Json and Protobuf, and not allowed with others",
+                "has(self.definition) == (self.type in ['Avro', 'Json', 'Protobuf', 'ProtobufNative'])",
+                "schema.definition is required with types Avro, Json, Protobuf and ProtobufNative, and not allowed "
+                "with others",
+            ),
+            (
+                "has(self.key) == (self.type == 'KeyValue') && has(self.value) == (self.type == 'KeyValue') && "
+                "(!has(self.encoding) || self.type == 'KeyValue')",
+                "schema.key and schema.value are required with type KeyValue, and not allowed with others, like "
+                "schema.encoding",
             ),
         )
     )
@@ -82,6 +121,14 @@ class TopicSchema(ApiModel):
     type: SchemaType
     """Form of the messages."""
     definition: Annotated[str, Field(min_length=1, max_length=65536)] | None = None
-    """Definition of a structured type in the notation of Avro, which is JSON; two that are equal as JSON are one."""
+    """Definition of a structured type in the notation of Avro, which is JSON; two that are equal as JSON are one. Of
+    type ProtobufNative the JSON object of fileDescriptorSet (base64), rootMessageTypeName, rootFileDescriptorName."""
+    key: SchemaPart | None = None
+    """With type KeyValue: the schema of the key."""
+    value: SchemaPart | None = None
+    """With type KeyValue: the schema of the value."""
+    encoding: KeyValueEncoding | None = None
+    """With type KeyValue: Inline = key and value are both in the payload (default), Separated = the key is the key of
+    the message. Pulsar cannot change it for a version it has."""
     properties: _Few | None = None
     """Properties that are uploaded with a new version; Pulsar cannot change those of a version it has."""

@@ -24,7 +24,9 @@ from pulsar_operator.domain.export.names import (
     object_name,
     split_partition,
 )
+from pulsar_operator.domain.export.parts import durable_subscriptions, rated_subscriptions
 from pulsar_operator.domain.export.policies import Note, may_hold_policies
+from pulsar_operator.domain.export.shared import export_domains, export_group, export_isolation
 from pulsar_operator.domain.export.text import Source, render, sentence, shown
 
 __all__ = [
@@ -36,6 +38,10 @@ __all__ = [
     "Settings",
     "Source",
     "TopicAnswers",
+    "durable_subscriptions",
+    "export_domains",
+    "export_group",
+    "export_isolation",
     "export_namespace",
     "export_tenant",
     "export_topic",
@@ -45,6 +51,7 @@ __all__ = [
     "may_hold_policies",
     "not_exported",
     "object_name",
+    "rated_subscriptions",
     "render",
     "sentence",
     "shown",

@@ -12,10 +12,16 @@ from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.api.v1alpha1.topic import Persistence, PulsarTopicSpec
 from pulsar_operator.domain.export.names import object_name
+from pulsar_operator.domain.export.parts import (
+    SUBSCRIPTIONS,
+    durable_subscriptions,
+    with_schema,
+    with_subscriptions,
+)
 from pulsar_operator.domain.export.policies import Found, Note, laid_over, read_policies, shown, unmanaged, with_lists
 from pulsar_operator.domain.export.rules import problem_of
+from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import topic_name, topic_name_problem
-from pulsar_operator.domain.logical.namespace import clusters_of
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Unreadable, declared_in
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES
 
@@ -33,6 +39,8 @@ class Settings:
     """Name of the cluster that answers, inside Pulsar."""
     namespace: str | None = None
     """Kubernetes namespace of the objects; None = the manifests name none."""
+    system: bool = False
+    """Whether what functions made for themselves is exported."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +78,18 @@ class TopicAnswers:
     """What each list is read from, by field; Unreadable where it was refused."""
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Answers by field; Unreadable where it was refused. Empty when none was read."""
+    subscriptions: Any = None
+    """Answer of ``GET .../stats`` or ``.../partitioned-stats``; Unreadable where it was refused, None = not read."""
+    rates: Mapping[str, Any] = field(default_factory=dict)
+    """Own dispatch rates by subscription; None = none, Unreadable where it was refused."""
+    schema: Any = None
+    """Answer of ``GET .../schema``; Unreadable where it was refused, None = none, or not read."""
 
 
-def _entry(
+def manifest_of(
     settings: Settings, kind: Kind, about: str, name: str, spec: Mapping[str, Any], notes: Iterable[tuple[str, bool]]
 ) -> Entry:
+    """An object as it is written; ``notes`` are (text, whether it could not be read)."""
     metadata = {"name": name} | ({"namespace": settings.namespace} if settings.namespace else {})
     manifest = {"apiVersion": API_VERSION, "kind": kind.value, "metadata": metadata, "spec": dict(spec)}
     return Entry(kind, about, manifest, tuple(Note(about, text, failed) for text, failed in notes))
@@ -114,7 +129,7 @@ def export_tenant(settings: Settings, tenant: str, live: Mapping[str, Any]) -> E
     problem = problem_of(PulsarTenantSpec, spec)
     if problem is not None:
         return not_exported(Kind.TENANT, about, problem)
-    return _entry(settings, Kind.TENANT, about, name, spec, [(text, False) for text in notes])
+    return manifest_of(settings, Kind.TENANT, about, name, spec, [(text, False) for text in notes])
 
 
 def _bundles(answers: NamespaceAnswers) -> dict[str, Any] | None:
@@ -156,7 +171,7 @@ def export_namespace(settings: Settings, tenant: str, namespace: str, answers: N
             f"topic policies, bookie affinity, anti-affinity) was read in {settings.cluster} alone"
         )
         notes.append((text, False))
-    return _entry(settings, Kind.NAMESPACE, about, name, spec, notes)
+    return manifest_of(settings, Kind.NAMESPACE, about, name, spec, notes)
 
 
 def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, answers: TopicAnswers) -> Entry:
@@ -187,12 +202,27 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
         else:
             lists.append((each, each.read(answer, full)))
     spec, odd = with_lists(PulsarTopicSpec, spec, lists)
-    notes += [*found.notes, *((text, False) for text in (*refused, *odd))]
+    spec, parts = _with_parts(settings, spec, answers)
+    notes += [*found.notes, *((text, False) for text in (*refused, *odd)), *parts]
     for row, value in found.values:
         if not declared_in(row, scope):
             text = f"{row.path}: also set globally, to {shown(row.encode(value))}; a topic declares one scope"
             notes.append((text, False))
-    return _entry(settings, Kind.TOPIC, about, name, spec, notes)
+    return manifest_of(settings, Kind.TOPIC, about, name, spec, notes)
+
+
+def _with_parts(
+    settings: Settings, spec: Mapping[str, Any], answers: TopicAnswers
+) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
+    """With subscriptions and schema."""
+    out, notes = dict(spec), list[tuple[str, bool]]()
+    if isinstance(answers.subscriptions, Unreadable):
+        notes.append((f"{SUBSCRIPTIONS} could not be read: {answers.subscriptions.message}", True))
+    elif answers.subscriptions is not None:
+        held = durable_subscriptions(answers.subscriptions, partitioned=answers.partitions > 0)
+        out, notes = with_subscriptions(out, held, answers.rates, system=settings.system)
+    out, said = with_schema(out, answers.schema)
+    return out, [*notes, *said]
 
 
 def _scope(found: Found) -> PolicyScope:

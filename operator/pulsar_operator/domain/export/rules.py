@@ -88,7 +88,25 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
     "spec.properties need a persistent topic": _durable("properties"),
     "spec.subscriptions need a persistent topic": _durable("subscriptions"),
     "a key of properties must have": _keys_fit,
-    "schema.definition is required": lambda s: ("definition" in s) == (s["type"] in {"Avro", "Json", "Protobuf"}),
+    "spec.allowedClusters must contain all of spec.replicationClusters": (
+        lambda s: "allowedClusters" not in s or set(s.get("replicationClusters") or ()) <= set(s["allowedClusters"])
+    ),
+    "spec.compaction needs a persistent topic": (
+        lambda s: s.get("persistence") != "NonPersistent" or "compaction" not in s
+    ),
+    "schema.definition is required": (
+        lambda s: ("definition" in s) == (s["type"] in {"Avro", "Json", "Protobuf", "ProtobufNative"})
+    ),
+    "definition of schema.key and schema.value is required": (
+        lambda s: ("definition" in s) == (s["type"] in {"Avro", "Json", "Protobuf"})
+    ),
+    "schema.key and schema.value must be of": lambda s: s["type"] not in {"KeyValue", "ProtobufNative"},
+    "schema.key and schema.value are required": (
+        lambda s: (
+            ("key" in s) == ("value" in s) == (s["type"] == "KeyValue")
+            and ("encoding" not in s or s["type"] == "KeyValue")
+        )
+    ),
 }
 """By how the rule's message begins: whether a struct of the manifest passes."""
 

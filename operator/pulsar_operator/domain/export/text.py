@@ -25,6 +25,8 @@ class Source:
 
     cluster: str
     version: str | None
+    not_read: tuple[str, ...] = ()
+    """What was not asked for."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -52,9 +54,9 @@ def render(source: Source, entries: Iterable[Entry]) -> str:
     parts = [
         f"# Exported by pulsar-operator from Pulsar cluster {json.dumps(source.cluster)}, "
         f"version {json.dumps(source.version or 'unknown')}.\n"
-        "# Not read: subscriptions, schemas, properties of topics without partitions, resource groups, isolation "
-        "policies.\n"
     ]
+    if source.not_read:
+        parts.append(f"# Not read: {', '.join(source.not_read)}.\n")
     if count:
         parts.append(f"# {count} other things have no place in the manifests; each is a comment with {MARK}.\n")
     for entry in listed:

@@ -34,6 +34,10 @@ class ClusterFacts:
     """Brokers of each failure domain; only looked at where domains are declared or managed."""
     brokers: int | None = None
     """Live brokers that match the policy; None = not known."""
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Every isolation policy of the cluster by name, whoever made it."""
+    live: frozenset[str] = frozenset()
+    """Hosts of the live brokers."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +217,7 @@ def _plan_domains(
                 draft.problems.append(Problem(DOMAINS, Reason.INVALID_SPEC, problem))
         now = brokers - set(held)
         if now == found or (found is None and not now):
+            draft.postponed.add(item)
             continue  # another domain lets go first
         verb = change_verb(memory, item)
         call = Call("POST", failure_domain_path(cluster, name), body={"brokers": sorted(now)})

@@ -11,20 +11,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
+from pulsar_operator.domain.logical.clusters import (
+    ALLOWED,
+    CLUSTERS,
+    Clusters,
+    allowed_of,
+    declared_clusters,
+    plan_clusters,
+    replication_of,
+)
 from pulsar_operator.domain.logical.entries import declared_entries, plan_entries
 from pulsar_operator.domain.logical.names import namespace_path
-from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Verb, plan_policies
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call, lookup
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
 
 BUNDLES = "bundles"
-CLUSTERS = "replicationClusters"
 
 
 @dataclass(frozen=True)
@@ -53,16 +60,8 @@ class NamespaceFacts:
     """spec.namespaceDefaults of the tenant."""
     silent: tuple[str, ...] = ()
     """Clusters that hold the namespace and gave no answer."""
-
-
-def clusters_of(live: Mapping[str, Any]) -> list[str]:
-    """Clusters that hold the namespace or may: replication_clusters and allowed_clusters."""
-    return sorted({*(live.get("replication_clusters") or ()), *(live.get("allowed_clusters") or ())})
-
-
-def replication_of(live: Mapping[str, Any]) -> list[str]:
-    """The namespace's replication_clusters."""
-    return sorted(live.get("replication_clusters") or ())
+    consents: frozenset[str] = frozenset()
+    """Clusters that may leave with their data."""
 
 
 def bundle_count(live: Mapping[str, Any] | None) -> int | None:
@@ -110,30 +109,30 @@ def found_policies(
 def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Memory) -> Plan:
     """Decide what makes the namespace as declared."""
     draft = Draft()
-    for cluster in sorted(set(spec.replication_clusters or ()) - facts.instance_clusters):
-        known = ", ".join(sorted(facts.instance_clusters)) or "none"
-        draft.problems.append(
-            Problem(
-                CLUSTERS,
-                Reason.INVALID_SPEC,
-                f"spec.replicationClusters names {cluster!r}, which is no cluster of the instance (its clusters: "
-                f"{known}): correct the name or create a PulsarCluster with that clusterName",
-            )
-        )
     if spec.bundles is not None and (facts.live is None or BUNDLES in memory.managed):
         draft.declared.add(BUNDLES)
     wanted = wanted_policies(spec, facts.defaults)
-    if draft.problems:
-        # Without the unknown names the rest of the list is still good.
-        wanted[CLUSTERS] = sorted(set(wanted[CLUSTERS]) & facts.instance_clusters) or None
     if facts.live is None:
-        _plan_creation(draft, spec, facts, wanted)
+        _plan_creation(draft, spec, facts, wanted | declared_clusters(draft, spec, facts.instance_clusters))
         return draft.done()
     _compare_bundles(draft, facts)
+    clusters = plan_clusters(
+        draft,
+        spec,
+        Clusters(
+            frozenset(replication_of(facts.live)),
+            frozenset(allowed_of(facts.live)),
+            facts.instance_clusters,
+            facts.consents,
+        ),
+        base=namespace_path(facts.tenant, facts.name),
+        memory=memory,
+        repair=spec.drift_policy is DriftPolicy.REPAIR,
+    )
     plan_policies(
         draft,
-        NAMESPACE_POLICIES,
-        wanted,
+        [row for row in NAMESPACE_POLICIES if clusters is not None or row.field not in (CLUSTERS, ALLOWED)],
+        wanted | (clusters or {}),
         found_policies(facts.live, facts.answers, facts.own),
         base=namespace_path(facts.tenant, facts.name),
         memory=memory,
@@ -156,7 +155,8 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
 
 def _plan_creation(draft: Draft, spec: PulsarNamespaceSpec, facts: NamespaceFacts, wanted: Mapping[str, Any]) -> None:
     declared: Collection[str] | None = wanted[CLUSTERS]
-    clusters = sorted(declared or (facts.tenant_clusters & facts.instance_clusters))
+    usable = facts.tenant_clusters & facts.instance_clusters
+    clusters = sorted(declared or (usable & set(wanted[ALLOWED]) if wanted[ALLOWED] else usable))
     if spec.replication_clusters is not None and not declared:
         return
     if not clusters:

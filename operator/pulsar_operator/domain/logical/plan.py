@@ -71,7 +71,7 @@ class Memory:
 
     managed: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
-    """Declared fields Pulsar refused in the last pass."""
+    """Declared fields Pulsar refused in the last pass, and those that waited for them."""
     applied: bool = False
     """Whether this generation of the spec was applied completely before: only then is a difference drift."""
     established: bool = False
@@ -110,6 +110,8 @@ class Plan:
     """Fields of the spec this object manages; what status.managedFields must hold before the first write."""
     kept: frozenset[str] = frozenset()
     """Managed fields that left the spec and are still set in Pulsar."""
+    postponed: frozenset[str] = frozenset()
+    """Declared fields that cannot be changed before another one is."""
 
 
 @dataclass
@@ -123,6 +125,7 @@ class Draft:
     waiting: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
+    postponed: set[str] = field(default_factory=set)
 
     def done(self) -> Plan:
         """The finished plan."""
@@ -134,6 +137,7 @@ class Draft:
             tuple(self.waiting),
             frozenset(self.declared),
             frozenset(self.kept),
+            frozenset(self.postponed),
         )
 
 
@@ -202,18 +206,16 @@ def _plan_value(
         if isinstance(live, Unreadable):
             draft.problems.append(_unreadable(row, live))
             continue
-        merged = row.merge(live, value)
-        if merged.refusal is not None:
-            draft.problems.append(Problem(row.field, Reason.IMMUTABLE_IN_PULSAR, merged.refusal))
-        if row.in_sync(merged.value, live):
+        wanted = row.value_in(value, cluster)
+        if row.in_sync(wanted, live):
             continue
         text = describe(live) + (f" in cluster {cluster}" if cluster is not None else "")
-        difference = DriftEntry(field=row.field, wanted=describe(merged.value), found=text)
+        difference = DriftEntry(field=row.field, wanted=describe(wanted), found=text)
         if memory.leaves(row.field, repair=repair):
             left.append(difference)
             continue
         verb = change_verb(memory, row.field)
-        call = row.set_call(base, merged.value)
+        call = row.set_call(base, wanted)
         draft.actions.append(Action(verb, row.field, call, words(verb, difference), difference, cluster))
     draft.drift += joined(left)
 

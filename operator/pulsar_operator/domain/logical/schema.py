@@ -13,12 +13,19 @@ from typing import Any
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
-from pulsar_operator.api.v1alpha1.topic_parts import SchemaType, TopicSchema
+from pulsar_operator.api.v1alpha1.topic_parts import KeyValueEncoding, SchemaType, TopicSchema
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, change_verb, joined, words
 from pulsar_operator.domain.policies import Call, Unreadable, describe
 
 SCHEMA = "schema"
 _NAMES = {kind: kind.name for kind in SchemaType}
+KEY_TYPE, VALUE_TYPE, ENCODING = "key.schema.type", "value.schema.type", "kv.encoding.type"
+"""Properties in which Pulsar keeps what a schema of type KEY_VALUE is made of (class KeyValueSchemaInfo). They make no
+new version: one with the same definitions stays as it is."""
+OWN_PROPERTIES = frozenset(
+    {KEY_TYPE, VALUE_TYPE, ENCODING}
+    | {f"{part}.schema.{what}" for part in ("key", "value") for what in ("name", "properties")}
+)
 
 
 @dataclass(frozen=True)
@@ -63,14 +70,52 @@ def body_of(wanted: TopicSchema) -> dict[str, Any]:
     """The declared schema as Pulsar takes it (class PostSchemaPayload)."""
     return {
         "type": _NAMES[wanted.type],
-        "schema": wanted.definition or "",
-        "properties": dict(wanted.properties or {}),
+        "schema": _definition(wanted),
+        "properties": _all_properties(wanted),
     }
+
+
+def _definition(wanted: TopicSchema) -> str:
+    """As Pulsar takes and tells it; of KEY_VALUE a JSON object of both, with "" for a type without a definition."""
+    if wanted.key is None or wanted.value is None:
+        return wanted.definition or ""
+    parts = {"key": wanted.key.definition or "", "value": wanted.value.definition or ""}
+    return json.dumps({name: _canonical(definition) for name, definition in parts.items()})
+
+
+def _all_properties(wanted: TopicSchema) -> dict[str, str]:
+    """With those that say what a schema of type KEY_VALUE is made of."""
+    out = dict(wanted.properties or {})
+    if wanted.key is None or wanted.value is None:
+        return out
+    encoding = (wanted.encoding or KeyValueEncoding.INLINE).name
+    return out | {KEY_TYPE: _NAMES[wanted.key.type], VALUE_TYPE: _NAMES[wanted.value.type], ENCODING: encoding}
+
+
+def declaration_of(live: LiveSchema) -> tuple[dict[str, Any], dict[str, str]] | None:
+    """A live schema as the members of spec.schema, and the properties beyond those; None where it cannot be said."""
+    kind = SchemaType.__members__.get(live.type)
+    if kind is None:
+        return None
+    if kind is not SchemaType.KEY_VALUE:
+        return {"type": kind.value, **({"definition": live.definition} if live.definition else {})}, dict(
+            live.properties
+        )
+    both = _canonical(live.definition)
+    encoding = KeyValueEncoding.__members__.get(live.properties.get(ENCODING, ""))
+    value: dict[str, Any] = {"type": kind.value}
+    for name, type_property in (("key", KEY_TYPE), ("value", VALUE_TYPE)):
+        part = SchemaType.__members__.get(live.properties.get(type_property, ""))
+        if part is None or encoding is None or not isinstance(both, Mapping) or name not in both:
+            return None
+        value[name] = {"type": part.value, **({"definition": json.dumps(both[name])} if both[name] != "" else {})}
+    value["encoding"] = encoding.value if encoding is not None else None
+    return value, {key: text for key, text in live.properties.items() if key not in OWN_PROPERTIES}
 
 
 def is_same(wanted: TopicSchema, live: LiveSchema) -> bool:
     """Whether Pulsar has the declared type and definition. Properties do not make a new version."""
-    return live.type == _NAMES[wanted.type] and _canonical(live.definition) == _canonical(wanted.definition or "")
+    return live.type == _NAMES[wanted.type] and _canonical(live.definition) == _canonical(_definition(wanted))
 
 
 def _canonical(definition: str) -> Any:
@@ -129,7 +174,7 @@ def plan_schema(
 
 def _properties(wanted: TopicSchema, live: LiveSchema, cluster: str) -> list[DriftEntry]:
     """Declared properties the version does not have; clients add some of their own."""
-    missing = {k: v for k, v in (wanted.properties or {}).items() if live.properties.get(k) != v}
+    missing = {k: v for k, v in _all_properties(wanted).items() if live.properties.get(k) != v}
     if not missing:
         return []
     found = {key: live.properties.get(key) for key in missing}
@@ -143,7 +188,7 @@ def _properties(wanted: TopicSchema, live: LiveSchema, cluster: str) -> list[Dri
 
 
 def _told(wanted: TopicSchema) -> str:
-    return f"{wanted.type.value} {(wanted.definition or '')[:200]}".strip()
+    return f"{wanted.type.value} {_definition(wanted)[:200]}".strip()
 
 
 def _seen(live: LiveSchema | None) -> str:

@@ -12,16 +12,19 @@ from typing import Any
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.domain.cron import Schedule
 from pulsar_operator.domain.logical.entries import Live, plan_entries
 from pulsar_operator.domain.logical.names import topic_name, topic_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
 from pulsar_operator.domain.logical.schema import SchemaFacts, plan_schema, schema_path
 from pulsar_operator.domain.logical.subscriptions import LiveSubscriptions, plan_subscriptions
-from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, Unreadable, declared_in, lookup
+from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, PolicyRow, Unreadable, declared_in, lookup
 from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
 
 PARTITIONS = "partitions"
+GLOBAL_CLUSTERS = f"policies.replicationClusters@{PolicyScope.GLOBAL}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class TopicFacts:
     """By cluster that has the topic; empty where none is declared."""
     version: str | None = None
     """Pulsar version of the cluster that is written to."""
+    safe: frozenset[str] = frozenset()
+    """Clusters of the namespace's allowed_clusters, where nothing deletes the topic; known where the spec has
+    replicationClusters."""
 
     @property
     def absent(self) -> bool:
@@ -65,6 +71,7 @@ def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan
     draft = Draft()
     if spec.partitions is not None:
         draft.declared.add(PARTITIONS)
+    _check_schedule(draft, spec)
     other = {
         cluster: found
         for cluster, found in facts.clusters.items()
@@ -83,13 +90,23 @@ def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan
     return draft.done()
 
 
+def _check_schedule(draft: Draft, spec: PulsarTopicSpec) -> None:
+    if spec.compaction is None:
+        return
+    try:
+        Schedule.parse(spec.compaction.schedule)
+    except ValueError as error:
+        draft.problems.append(Problem("compaction.schedule", Reason.INVALID_SPEC, f"spec.compaction.schedule: {error}"))
+
+
 def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
     """What is new is set before what is old is reset, so that a change of policyScope leaves no gap."""
     wanted = wanted_policies(spec)
     absent = facts.absent
+    rows = _without_loss(draft, wanted, facts, memory)
     plan_policies(
         draft,
-        sorted(TOPIC_POLICIES, key=lambda row: wanted[row.field] is None),
+        sorted(rows, key=lambda row: wanted[row.field] is None),
         wanted,
         _nothing_set(facts, wanted) if absent else facts.found,
         base=_path(spec, facts),
@@ -101,16 +118,36 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
     )
 
 
+def _without_loss(draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, memory: Memory) -> list[PolicyRow]:
+    """The rows that may be written. A global list counts in every cluster, and brokers of one that is not in it delete
+    the topic, unless the namespace's allowed_clusters name it (class PersistentTopic, checkReplication)."""
+    declared = wanted[GLOBAL_CLUSTERS]
+    lost = sorted({*facts.clusters, *facts.silent} - set(declared) - facts.safe) if declared is not None else []
+    if not lost:
+        return list(TOPIC_POLICIES)
+    draft.declared |= {GLOBAL_CLUSTERS} & memory.managed
+    names = ", ".join(lost)
+    text = (
+        f"spec.policies.replicationClusters leaves out {names}, and Pulsar would delete the topic there, since the "
+        f"global list counts in every cluster: add {names} to the list or to spec.allowedClusters of the "
+        "PulsarNamespace, or set spec.policyScope to Local"
+    )
+    draft.problems.append(Problem(GLOBAL_CLUSTERS, Reason.CONSENT_REQUIRED, text))
+    return [row for row in TOPIC_POLICIES if row.field != GLOBAL_CLUSTERS]
+
+
 def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
-    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet."""
+    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet, and what is
+    declared follows its creation at once, so that all of it is read back together."""
+    absent = facts.absent
     for row in TOPIC_ENTRIES:
         plan_entries(
             draft,
             row,
             spec,
-            {} if facts.absent else facts.entries.get(row.field, {}),
+            _no_entries(row, spec, facts) if absent else facts.entries.get(row.field, {}),
             base=_path(spec, facts),
-            memory=memory,
+            memory=replace(memory, applied=False) if absent else memory,
             repair=spec.drift_policy is DriftPolicy.REPAIR,
             unseen=kept_by_each(row, spec) and bool(facts.silent),
         )
@@ -152,6 +189,11 @@ def _nothing_set(facts: TopicFacts, wanted: Mapping[str, Any]) -> dict[str, dict
         for row in TOPIC_POLICIES
         if wanted[row.field] is not None
     }
+
+
+def _no_entries(row: EntryRow, spec: PulsarTopicSpec, facts: TopicFacts) -> Live:
+    """A list of a topic that is about to be made: empty, in each cluster or where all share it."""
+    return {cluster: {} for cluster in (sorted(facts.clusters) if kept_by_each(row, spec) else (None,))}
 
 
 def _refuse_kind(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, other: Mapping[str, int]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pulsar_operator.domain.policies.model import (
     NOTHING,
+    OLDEST,
     Call,
-    Merged,
     PolicyRow,
     Scope,
     Undecodable,
@@ -30,12 +30,12 @@ __all__ = [
     "LOCAL_POLICIES",
     "NAMESPACE_POLICIES",
     "NOTHING",
+    "OLDEST",
     "POLICIES",
     "TOPIC_POLICIES",
     "UNMANAGED_KEYS",
     "UNMANAGED_MEMBERS",
     "Call",
-    "Merged",
     "PolicyRow",
     "Scope",
     "Undecodable",

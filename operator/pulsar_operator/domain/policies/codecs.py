@@ -75,6 +75,8 @@ def words(names: Mapping[Any, str]) -> tuple[Callable[[Any], str], Callable[[Any
     return names.__getitem__, back.__getitem__
 
 
+CLUSTER_NAMES = Codec(list, sorted, (["{cluster}"], ["{cluster}", "{other}"]), _same_members)
+"""Clusters by their names inside Pulsar."""
 LIMIT = Codec(int, _whole, (7, 0, INT32_MAX))
 SIZE = Codec(int, _whole, (1048576, 0, 2**53 + 1))
 SECONDS = Codec(int, _whole, (3600, 0, INT32_MAX))
@@ -341,4 +343,5 @@ ENTRY_FILTERS = Codec(
     lambda live: [name for name in live["entryFilterNames"].split(",") if name] or None,
     (["filter-one"], ["filter-two", "filter-one"]),
 )
+PROPERTY_KEYS = Codec(list, lambda live: sorted(live) or None, (["team"], ["cost center", "team"]), _same_members)
 SHADOW_TOPICS = Codec(list, sorted, (["{shadow}"], ["{shadow}", "{other_shadow}"]), equal=_same_members)

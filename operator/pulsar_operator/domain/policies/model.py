@@ -6,6 +6,7 @@ translate. Plans (domain/logical) and the end-to-end test of the table are writt
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -54,15 +55,6 @@ class Unreadable:
     message: str
 
 
-@dataclass(frozen=True)
-class Merged:
-    """What is written for a policy that may not take every value at once."""
-
-    value: Any
-    refusal: str | None = None
-    """The part that is refused, in words; None when the whole value is written."""
-
-
 class Nothing(Enum):
     """The one value that stands for "none given" where None is a value."""
 
@@ -70,6 +62,8 @@ class Nothing(Enum):
 
 
 NOTHING = Nothing.NOTHING
+OLDEST = "4.0.0"
+"""The first Pulsar version the operator knows."""
 CLUSTER = "{cluster}"
 """In ``live``: the name of the cluster that answers."""
 
@@ -121,9 +115,9 @@ class PolicyRow:
     write_query: Mapping[str, str] = dataclass_field(default_factory=dict)
     """Further query of the calls that write."""
     equal: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
-    merge: Callable[[Any, Any], Merged] = lambda live, wanted: Merged(wanted)
-    """(live value, wanted value) to what is written; for values that may only grow."""
-    since_version: str = "4.0.0"
+    value_in: Callable[[Any, str | None], Any] = lambda wanted, cluster: wanted
+    """(wanted value, cluster) to what that cluster is to have; None = what all clusters share."""
+    since_version: str = OLDEST
     """First Pulsar version that has it."""
     refused_without: str | None = None
     """What Pulsar answers (a regular expression) where an installation lacks what the examples need."""
@@ -190,9 +184,15 @@ def lookup(model: BaseModel, path: str) -> Any:
     for part in path.partition("@")[0].split("."):
         if value is None:
             return None
-        names = {info.alias or name: name for name, info in type(value).model_fields.items()}
-        value = getattr(value, names[part])
+        kind: type[BaseModel] = type(value)
+        value = getattr(value, _members(kind)[part])
     return value
+
+
+@functools.cache
+def _members(model: type[BaseModel]) -> Mapping[str, str]:
+    """Attributes of a model by their names in manifests. Every pass over an object asks for dozens of them."""
+    return {info.alias or name: name for name, info in model.model_fields.items()}
 
 
 def describe(value: Any) -> str:

@@ -11,39 +11,32 @@ from typing import Any
 from pulsar_operator.api.v1alpha1.policies import SubscriptionAuthMode
 from pulsar_operator.domain.policies import codecs
 from pulsar_operator.domain.policies.codecs import Codec
-from pulsar_operator.domain.policies.model import CLUSTER, Merged, PolicyRow, Scope
+from pulsar_operator.domain.policies.model import CLUSTER, PolicyRow, Scope
 from pulsar_operator.domain.policies.offload import OFFLOAD
 
 NO_FILTER = "Entry filter '.*' not found"
 
 
-def _grow_only(live: Any, wanted: Any) -> Merged:
-    """Clusters may join; leaving makes that cluster's brokers delete the data there at once (seen on 4.0.8)."""
-    found = list(live) if isinstance(live, list) else []
-    leaving = sorted(set(found) - set(wanted))
-    refusal = None
-    if leaving:
-        names = ", ".join(leaving)
-        refusal = (
-            f"spec.replicationClusters leaves out {names}, which holds the namespace: Pulsar would delete all of its "
-            f"topics and messages in {names} at once. Put {names} back into the list; this version does not remove "
-            "a cluster from a namespace"
-        )
-    return Merged(sorted(set(found) | set(wanted)), refusal)
+def _clusters(field: str, endpoint: str, live: str, **more: Any) -> PolicyRow:
+    """A list of clusters. What of it may be written at once is decided in domain/logical/clusters.py: in a cluster that
+    is in neither list Pulsar deletes the namespace's data."""
+    names = codecs.CLUSTER_NAMES
+    return PolicyRow(
+        scope=Scope.NAMESPACE,
+        field=field,
+        endpoint=(endpoint,),
+        live=(live,),
+        encode=names.encode,
+        decode=names.decode,
+        equal=names.equal,
+        remove=False,
+        examples=names.examples,
+        **more,
+    )
 
 
-REPLICATION_CLUSTERS = PolicyRow(
-    scope=Scope.NAMESPACE,
-    field="replicationClusters",
-    endpoint=("replication",),
-    live=("replication_clusters",),
-    encode=list,
-    decode=sorted,
-    equal=lambda wanted, found: set(wanted) == set(found),
-    merge=_grow_only,
-    remove=False,
-    examples=(["{cluster}"], ["{cluster}", "{other}"]),
-)
+REPLICATION_CLUSTERS = _clusters("replicationClusters", "replication", "replication_clusters")
+ALLOWED_CLUSTERS = _clusters("allowedClusters", "allowedClusters", "allowed_clusters", unset=[])
 
 
 def _row(field: str, endpoint: str, codec: Codec, *live: str, **more: Any) -> PolicyRow:
@@ -66,6 +59,7 @@ def _quota(field: str, kind: str, codec: Codec) -> PolicyRow:
 
 NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
     REPLICATION_CLUSTERS,
+    ALLOWED_CLUSTERS,
     # Pulsar compares retention with the storage quota (checkBacklogQuota), and with the broker's default quota while
     # the namespace has only a quota on age: the storage quota goes first, retention last.
     _quota("destinationStorage", "destination_storage", codecs.STORAGE_QUOTA),
@@ -192,10 +186,16 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
         set_by_delete=False,
         unset=False,
     ),
+    _row(
+        "allowedTopicPropertyKeysForMetrics",
+        "allowedTopicPropertyKeysForMetrics",
+        codecs.PROPERTY_KEYS,
+        "allowed_topic_property_keys_for_metrics",
+        since_version="4.2.0",
+    ),
 )
 
 UNMANAGED_KEYS = {
-    "allowed_clusters": "changed together with replication_clusters only, since leaving a cluster deletes data there",
     "bundles": "spec.bundles, at creation; splits are actions",
     "clusterDispatchRate": "a second copy of topicDispatchRate, which the same call writes",
     "latency_stats_sample_rate": "no endpoint writes it and no broker reads it",

@@ -9,6 +9,7 @@ one, which is replicated to all clusters of the namespace. A row exists for each
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +36,12 @@ def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
         per_cluster=True,
         **{"examples": codec.examples, "query": {IS_GLOBAL: "false"}, **more},
     )
+
+
+def _with_itself(wanted: Sequence[str], cluster: str | None) -> list[str]:
+    """A cluster that is left out keeps the topic for itself: Pulsar takes no local list without its own cluster, and a
+    broker deletes the topic where the list that counts lacks its cluster (class PersistentTopic, checkReplication)."""
+    return list(wanted) if cluster is None or cluster in wanted else [cluster]
 
 
 def _quota(field: str, kind: str, codec: Codec) -> PolicyRow:
@@ -100,12 +107,24 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
         unset=False,
     ),
     _row("shadowTopics", "shadowTopics", codecs.SHADOW_TOPICS, set_method="PUT", query={}),
+    _row(
+        "subscriptionExpirationMinutes",
+        "subscriptionExpirationTime",
+        codecs.SECONDS,
+        value_in_query="subscriptionExpirationTime",
+        since_version="4.2.0",
+    ),
+    _row("replicationClusters", "replication", codecs.CLUSTER_NAMES, unset=[], value_in=_with_itself),
 )
 
 
 def _global(row: PolicyRow) -> PolicyRow:
     return replace(
-        row, field=f"{row.field}@{PolicyScope.GLOBAL}", query={**row.query, IS_GLOBAL: "true"}, per_cluster=False
+        row,
+        field=f"{row.field}@{PolicyScope.GLOBAL}",
+        query={**row.query, IS_GLOBAL: "true"},
+        per_cluster=False,
+        value_in=lambda wanted, _: wanted,
     )
 
 
@@ -120,7 +139,6 @@ def declared_in(row: PolicyRow, scope: PolicyScope) -> bool:
 
 UNMANAGED_MEMBERS = {
     "isGlobal": "spec.policyScope",
-    "replicationClusters": "moves data between clusters, like spec.replicationClusters of the namespace",
-    "subscriptionPolicies": "a dispatch rate for each subscription, which is an entry of a subscription",
+    "subscriptionPolicies": "dispatchRate of an entry of spec.subscriptions",
 }
 """Members of class TopicPolicies that no row reads, and why."""

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, validations
+from pulsar_operator.api.v1alpha1.base import ApiModel, PulsarName, validations
 from pulsar_operator.api.v1alpha1.policies.values import (
+    LIST_WORD,
     QUOTA_RULE,
     AutoSubscriptionCreation,
     BacklogQuotas,
@@ -29,7 +30,7 @@ from pulsar_operator.api.v1alpha1.policies.values import (
 )
 
 BookieGroups = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^,\s]+$")]],
+    list[Annotated[str, Field(min_length=1, max_length=128, pattern=LIST_WORD)]],
     Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "set"}),
 ]
 
@@ -163,9 +164,17 @@ class NamespacePolicies(ApiModel):
     """Prefix = a role may only use subscriptions whose names start with its own. Removed, it is set to None."""
     encryption_required: bool | None = None
     """Whether only encrypted messages are taken. Removed, it is set to false."""
-    resource_group: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[-=:.A-Za-z0-9_]+$")] | None = None
+    resource_group: PulsarName | None = None
     """Name of a resource group, which must exist in Pulsar, whose limits the namespace shares."""
     entry_filters: EntryFilterNames | None = None
     """Entry filters installed in the brokers, in the order in which they look at a message."""
     dispatcher_pause_on_ack_state_persistent: bool | None = None
     """Whether delivery pauses while too many acknowledgements are not stored. Removed, it is set to false."""
+    allowed_topic_property_keys_for_metrics: (
+        Annotated[
+            list[Annotated[str, Field(min_length=1, max_length=256)]],
+            Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """Keys of topic properties that become labels of the topics' metrics; needs Pulsar 4.2."""

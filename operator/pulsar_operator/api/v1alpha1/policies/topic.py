@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, validations
+from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName, validations
 from pulsar_operator.api.v1alpha1.policies.values import (
     QUOTA_RULE,
     AutoSubscriptionCreation,
@@ -27,6 +27,10 @@ from pulsar_operator.api.v1alpha1.policies.values import (
     SubscribeRate,
     SubscriptionTypes,
 )
+
+SHADOW_TOPIC = r"^persistent://[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]+$"
+"""A full name without control characters: a broker repeats the name in the status line of its refusal, which makes an
+answer that no proxy understands."""
 
 
 class PolicyScope(StrEnum):
@@ -67,6 +71,8 @@ class TopicPolicies(ApiModel):
     """Unacknowledged messages older than this are acknowledged by the broker; 0 = never."""
     backlog_quotas: BacklogQuotas | None = None
     """Limits of unacknowledged data."""
+    subscription_expiration_minutes: Count | None = None
+    """Subscriptions without a consumer for this long are deleted; 0 = never; needs Pulsar 4.2."""
     compaction_threshold_bytes: Bytes | None = None
     """The topic is compacted when it has more than this behind the last compaction; 0 = never by itself."""
 
@@ -119,9 +125,17 @@ class TopicPolicies(ApiModel):
     """Entry filters installed in the brokers, in the order in which they look at a message."""
     dispatcher_pause_on_ack_state_persistent: bool | None = None
     """Whether delivery pauses while too many acknowledgements are not stored. Removed, it is set to false."""
+    replication_clusters: (
+        Annotated[
+            list[ClusterName], Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"})
+        ]
+        | None
+    ) = None
+    """Clusters that replicate the topic to each other, by their Pulsar name, instead of those of its namespace. A
+    cluster of the namespace that is left out keeps the topic with what it has, for itself."""
     shadow_topics: (
         Annotated[
-            list[Annotated[str, Field(min_length=1, max_length=512, pattern=r"^persistent://[^/]+/[^/]+/[^/]+$")]],
+            list[Annotated[str, Field(min_length=1, max_length=512, pattern=SHADOW_TOPIC)]],
             Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"}),
         ]
         | None

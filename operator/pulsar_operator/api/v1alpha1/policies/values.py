@@ -146,7 +146,7 @@ class LedgerPersistence(ApiModel):
     """Copies that must be stored before the producer is told."""
     max_mark_deletes_per_second: Decimal = 1
     """How often the position of a subscription is stored, at most, such as 1 or "0.5"; 0 = no limit."""
-    storage_class: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    storage_class: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")] | None = None
     """Managed ledger storage class of the brokers; absent = their default."""
 
 
@@ -222,8 +222,12 @@ class SchemaCompatibility(StrEnum):
     FULL_TRANSITIVE = "FullTransitive"
 
 
+LIST_WORD = r"^[^,\x00-\x20\x7f]+$"
+"""A member of what Pulsar keeps as one text with commas; no space, no control character. A broker repeats the name of a
+filter in the status line of its refusal, and with a control character that is an answer no proxy understands."""
+
 EntryFilterNames = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^,\s]+$")]],
+    list[Annotated[str, Field(min_length=1, max_length=128, pattern=LIST_WORD)]],
     Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
 ]
 """In the order in which they look at a message."""

@@ -1,0 +1,65 @@
+"""Consents to lose data: events, not settings. One is used once, and ignored after."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+RFC3339 = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$"
+_Time = Annotated[
+    str,
+    Field(max_length=64, pattern=RFC3339, json_schema_extra={"format": "date-time"}),
+    AfterValidator(_moment),
+]
+
+
+class ConsentAction(StrEnum):
+    """What is consented to."""
+
+    REMOVE_CLUSTER = "RemoveCluster"
+
+
+class Consent(ApiModel):
+    """Permission to lose data once, until a moment."""
+
+    action: ConsentAction
+    """RemoveCluster: all topics, subscriptions and messages of the namespace in the cluster are deleted when it leaves
+    spec.allowedClusters."""
+    cluster: ClusterName
+    """The cluster, by its Pulsar name."""
+    expires_time: _Time
+    """When the consent ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
+
+
+class UsedConsent(Consent):
+    """A consent that no longer counts."""
+
+    used_time: _Time
+    """When it was seen to be used: the cluster was out of the namespace, or was declared to stay."""
+
+
+Consents = Annotated[
+    list[Consent],
+    Field(
+        max_length=64,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},
+    ),
+]
+UsedConsents = Annotated[
+    list[UsedConsent],
+    Field(
+        max_length=64,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},
+    ),
+]

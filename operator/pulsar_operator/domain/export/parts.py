@@ -1,0 +1,155 @@
+"""Subscriptions and the schema of a topic as values of a specification."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.api.v1alpha1.entries import PATH_SAFE
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.api.v1alpha1.topic_parts import SchemaType, TopicSchema
+from pulsar_operator.domain.export.policies import SECRET, shown
+from pulsar_operator.domain.export.rules import problem_of
+from pulsar_operator.domain.logical.schema import LiveSchema, declaration_of, is_same
+from pulsar_operator.domain.logical.subscriptions import LiveSubscription, parse
+from pulsar_operator.domain.policies import Undecodable, Unreadable
+from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
+
+SUBSCRIPTIONS = "subscriptions"
+SCHEMA = "schema"
+_BROKERS = re.compile(r"pulsar\.repl\..*|pulsar\.dedup|__compaction", re.DOTALL)
+"""Cursors of brokers: replication, deduplication and compaction (classes PersistentReplicator, MessageDeduplication and
+Compactor)."""
+_FUNCTIONS = re.compile(r"[^/]+/[^/]+/[^/]+")
+"""What a function, or a sink, subscribes with unless it is told otherwise: its full name (class InstanceUtils)."""
+
+
+def is_system_subscription(name: str) -> bool:
+    """Whether brokers made the subscription for themselves."""
+    return _BROKERS.fullmatch(name) is not None
+
+
+def is_functions_subscription(name: str) -> bool:
+    """Whether the name is like that of a function, tenant/namespace/name."""
+    return _FUNCTIONS.fullmatch(name) is not None
+
+
+def rated_subscriptions(held: Iterable[str]) -> list[str]:
+    """Those whose own dispatch rate is worth a call: the others are not declared, or cannot be asked for by name."""
+    return [name for name in held if not is_system_subscription(name) and re.fullmatch(PATH_SAFE, name)]
+
+
+def durable_subscriptions(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubscription]:
+    """Subscriptions that stay without consumers, in an answer of ``GET .../stats`` or ``.../partitioned-stats``."""
+    parts = list((stats.get("partitions") or {}).values()) if partitioned else [stats]
+    passing = {
+        name
+        for part in parts
+        for name, one in (part.get(SUBSCRIPTIONS) or {}).items()
+        if one.get("isDurable", one.get("durable")) is False
+    }
+    found = parse(stats, partitioned=partitioned)
+    return {name: found[name] for name in sorted(found) if name not in passing}
+
+
+def with_subscriptions(
+    spec: Mapping[str, Any], held: Mapping[str, LiveSubscription], rates: Mapping[str, Any], *, system: bool
+) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
+    """The topic's specification with its subscriptions, and what is to be said of others: (text, could not be read).
+
+    ``rates`` are answers by subscription, None for what has no rate of its own; ``system`` keeps functions' ones.
+    """
+    out, notes = dict(spec), list[tuple[str, bool]]()
+    listed: list[dict[str, Any]] = []
+    own = [name for name in held if is_functions_subscription(name)] if not system else []
+    if own:
+        names = ", ".join(shown(name) for name in own)
+        notes.append((f"{SUBSCRIPTIONS}: {names}, named like functions, which make them by themselves", False))
+    for name, live in held.items():
+        if is_system_subscription(name) or name in own:
+            continue
+        value, said = _subscription(name, live, rates.get(name))
+        notes += said
+        if value is None:
+            continue
+        problem = problem_of(PulsarTopicSpec, {**spec, SUBSCRIPTIONS: [*listed, value]})
+        if problem is None:
+            listed.append(value)
+        else:
+            notes.append((f"{SUBSCRIPTIONS}: entry {shown(name)} would not be admitted: {problem}", False))
+    if listed:
+        out[SUBSCRIPTIONS] = listed
+    return out, notes
+
+
+def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[str, Any] | None, list[tuple[str, bool]]]:
+    place = f"{SUBSCRIPTIONS}[{shown(name)}]"
+    if live.missing:
+        # Declared, it would be made in the others.
+        return None, [(f"{place} is not there in {live.missing} of the partitions", False)]
+    value: dict[str, Any] = {"name": name}
+    notes: list[tuple[str, bool]] = []
+    if live.replicated is None:
+        notes.append((f"{place}.replicated differs between the partitions", False))
+    elif live.replicated:
+        value["replicated"] = True
+    if live.properties is None:
+        notes.append((f"{place}.properties differ between the partitions", False))
+    elif live.properties:
+        secret = [key for key in sorted(live.properties) if SECRET.search(key)]
+        if secret:  # The field is all of them, so that without one it would take that one away.
+            names = ", ".join(map(shown, secret))
+            notes.append((f"{place}.properties: {names} sounds like a secret, the values are not written", False))
+        else:
+            value["properties"] = dict(sorted(live.properties.items()))
+    if isinstance(rate, Unreadable):
+        notes.append((f"{place}.dispatchRate could not be read: {rate.message}", True))
+    elif rate is not None:
+        decoded = DISPATCH_RATE.decode(rate)
+        if isinstance(decoded, Undecodable):
+            notes.append((f"{place}.dispatchRate: Pulsar has {shown(rate)}, which the field cannot express", False))
+        else:
+            value["dispatchRate"] = wire(decoded)
+    return value, notes
+
+
+def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
+    """The topic's specification with the newest version of its schema, and what is to be said of it."""
+    if answer is None:
+        return dict(spec), []
+    if isinstance(answer, Unreadable):
+        return dict(spec), [(f"{SCHEMA} could not be read: {answer.message}", True)]
+    live = LiveSchema.parse(answer)
+    what = f"{SCHEMA}: version {live.version} of type {live.type}"
+    if live.type not in SchemaType.__members__:
+        return dict(spec), [(f"{what}: there is no such type in the field", False)]
+    declared = declaration_of(live)
+    if declared is None:
+        return dict(spec), [(f"{what} cannot be expressed: it does not say what its key and value are", False)]
+    value, properties = declared
+    secret = sorted(key for key in properties if SECRET.search(key))
+    kept = {key: each for key, each in sorted(properties.items()) if key not in secret}
+    notes = [
+        (f"{SCHEMA}.properties: {shown(key)} sounds like a secret, its value is not written", False) for key in secret
+    ]
+    problem = _not_the_same({**value, **({"properties": kept} if kept else {})}, live)
+    if problem is not None and kept:
+        notes.append((f"{SCHEMA}.properties {shown(kept)} would not be admitted: {problem}", False))
+        kept, problem = {}, _not_the_same(value, live)
+    if problem is None:
+        whole = {**spec, SCHEMA: {**value, **({"properties": kept} if kept else {})}}
+        problem = problem_of(PulsarTopicSpec, whole)
+    if problem is not None:
+        return dict(spec), [*notes, (f"{what} would not be admitted: {problem}", False)]
+    return whole, notes
+
+
+def _not_the_same(value: Mapping[str, Any], live: LiveSchema) -> str | None:
+    """Why the declared schema is refused, or would not be taken for the one that is there; None = it is that one."""
+    problem = problem_of(TopicSchema, value)
+    if problem is not None:
+        return problem
+    same = is_same(TopicSchema.model_validate(value), live)
+    return None if same else "the field cannot express it"

@@ -1,0 +1,107 @@
+"""Manifests of what an instance has beside tenants: resource groups, isolation policies, failure domains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.isolation_policy import BROKERS, PulsarIsolationPolicySpec
+from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec
+from pulsar_operator.domain.export.manifests import Entry, Settings, manifest_of, not_exported
+from pulsar_operator.domain.export.names import object_name
+from pulsar_operator.domain.export.policies import SHOWN, laid_over, plain, shown
+from pulsar_operator.domain.export.rules import problem_of
+from pulsar_operator.domain.policies import Undecodable
+from pulsar_operator.domain.policies.instance_rows import ISOLATION_FIELDS, RESOURCE_GROUP_LIMITS
+
+_NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!]|P?<[^=!])|\\[1-9]|[*+?}]\+")
+"""Of Java's syntax, what API servers (RE2) or the definition refuse: looking around, possessive and atomic groups, back
+references, named groups."""
+_PORT = re.compile(r"(^|[^?\[]):([0-9.\[]|\\d)")
+_BROKER_ID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:[0-9]{1,5}")
+
+
+def export_group(settings: Settings, name: str, live: Mapping[str, Any]) -> Entry:
+    """A resource group, from GET resourcegroups/name."""
+    about, spec = f"resource group {name}", _named(settings, name)
+    problem = problem_of(PulsarResourceGroupSpec, spec)
+    if problem is not None:
+        return not_exported(Kind.RESOURCE_GROUP, about, problem)
+    values = [(row, row.read(live)) for row in RESOURCE_GROUP_LIMITS]
+    whole, refused = laid_over(
+        PulsarResourceGroupSpec, spec, [(row, value) for row, value in values if value is not None]
+    )
+    return manifest_of(
+        settings, Kind.RESOURCE_GROUP, about, object_name(name), whole, [(text, False) for text in refused]
+    )
+
+
+def export_isolation(settings: Settings, name: str, live: Mapping[str, Any]) -> Entry:
+    """An isolation policy of the cluster that answers; it is one value, so that it is exported whole or not at all."""
+    about = f"isolation policy {name} of cluster {settings.cluster}"
+    spec: dict[str, Any] = {**_named(settings, name), "clusters": [settings.cluster]}
+    for row in ISOLATION_FIELDS:
+        value = row.read(live)
+        if isinstance(value, Undecodable):
+            return _cannot(about, f"{row.field}: Pulsar has {value.raw[:SHOWN]}, which the field cannot express")
+        if row.is_set(value):
+            spec[row.field] = plain(value)
+    problem = "its name is that of another address of Pulsar's REST" if name == BROKERS else None
+    problem = problem or problem_of(PulsarIsolationPolicySpec, spec) or _odd(spec)
+    if problem is not None:
+        return _cannot(about, problem)
+    return manifest_of(settings, Kind.ISOLATION_POLICY, about, object_name(name), spec, [])
+
+
+def _cannot(about: str, reason: str) -> Entry:
+    return not_exported(Kind.ISOLATION_POLICY, about, reason)
+
+
+def _odd(spec: Mapping[str, Any]) -> str | None:
+    """Why an API server would refuse an expression; None = it takes them all."""
+    for field in ("namespaces", "primary", "secondary"):
+        for expression in spec.get(field) or ():
+            try:
+                re.compile(expression)
+                foreign = _NOT_RE2.search(expression) is not None
+            except re.error:
+                foreign = True
+            if foreign:
+                return f"{field}: {shown(expression)} is no expression of RE2"
+            if field != "namespaces" and _PORT.search(expression):
+                return f"{field}: {shown(expression)} has a port, so that no broker matches"
+    if not (spec.get("namespaces") and spec.get("primary")):
+        return "it has no namespaces, or no primary brokers"
+    return None
+
+
+def export_domains(settings: Settings, live: Mapping[str, Any]) -> Entry | None:
+    """The failure domains of the cluster that answers in one object; None where there are none."""
+    about, name = f"failure domains of cluster {settings.cluster}", f"failure-domains.{settings.cluster}"
+    notes: list[str] = []
+    listed: list[dict[str, Any]] = []
+    spec: dict[str, Any] = {**_named(settings, name), "clusters": [settings.cluster]}
+    for domain, found in sorted(live.items()):
+        brokers = sorted(found.get("brokers") or ())
+        strange = [broker for broker in brokers if not _BROKER_ID.fullmatch(broker)]
+        one = {"name": domain, "brokers": brokers}
+        problem = problem_of(PulsarIsolationPolicySpec, {**spec, "failureDomains": [*listed, one]})
+        if strange:
+            problem = f"{', '.join(map(shown, strange))} is no broker's id, host:port"
+        if problem is None:
+            listed.append(one)
+        else:
+            notes.append(f"failureDomains[{shown(domain)}]: {problem}")
+    if not listed:
+        return not_exported(Kind.ISOLATION_POLICY, about, "; ".join(notes)) if notes else None
+    spec["failureDomains"] = listed
+    return manifest_of(
+        settings, Kind.ISOLATION_POLICY, about, object_name(name), spec, [(text, False) for text in notes]
+    )
+
+
+def _named(settings: Settings, name: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"instanceRef": {"name": settings.instance}}
+    return spec if object_name(name) == name else {**spec, "name": name}

@@ -1,0 +1,186 @@
+"""The clusters of a namespace: who replicates it, who may hold it, and how a cluster leaves without losing data.
+
+Brokers of a cluster that is neither in allowed_clusters nor, where that is empty, in replication_clusters delete all of
+the namespace there at once (seen on Pulsar 4.0.8: within a second). So replication_clusters shrinks only when
+allowed_clusters was seen to cover the old set, and a cluster leaves allowed_clusters only with a consent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.consents import Consent, UsedConsent
+from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
+from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, Verb
+from pulsar_operator.domain.policies import Call, describe
+
+CLUSTERS = "replicationClusters"
+ALLOWED = "allowedClusters"
+
+
+def clusters_of(live: Mapping[str, Any]) -> list[str]:
+    """Clusters that hold the namespace or may: replication_clusters and allowed_clusters."""
+    return sorted({*replication_of(live), *allowed_of(live)})
+
+
+def replication_of(live: Mapping[str, Any]) -> list[str]:
+    """The namespace's replication_clusters."""
+    return sorted(live.get("replication_clusters") or ())
+
+
+def allowed_of(live: Mapping[str, Any]) -> list[str]:
+    """The namespace's allowed_clusters; empty = replication_clusters play that role."""
+    return sorted(live.get("allowed_clusters") or ())
+
+
+# ------------------------------------------------------------------------------------------------------- consents
+
+
+def _key(consent: Consent) -> tuple[str, str, str]:
+    return consent.action.value, consent.cluster, consent.expires_time
+
+
+def consented(given: Iterable[Consent], used: Iterable[UsedConsent], now: datetime) -> frozenset[str]:
+    """Clusters that may leave with their data: by consents that are neither used nor over."""
+    gone = {_key(each) for each in used}
+    return frozenset(each.cluster for each in given if _key(each) not in gone and _until(each) > now)
+
+
+def _until(consent: Consent) -> datetime:
+    until = parse_time(consent.expires_time)
+    assert until is not None
+    return until
+
+
+def used_consents(
+    spec: PulsarNamespaceSpec, before: Iterable[UsedConsent], holding: Collection[str], now: datetime
+) -> list[UsedConsent]:
+    """status.usedConsents after a pass that saw these clusters hold the namespace.
+
+    A consent is used up when its cluster was seen outside, or is declared to stay: what joins later is not meant by it.
+    Known from what is there, not from what was done, so that a status write that was lost leaves none open.
+    """
+    known = {_key(each): each for each in before}
+    stays = {*(spec.allowed_clusters or ()), *(spec.replication_clusters or ())}
+    out = []
+    for consent in spec.consents:
+        if _key(consent) in known:
+            out.append(known[_key(consent)])
+        elif consent.cluster in stays or consent.cluster not in holding:
+            out.append(UsedConsent(**consent.model_dump(), used_time=timestamp(now)))
+    return out
+
+
+# ------------------------------------------------------------------------------------------------------- the plan
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Where the lists stand."""
+
+    replicating: frozenset[str]
+    """The live replication_clusters."""
+    allowed: frozenset[str]
+    """The live allowed_clusters."""
+    of_the_instance: frozenset[str]
+    consents: frozenset[str]
+    """Clusters that may leave with their data."""
+
+    @property
+    def holding(self) -> frozenset[str]:
+        """Clusters that hold the namespace or may."""
+        return self.replicating | self.allowed
+
+
+def declared_clusters(
+    draft: Draft, spec: PulsarNamespaceSpec, of_the_instance: frozenset[str], holding: frozenset[str] = frozenset()
+) -> dict[str, list[str] | None]:
+    """The two lists by field without names nobody knows, which are reported; without them the rest is still good."""
+    wanted: dict[str, list[str] | None] = {}
+    known = ", ".join(sorted(of_the_instance)) or "none"
+    for name, given in ((CLUSTERS, spec.replication_clusters), (ALLOWED, spec.allowed_clusters)):
+        for cluster in sorted(set(given or ()) - of_the_instance):
+            text = (
+                f"spec.{name} names {cluster!r}, which is no cluster of the instance (its clusters: {known}): correct "
+                "the name or create a PulsarCluster with that clusterName"
+            )
+            draft.problems.append(Problem(name, Reason.INVALID_SPEC, text))
+        # One that holds the namespace is not taken out because its PulsarCluster is gone.
+        wanted[name] = sorted(set(given or ()) & (of_the_instance | holding)) or None
+    return wanted
+
+
+def plan_clusters(
+    draft: Draft,
+    spec: PulsarNamespaceSpec,
+    live: Clusters,
+    *,
+    base: tuple[str, ...],
+    memory: Memory,
+    repair: bool,
+) -> dict[str, list[str] | None] | None:
+    """What the rows of the two lists may write now, by field.
+
+    None = nothing yet: allowed_clusters must be widened first, which is in the draft. Each step waits until Pulsar was
+    seen to have taken the one before.
+    """
+    wanted = declared_clusters(draft, spec, live.of_the_instance, live.holding)
+    replicating, allowed = wanted[CLUSTERS], wanted[ALLOWED]
+    if replicating is not None and not memory.leaves(CLUSTERS, repair=repair):
+        wider = _widened(live, replicating, allowed or ())
+        if wider is not None:
+            draft.declared |= {name for name, value in wanted.items() if value is not None}
+            draft.actions.append(_widen(live, replicating, wider, base))
+            return None
+    if allowed is not None:
+        wanted[ALLOWED] = _shrunk(draft, live, replicating, allowed)
+    return wanted
+
+
+def _widened(live: Clusters, replicating: Sequence[str], allowed: Sequence[str]) -> list[str] | None:
+    """The allowed_clusters without which replication_clusters must not, or cannot, become ``replicating``."""
+    leaves_data = bool(live.replicating - set(replicating)) and not live.replicating <= live.allowed
+    refused = bool(live.allowed) and not set(replicating) <= live.allowed
+    return sorted(live.holding | set(replicating) | set(allowed)) if leaves_data or refused else None
+
+
+def _widen(live: Clusters, replicating: Sequence[str], wider: list[str], base: tuple[str, ...]) -> Action:
+    leaving = sorted(live.replicating - set(replicating))
+    was = describe(sorted(live.allowed)) if live.allowed else "empty"
+    why = (
+        f"then {', '.join(leaving)} can leave spec.{CLUSTERS} and its data stays"
+        if leaving
+        else f"Pulsar wants all of spec.{CLUSTERS} in it"
+    )
+    reason = f"Widen allowed_clusters to {describe(wider)} (was {was}): {why}"
+    return Action(Verb.SET, CLUSTERS, Call("POST", (*base, "allowedClusters"), body=wider), reason)
+
+
+def _shrunk(draft: Draft, live: Clusters, replicating: Sequence[str] | None, allowed: Sequence[str]) -> list[str]:
+    """The allowed_clusters that may be written now: the declared ones, and those that may not leave yet."""
+    leaving = live.holding - set(allowed)
+    kept = leaving & live.replicating
+    bound = sorted(kept if replicating is None else kept & set(replicating))
+    if bound:
+        names = ", ".join(bound)
+        text = (
+            f"spec.{ALLOWED} leaves out {names}, which is in replication_clusters of the namespace: set "
+            f"spec.{CLUSTERS} without {names}, or add {names} to spec.{ALLOWED}"
+        )
+        draft.problems.append(Problem(ALLOWED, Reason.INVALID_SPEC, text))
+    unasked = sorted(leaving - live.consents - set(bound))
+    if unasked:
+        names = ", ".join(unasked)
+        text = (
+            f"spec.{ALLOWED} leaves out {names}, which may hold the namespace: Pulsar would delete all of its topics "
+            f"and messages in {names} at once, so nothing is done there. Add {names} to spec.{ALLOWED}, or consent "
+            "with an entry of spec.consents (action RemoveCluster, the cluster, and an expiresTime to come) that was "
+            "not used before"
+        )
+        draft.problems.append(Problem(ALLOWED, Reason.CONSENT_REQUIRED, text))
+    return sorted({*allowed, *kept, *unasked, *(replicating or ())})

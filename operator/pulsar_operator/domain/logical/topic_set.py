@@ -1,0 +1,234 @@
+"""Which topics a PulsarTopicSet has, what each is like, and which have left it. Pure functions.
+
+The topics of a set are managed like single ones (domain/logical/topic.py); what is said here is how many become one.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.api.v1alpha1.topic_set import (
+    OwnedTopics,
+    PulsarTopicSetSpec,
+    SetDeletionPolicy,
+    TopicTemplate,
+)
+from pulsar_operator.domain.logical.plan import Memory
+from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
+
+DIGEST_BYTES = 8
+"""64 bits: among a million foreign topics, one that looks like one of 5,000 names is a matter of one in 10^9."""
+FREE_REMOVALS = 10
+"""So many topics may leave at once without a consent."""
+FREE_SHARE = 0.1
+"""So large a share of the topics may."""
+SHOWN = 3
+
+LEFT_OUT = {
+    "namespaceRef": "a field of the set itself",
+    "name": "said by the selection",
+    "deletionPolicy": "a field of the set itself",
+    "driftPolicy": "a field of the set itself",
+    "persistence": "a set has persistent topics: others are gone when nobody uses them",
+    "permissions": "Pulsar keeps them in one entry of the namespace, which has room for some thousands",
+    "subscriptions": "one more question for each topic; clients make them",
+    "compaction": "each topic would need a status of its own; policies.compactionThresholdBytes needs none",
+    "exact": "it is about permissions and about properties others add",
+}
+"""Fields of a PulsarTopic that a template does not have, and why."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The topics of one specification, by local name."""
+
+    spec: PulsarTopicSetSpec
+
+    @property
+    def by_pattern(self) -> bool:
+        """Whether the topics are found rather than made."""
+        return self.spec.patterns is not None
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """All names, in order; none where they are selected by pattern."""
+        if self.spec.count is not None:
+            count = self.spec.count
+            return [f"{count.prefix}{n}" for n in range(count.first, count.first + count.number)]
+        return sorted(set(self.spec.names or ()))
+
+    @cached_property
+    def _set(self) -> frozenset[str]:
+        return frozenset(self.spec.names or ())
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        # fnmatch makes expressions whose time does not explode, which a regular expression of a user's may.
+        return re.compile("|".join(fnmatch.translate(each) for each in self.spec.patterns or ()))
+
+    def __contains__(self, name: str) -> bool:
+        if self.spec.count is not None:
+            index = self.index(name)
+            return index is not None and index < self.spec.count.number
+        if self.spec.patterns is not None:
+            return self._pattern.match(name) is not None
+        return name in self._set
+
+    def index(self, name: str) -> int | None:
+        """With spec.count: the place of a name, from 0 on, also beyond the number; None for a name of no such form."""
+        count = self.spec.count
+        if count is None or not name.startswith(count.prefix):
+            return None
+        digits = name[len(count.prefix) :]
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 9 or str(int(digits)) != digits:
+            return None
+        place = int(digits) - count.first
+        return place if place >= 0 else None
+
+
+def topic_spec(spec: PulsarTopicSetSpec, found_partitions: int | None = None) -> PulsarTopicSpec:
+    """One topic as a PulsarTopic would declare it. ``found_partitions`` is what a topic that was selected by pattern
+    has (0 = not partitioned), and keeps."""
+    template: TopicTemplate = spec.template
+    partitions = template.partitions if found_partitions is None else found_partitions or None
+    return PulsarTopicSpec(
+        namespace_ref=spec.namespace_ref,
+        partitions=partitions,
+        policies=template.policies,
+        policy_scope=template.policy_scope,
+        properties=template.properties,
+        schema=template.topic_schema,
+        # Deletion is the set's own affair; see controllers/topic_set_removal.py.
+        deletion_policy=DeletionPolicy.RETAIN,
+        drift_policy=spec.drift_policy,
+    )
+
+
+def declared_fields(spec: PulsarTopicSetSpec, version: str | None) -> frozenset[str]:
+    """Fields that the topics' managed set must hold before the first of them is written to."""
+    facts = TopicFacts(tenant="", namespace="", name="", clusters={"": None}, version=version)
+    return plan_topic(topic_spec(spec), facts, Memory()).declared
+
+
+def template_hash(spec: PulsarTopicSetSpec) -> str:
+    """Tells one template from another."""
+    text = json.dumps(wire(spec.template), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# ------------------------------------------------------------------------------------------------------- who left
+
+
+def digest(name: str) -> bytes:
+    """A name in few bytes."""
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:DIGEST_BYTES]
+
+
+def digests_of(owned: OwnedTopics | None) -> frozenset[bytes]:
+    """The recorded names of a set with spec.names."""
+    if owned is None or not owned.digests:
+        return frozenset()
+    try:
+        raw = base64.b64decode(owned.digests, validate=True)
+    except ValueError:
+        return frozenset()  # what cannot be read is not ours
+    return frozenset(raw[i : i + DIGEST_BYTES] for i in range(0, len(raw) - DIGEST_BYTES + 1, DIGEST_BYTES))
+
+
+def owned_with(selection: Selection, before: OwnedTopics | None) -> OwnedTopics | None:
+    """The record that must be stored before a topic of the specification is made; nothing recorded is dropped."""
+    spec = selection.spec
+    if spec.deletion_policy is not SetDeletionPolicy.DELETE:
+        return None  # with Retain whoever leaves is let go for good
+    if spec.count is not None:
+        known = before.number if before is not None and before.number is not None else 0
+        return OwnedTopics(number=max(known, spec.count.number))
+    return _recorded(digests_of(before) | {digest(name) for name in selection.names})
+
+
+def owned_now(selection: Selection) -> OwnedTopics | None:
+    """The record when nothing that left is there any more."""
+    return owned_with(selection, None)
+
+
+def _recorded(digests: Iterable[bytes]) -> OwnedTopics:
+    return OwnedTopics(digests=base64.b64encode(b"".join(sorted(digests))).decode())
+
+
+@dataclass(frozen=True)
+class Left:
+    """The recorded topics that the specification does not have any more."""
+
+    number: int
+    """How many, whether or not they exist."""
+    of: int
+    """Of how many recorded ones."""
+    has: Callable[[str], bool]
+    """Whether a name is one of them."""
+
+    @property
+    def many(self) -> bool:
+        """Whether it is more than somebody may be taken to have meant without saying so twice."""
+        return self.number > max(FREE_REMOVALS, int(self.of * FREE_SHARE))
+
+
+def who_left(selection: Selection, owned: OwnedTopics | None, *, all_of_them: bool = False) -> Left:
+    """Who left; with ``all_of_them`` everybody, since the object itself is being deleted."""
+    spec = selection.spec
+    if spec.count is not None:
+        until = (owned.number or 0) if owned is not None else 0
+        begin = 0 if all_of_them else spec.count.number
+
+        def numbered(name: str) -> bool:
+            place = selection.index(name)
+            return place is not None and begin <= place < until
+
+        return Left(max(0, until - begin), until, numbered)
+    recorded = digests_of(owned)
+    kept = frozenset() if all_of_them else recorded & {digest(name) for name in selection.names}
+    gone = recorded - kept
+    return Left(len(gone), len(recorded), lambda name: bool(gone) and digest(name) in gone)
+
+
+# ---------------------------------------------------------------------------------------------------- others' topics
+
+
+@dataclass(frozen=True, order=True)
+class Rival:
+    """Another set of the same namespace; the older one keeps what both declare."""
+
+    created: str
+    uid: str
+    text: str
+    """namespace/name."""
+
+
+def taken_by(
+    names: Iterable[str], topics: Mapping[str, str], sets: Collection[tuple[Rival, Selection]]
+) -> Iterator[tuple[str, str]]:
+    """Names that others manage, with who. ``topics`` are the PulsarTopics of the namespace by name, ``sets`` the sets
+    that are older."""
+    for name in names:
+        if name in topics:
+            yield name, f"PulsarTopic {topics[name]}"
+            continue
+        other = next((rival for rival, selection in sets if name in selection), None)
+        if other is not None:
+            yield name, f"PulsarTopicSet {other.text}, which is older"
+
+
+def some(names: Sequence[str], total: int | None = None) -> str:
+    """A few names for a message: orders-0, orders-1, orders-2 and 97 more."""
+    total = len(names) if total is None else total
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {total - SHOWN} more" if total > SHOWN else shown

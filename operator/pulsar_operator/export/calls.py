@@ -1,0 +1,116 @@
+"""One question to Pulsar at a time, asked again for a while where there is no answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pulsar_operator.domain.policies import Call, Unreadable
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    NotFoundError,
+    PortError,
+    PulsarAdminPort,
+    UnavailableError,
+    UnownedError,
+)
+
+DEADLINE_SECONDS = 60.0
+"""Of one call; a namespace may have many topics to list."""
+FIRST_DEADLINE_SECONDS = 10.0
+"""Of the first call, which finds out whether there is anything at that address."""
+AGAIN_SECONDS = 10.0
+"""How long a call without an answer is repeated, and how long a topic without an owner is waited for, once."""
+FIRST_PAUSE_SECONDS = 0.5
+MAX_PAUSE_SECONDS = 4.0
+ANSWERS = frozenset({412, 500})
+"""HTTP statuses of what Pulsar cannot tell, such as of a topic that it cannot load: it does answer."""
+SILENCE = 10
+"""Calls without an answer, one after the other, after which the export ends."""
+
+
+class ExportError(RuntimeError):
+    """The export cannot go on; the message says why and what to do."""
+
+
+class Calls:
+    """The calls of one export."""
+
+    def __init__(self, admin: PulsarAdminPort, endpoint: AdminEndpoint, command: str) -> None:
+        """``command`` is what the user types to try again."""
+        self._admin = admin
+        self._endpoint = endpoint
+        self._command = command
+        self._silent = 0
+        self._unowned: set[tuple[str, ...]] = set()
+        """Namespaces with a topic that stayed without an owner: the others are not waited for."""
+
+    @property
+    def advice(self) -> str:
+        """What to do when Pulsar does not answer."""
+        return (
+            f"look at the brokers (curl {self._endpoint.url.rstrip('/')}/admin/v2/brokers/health answers ok), then run "
+            f"again: {self._command}"
+        )
+
+    async def ask(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
+        """The answer. Raises PortError; ExportError when Pulsar has fallen silent."""
+        try:
+            answer = await self._patiently(call, deadline)
+        except UnavailableError as error:
+            if error.status in ANSWERS:
+                self._silent = 0
+                raise
+            self._silent += 1
+            if self._silent >= SILENCE:
+                text = f"nothing is written: Pulsar does not answer any more: {error}; {self.advice}"
+                raise ExportError(text) from None
+            raise
+        except PortError:
+            self._silent = 0
+            raise
+        self._silent = 0
+        return answer
+
+    async def _patiently(self, call: Call, deadline: float) -> Any:
+        """The answer of the first attempt that has one, AGAIN_SECONDS after the first that had none at the latest."""
+        now = asyncio.get_running_loop().time
+        pause, until, waited = FIRST_PAUSE_SECONDS, None, False
+        while True:
+            try:
+                return await self._admin.call(
+                    self._endpoint, call.method, call.path, query=call.query, text=call.text, deadline=deadline
+                )
+            except UnownedError:
+                namespace = tuple(call.path[1:3])
+                if waited or namespace in self._unowned:
+                    self._unowned.add(namespace)
+                    raise
+                waited = True
+                await asyncio.sleep(AGAIN_SECONDS)
+            except UnavailableError as error:
+                if error.status in ANSWERS:
+                    raise
+                until = now() + AGAIN_SECONDS if until is None else until
+                wait = pause if error.retry_after is None else error.retry_after
+                if now() + wait >= until:
+                    raise
+                await asyncio.sleep(wait)
+                pause = min(2 * pause, MAX_PAUSE_SECONDS)
+                deadline = until - now()
+
+    async def find(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
+        """Like :meth:`ask`; None for what does not exist."""
+        try:
+            return await self.ask(call, deadline=deadline)
+        except NotFoundError:
+            return None
+
+    async def readable(self, call: Call) -> Any:
+        """Like :meth:`find`; Unreadable where there is no answer. Raises UnownedError."""
+        try:
+            return await self.find(call)
+        except UnownedError:
+            raise
+        except PortError as error:
+            return Unreadable(str(error))
