@@ -46,7 +46,7 @@ NAMESPACES = (
         "D.namespace.replication",
         "A namespace names the clusters that hold it and replicate it to each other",
         ("PulsarNamespace: spec.replicationClusters",),
-        "operator: policy table; the set only grows, since leaving would delete data",
+        "operator: policy table; data in a cluster that leaves is deleted only by consent",
         ROUND_TRIP,
     ),
     Concept(

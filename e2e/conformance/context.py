@@ -266,18 +266,39 @@ class Context:
         except pulsar.Timeout:
             return None
 
-    def drain(self, consumer: Any, *, quiet: float = 1.0, ack: bool = True, within: float = 30) -> list[Any]:
-        """Messages until none came for ``quiet`` seconds."""
+    def drain(
+        self,
+        consumer: Any,
+        *,
+        until: Callable[[list[Any]], bool] | None = None,
+        quiet: float = 1.0,
+        ack: bool = True,
+        within: float = 30,
+    ) -> list[Any]:
+        """Messages until none came for ``quiet`` seconds.
+
+        A silence alone may be that of a slow machine: ``until`` says of the messages so far whether what must come has
+        come. Without it only what has arrived already, or the absence of any message, can be judged.
+        """
         out: list[Any] = []
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             message = self.next(consumer, quiet)
             if message is None:
-                return out
+                if until is None or until(out):
+                    return out
+                continue
             out.append(message)
             if ack and not isinstance(unwrap(consumer), pulsar.Reader):
                 consumer.acknowledge(message)
-        raise CheckFailed(f"messages kept coming for {within:.0f} s: {len(out)} so far")
+        if until is None or until(out):
+            raise CheckFailed(f"messages kept coming for {within:.0f} s: {len(out)} so far")
+        raise CheckFailed(f"not all that had to come came within {within:.0f} s: {self.texts(out[-5:])} at the end")
+
+    @staticmethod
+    def came(text: str) -> Callable[[list[Any]], bool]:
+        """For :meth:`drain`: until a message that begins with that text, the last one, has come."""
+        return lambda messages: any(bytes(message.data()).startswith(text.encode()) for message in messages)
 
     def nothing(self, consumer: Any, during: float, why: str) -> None:
         """Nothing arrives for so many seconds. Raises CheckFailed with ``why`` and what came."""

@@ -80,7 +80,7 @@ def test_promise(check: Check, outcomes: dict[str, Outcome]) -> None:
 
 
 def test_broken_promises_are_seen(conformance: Instance, request: pytest.FixtureRequest) -> None:
-    seed = int(os.environ.get("MUTATION_SEED", random.SystemRandom().randrange(10**6)))
+    seed = int(os.environ.get("MUTATION_SEED", "1"))
     quick = {check.id for check in CHECKS if check.seconds <= 20}
     mutations = [mutation for mutation in all_mutations() if mutation.check in quick]
     chosen = random.Random(seed).sample(mutations, SAMPLE)

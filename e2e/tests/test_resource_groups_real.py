@@ -137,7 +137,7 @@ def test_the_example(deployed: Deployed, example: list[dict[str, Any]]) -> None:
     }
     policy = {
         "namespaces": ["shop/billing"],
-        "primary": ["east-broker-0\\..*"],
+        "primary": ["east-broker-1\\..*"],
         "secondary": ["east-broker-.*"],
         "auto_failover_policy": {
             "policy_type": "min_available",
@@ -153,7 +153,8 @@ def test_the_example(deployed: Deployed, example: list[dict[str, Any]]) -> None:
     assert status["clusters"] == [{"name": "east", "exists": True, "brokers": 1}]
 
     admin(deployed, "PUT", "resourcegroups/gold", {"publishRateInMsgs": 1})
-    drifted = {**policy, "primary": ["east-broker-.*"]}
+    # A broker that is primary serves nobody else: the cluster's only one must not be.
+    drifted = {**policy, "primary": ["east-broker-7.*"]}
     admin(deployed, "POST", "clusters/east/namespaceIsolationPolicies/billing", drifted)
     look_again(deployed, "pulsarresourcegroup", "gold")
     look_again(deployed, "pulsarisolationpolicy", "billing")

@@ -16,15 +16,18 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
+from pulsar_operator.adapters.admin import build_url
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
     NotFoundError,
     RefusedError,
     UnavailableError,
+    UnownedError,
 )
 from tests.fakes.answers import Text
 from tests.fakes.pulsar import FakePulsar
+from tests.fakes.pulsar_clusters import UNOWNED
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,7 @@ class FakeAdmin:
         text: bool = False,
     ) -> Any:
         """See ports.PulsarAdminPort."""
-        if any(segment in {"", ".", ".."} for segment in path):
-            raise RefusedError(f"the name {path!r} cannot be used in a path")
+        build_url("http://fake", path, query)  # refuses what the adapter refuses unsent
         await asyncio.sleep(0)
         seen = AdminCall(endpoint.cluster, method, tuple(path), len(self.calls))
         self.calls.append(seen)
@@ -97,9 +99,11 @@ class FakeAdmin:
             raise NotFoundError(message)
         if status == 409:
             raise ConflictError(message)
+        if status == 412 and UNOWNED in message:
+            raise UnownedError(message, status=status)
         if status < 500:
             raise RefusedError(message, status=status)
-        raise UnavailableError(message)
+        raise UnavailableError(message, status=status)
 
     @contextmanager
     def recording(self) -> Iterator[list[tuple[str, str]]]:

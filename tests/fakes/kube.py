@@ -7,7 +7,6 @@ What tests use beside the port: ``put``, ``edit``, ``set_status`` and ``remove``
 
 from __future__ import annotations
 
-import copy
 import inspect
 import re
 import uuid
@@ -19,6 +18,7 @@ from pulsar_operator.adapters.kube_http import resource_of
 from pulsar_operator.api.constants import FIELD_MANAGER
 from pulsar_operator.ports import ConflictError, Json, NotFoundError, RefusedError, ResourceType
 from tests.fakes import ssa
+from tests.fakes.jsoncopy import deepcopy
 
 Id = tuple[str, str, str, str]
 """group, kind, namespace, name"""
@@ -84,14 +84,14 @@ class FakeKube:
     async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See ports.KubePort."""
         async with _Faults(self, Call("get", kind.kind, namespace, name)):
-            return copy.deepcopy(self._objects.get(_id(kind, namespace, name)))
+            return deepcopy(self._objects.get(_id(kind, namespace, name)))
 
     async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
         """See ports.KubePort."""
         async with _Faults(self, Call("list", kind.kind, namespace, None)):
             scopes = {namespace} if namespace is not None else set(self.watched)
             return [
-                copy.deepcopy(obj)
+                deepcopy(obj)
                 for key, obj in sorted(self._objects.items())
                 if key[:2] == (kind.group, kind.kind)
                 and (not scopes or key[2] in scopes)
@@ -117,7 +117,7 @@ class FakeKube:
                 _restore(new, live, kind)
                 stored = self._store(key, live, new)
             self._record(call, changed=stored is not live)
-            return copy.deepcopy(stored)
+            return deepcopy(stored)
 
     async def apply_status(self, manifest: Json) -> Json:
         """See ports.KubePort."""
@@ -134,9 +134,9 @@ class FakeKube:
             status = ssa.apply(
                 {"status": live.get("status") or {}}, {"status": manifest.get("status") or {}}, managers, FIELD_MANAGER
             )
-            stored = self._store(key, live, {**copy.deepcopy(live), **status}, spec=False)
+            stored = self._store(key, live, {**deepcopy(live), **status}, spec=False)
             self._record(call, changed=stored is not live)
-            return copy.deepcopy(stored)
+            return deepcopy(stored)
 
     async def create(self, manifest: Json) -> Json:
         """See ports.KubePort."""
@@ -148,7 +148,7 @@ class FakeKube:
                 raise ConflictError(f'{kind.plural} "{meta["name"]}" already exists')
             stored = self._insert(key, _without_status(manifest, kind))
             self._record(call, changed=True)
-            return copy.deepcopy(stored)
+            return deepcopy(stored)
 
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
@@ -170,7 +170,7 @@ class FakeKube:
                 raise NotFoundError(f'{kind.plural} "{meta["name"]}" not found')
             if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
                 raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
-            new = copy.deepcopy(live)
+            new = deepcopy(live)
             for pointer in pointers:
                 *parents, last = [t.replace("~1", "/").replace("~0", "~") for t in pointer.split("/")[1:]]
                 place: Any = new
@@ -191,7 +191,7 @@ class FakeKube:
             self._check_uid(live, meta["uid"], meta["name"])
             if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
                 raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
-            new = copy.deepcopy(live)
+            new = deepcopy(live)
             new["metadata"]["finalizers"] = [f for f in live["metadata"].get("finalizers") or () if f != finalizer]
             stored = self._store(key, live, new)
             self._record(call, changed=stored is not live)
@@ -208,31 +208,29 @@ class FakeKube:
         key = _id(kind, meta["namespace"], meta["name"])
         live = self._objects.get(key)
         if live is None:
-            stored = self._insert(key, copy.deepcopy(manifest))
+            stored = self._insert(key, deepcopy(manifest))
             self._managers[key].setdefault("", {})["user"] = _owned(manifest)
-            return copy.deepcopy(stored)
-        new = copy.deepcopy(live)
-        new.update({k: copy.deepcopy(v) for k, v in manifest.items() if k not in ("metadata", "status")})
+            return deepcopy(stored)
+        new = deepcopy(live)
+        new.update({k: deepcopy(v) for k, v in manifest.items() if k not in ("metadata", "status")})
         for field in ("labels", "annotations"):
             if field in meta:
-                new["metadata"][field] = copy.deepcopy(meta[field])
-        return copy.deepcopy(self._store(key, live, new))
+                new["metadata"][field] = deepcopy(meta[field])
+        return deepcopy(self._store(key, live, new))
 
     def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
         """Somebody edits the object in place: ``change`` gets a copy to alter. Not recorded."""
         key = _id(kind, namespace, name)
         live = self._objects[key]
-        new = copy.deepcopy(live)
+        new = deepcopy(live)
         change(new)
-        return copy.deepcopy(self._store(key, live, new))
+        return deepcopy(self._store(key, live, new))
 
     def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> Json:
         """A workload controller replaces the status. Not recorded."""
         key = _id(kind, namespace, name)
         live = self._objects[key]
-        return copy.deepcopy(
-            self._store(key, live, {**copy.deepcopy(live), "status": copy.deepcopy(status)}, spec=False)
-        )
+        return deepcopy(self._store(key, live, {**deepcopy(live), "status": deepcopy(status)}, spec=False))
 
     def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """A user deletes the object; finalizers hold it as Terminating. Not recorded."""
@@ -241,12 +239,12 @@ class FakeKube:
 
     def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """The object now, without a recorded call."""
-        return copy.deepcopy(self._objects.get(_id(kind, namespace, name)))
+        return deepcopy(self._objects.get(_id(kind, namespace, name)))
 
     def all(self, kind: ResourceType | None = None) -> list[Json]:
         """All objects (of a kind) now, without a recorded call."""
         return [
-            copy.deepcopy(obj)
+            deepcopy(obj)
             for key, obj in sorted(self._objects.items())
             if kind is None or key[:2] == (kind.group, kind.kind)
         ]
@@ -307,7 +305,7 @@ class FakeKube:
             return True
         if "deletionTimestamp" in live["metadata"]:
             return False
-        new = copy.deepcopy(live)
+        new = deepcopy(live)
         new["metadata"]["deletionTimestamp"] = STATUS_TIME
         new["metadata"]["deletionGracePeriodSeconds"] = 0
         if "generation" in new["metadata"]:
@@ -350,7 +348,7 @@ class FakeKube:
 
     def _notify(self, kind: str, obj: Json) -> None:
         for watcher in list(self._watchers):
-            watcher(kind, copy.deepcopy(obj))
+            watcher(kind, deepcopy(obj))
 
 
 class _Faults:
@@ -385,7 +383,7 @@ def _has_status(kind: ResourceType) -> bool:
 
 
 def _without_status(obj: Json, kind: ResourceType) -> Json:
-    copied = copy.deepcopy(obj)
+    copied = deepcopy(obj)
     if _has_status(kind):
         copied.pop("status", None)
     return copied
@@ -403,7 +401,7 @@ def _skeleton(manifest: Json) -> Json:
 def _restore(new: Json, live: Json, kind: ResourceType) -> None:
     """Put back what an apply on the main resource cannot touch."""
     if _has_status(kind) and "status" in live:
-        new["status"] = copy.deepcopy(live["status"])
+        new["status"] = deepcopy(live["status"])
     for field in ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
                   "deletionGracePeriodSeconds"):  # fmt: skip
         if field in live["metadata"]:

@@ -7,17 +7,19 @@ raw path segments in, status and JSON out. The two faces are in tests/fakes/admi
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
+from pulsar_operator.domain.policies.model import version_tuple
+from tests.fakes.answers import NO_CONTENT, Answer, RefusalError, Text
+from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.pulsar_clusters import FakeClusters
 from tests.fakes.pulsar_entries import namespace_entries
 from tests.fakes.pulsar_policies import (
     NAMESPACE,
+    NEWER,
     change,
     check_retention,
     local_policy,
@@ -34,6 +36,7 @@ NAME = re.compile(r"[-=:.A-Za-z0-9_]+")
 class FakePulsar(FakeClusters, FakeTopics):
     """State of the instance; tests change it directly to play another writer."""
 
+    version: str = "4.0.8"
     clusters: list[str] = field(default_factory=lambda: ["a"])
     tenants: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     local: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -48,7 +51,7 @@ class FakePulsar(FakeClusters, FakeTopics):
 
     def snapshot(self) -> Any:
         """What a test compares."""
-        return copy.deepcopy(
+        return deepcopy(
             (
                 {t: {k: sorted(v) for k, v in data.items()} for t, data in self.tenants.items()},
                 self.namespaces,
@@ -68,7 +71,11 @@ class FakePulsar(FakeClusters, FakeTopics):
         try:
             if method != "GET" and path and path[-1] in self.refuse:
                 raise RefusalError(412, self.refuse[path[-1]])
+            if path and version_tuple(self.version) < NEWER.get((path[0], path[-1]), ()):
+                return (404 if method == "GET" else 405), None
             match list(path):
+                case ["brokers", "version"]:
+                    return 200, Text(self.version)
                 case ["clusters"] if method == "GET":
                     return 200, sorted(self.clusters)
                 case ["clusters", name] if method in {"PUT", "DELETE"}:
@@ -91,10 +98,13 @@ class FakePulsar(FakeClusters, FakeTopics):
                     return self._policy(cluster, method, self._need(tenant, name), rest, query, body)
                 case ["schemas", tenant, name, topic, *rest]:
                     self._need(tenant, name)
+                    self.need_owner(cluster, "persistent", f"{tenant}/{name}", topic)
                     return self.schema(cluster, method, (tenant, name, topic), rest, body)
                 case ["persistent" | "non-persistent" as domain, tenant, name, *rest]:
                     if f"{tenant}/{name}" not in self.namespaces:
                         raise RefusalError(404, "Namespace not found")
+                    if rest and rest[1:] != ["partitions"] and rest != ["partitioned"]:
+                        self.need_owner(cluster, domain, f"{tenant}/{name}", rest[0])
                     return self._topics(cluster, method, f"{domain}://{tenant}/{name}/", rest, query, body)
             return 404, None
         except RefusalError as refusal:
@@ -109,7 +119,7 @@ class FakePulsar(FakeClusters, FakeTopics):
 
     def _tenant(self, method: str, name: str, query: Mapping[str, str], body: Any) -> Answer:
         if method == "GET":
-            return 200, copy.deepcopy(self._need_tenant(name, "Tenant does not exist"))
+            return 200, deepcopy(self._need_tenant(name, "Tenant does not exist"))
         if method == "DELETE":
             self._need_tenant(name, "Tenant doesn't exist")
             force = query.get("force") == "true"
@@ -151,7 +161,7 @@ class FakePulsar(FakeClusters, FakeTopics):
     ) -> Answer:
         full = f"{tenant}/{name}"
         if method == "GET":
-            return 200, copy.deepcopy(self.namespaces[self._need(tenant, name)])
+            return 200, deepcopy(self.namespaces[self._need(tenant, name)])
         if method == "DELETE":
             if full not in self.namespaces:
                 raise RefusalError(404, f"Namespace {full} does not exist.")
@@ -170,7 +180,7 @@ class FakePulsar(FakeClusters, FakeTopics):
 
     def _new_policies(self, cluster: str, tenant: str, body: Mapping[str, Any]) -> dict[str, Any]:
         clusters = sorted(body.get("replication_clusters") or [cluster])
-        self._check_allowed(tenant, clusters)
+        self.check_clusters(tenant, clusters)
         bundles = body.get("bundles") or {}
         boundaries = sorted(set(bundles.get("boundaries") or ()))
         if boundaries and (boundaries[0], boundaries[-1]) != ("0x00000000", "0xffffffff"):
@@ -187,7 +197,8 @@ class FakePulsar(FakeClusters, FakeTopics):
             "bundles": {"boundaries": boundaries, "numBundles": len(boundaries) - 1},
         }
 
-    def _check_allowed(self, tenant: str, clusters: Sequence[str]) -> None:
+    def check_clusters(self, tenant: str, clusters: Sequence[str]) -> None:
+        """See FakeTopics."""
         allowed = self.tenants[tenant]["allowedClusters"]
         for cluster in clusters:
             if cluster not in self.clusters:
@@ -240,7 +251,7 @@ class FakePulsar(FakeClusters, FakeTopics):
             return entries
         match method, rest:
             case "GET", ["bundles"]:
-                return 200, copy.deepcopy(policies["bundles"])
+                return 200, deepcopy(policies["bundles"])
             case "PUT", [_, "unload"]:
                 self.fenced.discard(full)
                 return NO_CONTENT
@@ -248,13 +259,17 @@ class FakePulsar(FakeClusters, FakeTopics):
                 prefix = f"://{full}/"
                 return 200, sorted(n for n in self.topics.get(cluster, {}) if prefix in n)
             case "POST", ["replication"]:
-                self._check_allowed(full.split("/", maxsplit=1)[0], body)
+                self.check_clusters(full.split("/", maxsplit=1)[0], body)
+                for one in sorted(set(body) - set(policies["allowed_clusters"] or body)):
+                    text = f"Cluster [{one}] is not in the list of allowed clusters list for namespace [{full}]"
+                    raise RefusalError(400, text)
                 policies["replication_clusters"] = sorted(body)
                 self._leave(full, {*body, *policies["allowed_clusters"]})
                 return 200, None
             case "POST", ["allowedClusters"]:
-                if set(policies["replication_clusters"]) - set(body):
-                    raise RefusalError(400, f"Replication clusters are not all in the allowed clusters of {full}")
+                for one in sorted(set(policies["replication_clusters"]) - set(body)):
+                    raise RefusalError(400, f"Allowed clusters do not contain the replication cluster [{one}].")
+                self.check_clusters(full.split("/", maxsplit=1)[0], body)
                 policies["allowed_clusters"] = sorted(body)
                 self._leave(full, {*body})
                 return 200, None

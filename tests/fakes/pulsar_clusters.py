@@ -12,6 +12,8 @@ from tests.fakes.answers import EMPTY, NO_CONTENT, Answer, RefusalError
 
 LIMITS = ("publishRateInMsgs", "publishRateInBytes", "dispatchRateInMsgs", "dispatchRateInBytes")
 UNLOAD_SCOPES = ("all_matching", "none", "changed")
+UNOWNED = "Failed to find ownership for topic"
+"""How Pulsar's answer begins when no broker has or may have a topic (412)."""
 
 
 @dataclass
@@ -27,6 +29,8 @@ class FakeClusters:
     """Brokers by cluster and failure domain."""
     dynamic: dict[str, dict[str, str]] = field(default_factory=dict)
     """Dynamic settings of the brokers, by cluster."""
+    unowned: set[str] = field(default_factory=set)
+    """Topics whose bundle no broker has at the moment, with their domain."""
     live_brokers: dict[str, list[str]] = field(default_factory=dict)
     """Ids of live brokers by cluster; a cluster that is not here has one."""
 
@@ -40,6 +44,16 @@ class FakeClusters:
         """Ids of the live brokers of a cluster."""
         default = [f"{cluster}-broker-0.{cluster}-broker-headless.pulsar.svc.cluster.local:8080"]
         return self.live_brokers.get(cluster, default)
+
+    def need_owner(self, cluster: str, domain: str, namespace: str, topic: str) -> None:
+        """Refuse what a topic's owner has to answer where nobody may own it."""
+        full = f"{domain}://{namespace}/{topic}"
+        hosts = {broker.rsplit(":", 1)[0] for broker in self.brokers_of(cluster)}
+        policies = self.isolation.get(cluster, {}).values()
+        mine = [each for each in policies if any(re.fullmatch(e, namespace) for e in each["namespaces"])]
+        served = not mine or any(_is(host, e) for host in hosts for e in mine[0]["primary"] + mine[0]["secondary"])
+        if full in self.unowned or not served:
+            raise RefusalError(412, f"{UNOWNED}:{full}")
 
     def brokers(self, cluster: str, method: str, path: list[str]) -> Answer:
         """Answer a request about the brokers of an idle cluster (a busy one: tests/fakes/pulsar_brokers.py)."""

@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
 
 STRUCTS = ("AVRO", "JSON", "PROTOBUF")
+NATIVE = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 
 @dataclass
@@ -126,8 +127,39 @@ class FakeSchemas:
         return len(held) - 1
 
 
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _parts(data: str, properties: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Key and value of a schema of type KEY_VALUE, each like a schema of its own."""
+    both = _object(data)
+    return [
+        {"type": properties.get(f"{part}.schema.type", "BYTES"), "schema": text, "data": text}
+        for part in ("key", "value")
+        for text in [json.dumps(both.get(part, ""))]
+    ]
+
+
+def _problem_of_parts(held: Sequence[Mapping[str, Any]], body: Mapping[str, Any]) -> str | None:
+    if held and held[-1]["type"] != "KEY_VALUE":
+        return f"Incompatible schema: exists schema type {held[-1]['type']}, new schema type KEY_VALUE"
+    known = _parts(held[-1]["data"], held[-1]["properties"]) if held else [None, None]
+    both = zip(known, _parts(body["schema"], body["properties"]), strict=True)
+    problems = (_problem([old] if old is not None else [], new) for old, new in both)
+    return next((problem for problem in problems if problem is not None), None)
+
+
 def _problem(held: Sequence[Mapping[str, Any]], body: Mapping[str, Any]) -> str | None:
     """What Pulsar has against a schema; of the rules of Avro, that a new field needs a default."""
+    if body["type"] == "KEY_VALUE":
+        return _problem_of_parts(held, body)
+    if body["type"] == "PROTOBUF_NATIVE" and not set(NATIVE) <= set(_object(body["schema"])):
+        return "deserialize ProtobufNative Schema failed"
     if body["type"] in STRUCTS:
         try:
             fields = json.loads(body["schema"])["fields"]

@@ -128,6 +128,7 @@ NAMESPACE: Mapping[str, Kept] = {
     "subscriptionAuthMode": Kept("subscription_auth_mode", deletable=False, unset="None"),
     "encryptionRequired": Kept("encryption_required", deletable=False, unset=False),
     "entryFilters": Kept("entryFilters", _filters),
+    "allowedTopicPropertyKeysForMetrics": Kept("allowed_topic_property_keys_for_metrics"),
     "dispatcherPauseOnAckStatePersistent": Kept("dispatcherPauseOnAckStatePersistentEnabled", flag=True),
 }
 _PLAIN: Mapping[str, Callable[[Any], None]] = {
@@ -159,7 +160,15 @@ TOPIC: Mapping[str, Kept] = {name: Kept(name, check) for name, check in _PLAIN.i
     "subscriptionTypesEnabled": Kept("subscriptionTypesEnabled", unset=[]),
     "dispatcherPauseOnAckStatePersistent": Kept("dispatcherPauseOnAckStatePersistent", flag=True, unset=False),
     "shadowTopics": Kept("shadowTopics", method="PUT"),
+    "replication": Kept("replication"),
 }
+IN_QUERY = frozenset({"messageTTL", "subscriptionExpirationTime"})
+"""Policies of topics whose value is a query parameter."""
+NEWER: Mapping[tuple[str, str], tuple[int, ...]] = {
+    ("namespaces", "allowedTopicPropertyKeysForMetrics"): (4, 2),
+    ("persistent", "subscriptionExpirationTime"): (4, 2),
+}
+"""First version by first and last segment of the path; from the client of Pulsar 4.2.0, not seen on a broker."""
 UNSCOPED = frozenset({"schemaCompatibilityStrategy", "schemaValidationEnforced", "shadowTopics"})
 """Endpoints that ignore isGlobal."""
 
@@ -246,12 +255,12 @@ def topic_policy(
         kept = TOPIC.get(name)
         found = store.get(name, kept.unset if kept is not None else None)
         return EMPTY if found is None else (200, copy.deepcopy(found))
-    if name == "messageTTL":
+    if name in IN_QUERY:
         if method == "DELETE":
             store.pop(name, None)
         else:
-            _not_negative(int(query["messageTTL"]))
-            store[name] = int(query["messageTTL"])
+            _not_negative(int(query[name]))
+            store[name] = int(query[name])
         return NO_CONTENT
     if name == "backlogQuota":
         kind = query["backlogQuotaType"]

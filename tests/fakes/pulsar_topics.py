@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +31,10 @@ class FakeTopics(FakeSchemas):
     """Topic policies by cluster (GLOBAL = the replicated ones) and full topic name."""
     topic_properties: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """Properties by cluster (GLOBAL for a partitioned topic) and full topic name."""
+    compacted: list[tuple[str, str]] = field(default_factory=list)
+    """Cluster and full name of each compaction that was triggered."""
+    compacting: set[str] = field(default_factory=set)
+    """Topics whose compaction is under way."""
     late: dict[str, list[Any]] = field(default_factory=dict)
     """By name of a topic policy: answers still given after it was changed, since its event has not arrived."""
     refuse_reads: dict[str, str] = field(default_factory=dict)
@@ -120,6 +125,8 @@ class FakeTopics(FakeSchemas):
                     self._need_topic(here, full)
                 policies = self.namespaces[full.split("://", 1)[1].rsplit("/", 1)[0]]
                 return topic_permissions(policies, full, method, role, body)
+            case "PUT", [name, "compaction"]:
+                return self._compact(cluster, prefix + name)
             case "GET" | "PUT" | "DELETE", [name, "properties"]:
                 return self._properties(cluster, method, prefix + name, query, body)
             case "GET" | "POST" | "PUT" | "DELETE", [name, policy]:
@@ -165,6 +172,8 @@ class FakeTopics(FakeSchemas):
                 if shadow not in self.topics[cluster] and shadow not in self.partitioned:
                     raise RefusalError(412, f"Shadow topic [{shadow}] not exists.")
         everywhere = query.get("isGlobal") == "true" and policy not in UNSCOPED
+        if policy == "replication" and method == "POST":
+            self._replicates(cluster, full, body, everywhere=everywhere)
         store = self.topic_policies.setdefault((GLOBAL if everywhere else cluster, full), {})
         if method == "GET" and policy in self.refuse_reads:
             raise RefusalError(405, self.refuse_reads[policy])
@@ -172,6 +181,38 @@ class FakeTopics(FakeSchemas):
             return 200, self.late[policy].pop(0)
         namespace = self.namespaces[full.split("://", 1)[1].rsplit("/", 1)[0]]
         return topic_policy(store, namespace, policy, method, query, body)
+
+    def _compact(self, cluster: str, full: str) -> Answer:
+        if full not in self.partitioned:
+            self._need_topic(self.topics[cluster], full)
+        if full in self.compacting:
+            words = "Compaction already in progress"
+            if full in self.partitioned:
+                raise RefusalError(500, f"PulsarAdminException$ConflictException: {words}")
+            raise RefusalError(409, words)
+        self.compacted.append((cluster, full))
+        return NO_CONTENT
+
+    def _replicates(self, cluster: str, full: str, clusters: Sequence[str], *, everywhere: bool) -> None:
+        """Brokers of a cluster that is in no list that counts delete the topic."""
+        namespace = full.split("://", 1)[1].rsplit("/", 1)[0]
+        self.check_clusters(namespace.split("/")[0], clusters)
+        if not everywhere and cluster not in clusters:
+            raise RefusalError(
+                412, "Can not remove local cluster from the local topic-level replication clusters policy"
+            )
+        if everywhere and len(self.namespaces[namespace]["replication_clusters"]) < 2:
+            raise RefusalError(
+                412, "Please do not use the global topic level policy when namespace-level replication is not enabled"
+            )
+        for other in set(self.topics) - {*clusters, *self.namespaces[namespace]["allowed_clusters"]}:
+            if everywhere:
+                for name in [n for n in self.topics[other] if n == full or n.startswith(f"{full}-partition-")]:
+                    del self.topics[other][name]
+
+    @abstractmethod
+    def check_clusters(self, tenant: str, clusters: Sequence[str]) -> None:
+        """Refuse clusters nobody registered, or that the tenant may not use."""
 
     def _need_topic(self, here: Mapping[str, FakeTopic], full: str) -> FakeTopic:
         if full not in here:

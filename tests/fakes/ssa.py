@@ -6,8 +6,9 @@ lists below merge by entry, every other list and every scalar is one field.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
+
+from tests.fakes.jsoncopy import deepcopy
 
 Path = tuple[str, ...]
 
@@ -37,7 +38,7 @@ def to_tree(value: Any, name: str = "") -> Any:
         return _Listed({_key(item, name): to_tree(item) for item in value})
     if isinstance(value, list) and name in MAPS and not value:
         return _Listed()
-    return copy.deepcopy(value)
+    return deepcopy(value)
 
 
 def from_tree(value: Any) -> Any:
@@ -46,7 +47,7 @@ def from_tree(value: Any) -> Any:
         return [from_tree(item) for item in value.values()]
     if isinstance(value, dict):
         return {key: from_tree(item) for key, item in value.items()}
-    return copy.deepcopy(value)
+    return deepcopy(value)
 
 
 class _Listed(dict[str, Any]):
@@ -74,9 +75,9 @@ def merge(live: Any, applied: Any) -> Any:
     if isinstance(live, dict) and isinstance(applied, dict):
         result = type(live)(live)
         for key, item in applied.items():
-            result[key] = merge(live[key], item) if key in live else copy.deepcopy(item)
+            result[key] = merge(live[key], item) if key in live else deepcopy(item)
         return result
-    return copy.deepcopy(applied)
+    return deepcopy(applied)
 
 
 def remove(tree: dict[str, Any], path: Path) -> None:

@@ -20,6 +20,7 @@ from pulsar_operator.ports import (
     PortError,
     PulsarAdminPort,
     RefusedError,
+    UnownedError,
 )
 
 HOSTILE = ["a%2Fb", "50%", "q?x=1", "h#f", "plus+and&", "nl\nx", "ü-λ", "semi;colon", "..a", "space in"]
@@ -88,6 +89,18 @@ async def settled(step: Callable[[], Awaitable[object]], *, within: float = 60.0
             if asyncio.get_running_loop().time() > deadline:
                 raise
         await asyncio.sleep(0.5)
+
+
+async def _unowned(site: Site, namespace: str, topic: str) -> None:
+    """Raises ConflictError while somebody still answers; the namespace is then unloaded: a broker that has not heard of
+    the policy yet takes its bundle again."""
+    try:
+        await site.call("GET", "persistent", site.tenant, namespace, topic, "stats")
+    except UnownedError as error:
+        assert "HTTP 412: Failed to find ownership for topic:" in str(error), error
+        return
+    await site.call("PUT", "namespaces", site.tenant, namespace, "unload")
+    raise ConflictError("the topic is still served")
 
 
 async def local_cluster(port: PulsarAdminPort, url: str) -> str:
@@ -204,6 +217,22 @@ class AdminContract:
         for gone in (("x",), ("p", "partitions")):
             with pytest.raises(NotFoundError):
                 await site.call("DELETE", *base, *gone)
+
+    async def test_a_topic_that_no_broker_may_have(self, site: Site) -> None:
+        """An isolation policy that leaves its namespace no broker: nobody answers for the topic, and no refusal."""
+        await site.call("PUT", "namespaces", site.tenant, "n")
+        topic = ("persistent", site.tenant, "n", "x")
+        await site.call("PUT", *topic)
+        await site.call("GET", *topic, "stats")
+        policy = ("clusters", site.cluster, "namespaceIsolationPolicies", site.tenant)
+        failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
+        body = {"primary": ["no-such-broker"], "secondary": [], "auto_failover_policy": failover}
+        await site.call("POST", *policy, body={**body, "namespaces": [f"{site.tenant}/.*"]})
+        try:
+            await settled(lambda: _unowned(site, "n", "x"))
+        finally:
+            await site.call("DELETE", *policy)
+        await settled(lambda: site.call("GET", *topic, "stats"))
 
     @pytest.mark.parametrize("name", HOSTILE)
     async def test_hostile_names_stay_one_segment(self, site: Site, name: str) -> None:

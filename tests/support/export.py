@@ -14,7 +14,7 @@ from pulsar_operator.domain.policies import PolicyRow
 from pulsar_operator.export import Exported, Exporter, Options, Progress
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, Kind, RefusedError
 from tests.fakes.admin import FakeAdmin
-from tests.fakes.answers import Answer, Text
+from tests.fakes.answers import Answer
 from tests.fakes.pulsar import FakePulsar
 from tests.support.logical import DRY_RUN, LOGICAL, NS, World
 from tests.support.policy_examples import PLACEHOLDERS
@@ -27,15 +27,12 @@ PAUSE = "dispatcherPauseOnAckStatePersistentEnabled"
 class ExportPulsar(FakePulsar):
     """With the calls that only an export makes; __change_events as seen on 4.0.8."""
 
-    version: str = "4.0.8"
     emptied: set[str] = field(default_factory=set)
     """Topics whose policies were all removed: __change_events still tells of them."""
 
     def handle(self, cluster: str, method: str, path: Sequence[str], query: Mapping[str, str], body: Any) -> Answer:
         """See FakePulsar."""
         match list(path):
-            case ["brokers", "version"]:
-                return 200, Text(self.version)
             case ["brokers", "configuration", "runtime"]:
                 return 200, {"clusterName": cluster, "brokerClientAuthenticationParameters": "token:s3cr3t"}
             case ["persistent", tenant, name, topic, "internalStats"] if topic == EVENTS:
@@ -157,7 +154,7 @@ async def dry_run(admin: Any, found: Exported, *clusters: str, urls: dict[str, s
 
 async def rebuilt(found: Exported, *clusters: str, groups: Iterable[str] = ()) -> ExportPulsar:
     """An empty Pulsar after the manifests were applied."""
-    pulsar = ExportPulsar(clusters=list(clusters), resource_groups=set(groups))
+    pulsar = ExportPulsar(version=found.source.version or "", clusters=list(clusters), resource_groups=set(groups))
     world = World(*clusters, admin=FakeAdmin(pulsar))
     apply(world, manifests(found), dry_run=False)
     await world.run()

@@ -58,6 +58,8 @@ class Gate:
     older: list[Json] = field(default_factory=list)
     """The objects as a stale list shows them."""
     late: set[asyncio.Task[Any]] = field(default_factory=set)
+    kill: Callable[[], None] = lambda: None
+    """Ends the operator's process."""
     _armed: tuple[int, Fault] | None = None
 
     def arm(self, place: int, fault: Fault) -> None:
@@ -120,6 +122,19 @@ async def late(call: PortCall, act: Act, gate: Gate) -> Any:
     raise UnavailableError(f"no answer within {DEADLINE_SECONDS:g} s")
 
 
+async def killed_before(call: PortCall, act: Act, gate: Gate) -> Any:
+    """The operator's process ends, and nothing happened."""
+    gate.kill()
+    await asyncio.Event().wait()  # nobody is there to go on
+
+
+async def killed_after(call: PortCall, act: Act, gate: Gate) -> Any:
+    """The call took effect, and the operator's process ends before it knows."""
+    await act()
+    gate.kill()
+    await asyncio.Event().wait()
+
+
 def writes_refused(make: Callable[[], PortError]) -> Effect:
     """Writes fail and nothing happened; reads pass."""
 
@@ -149,6 +164,8 @@ def is_list(call: PortCall) -> bool:
 RESET = raises(lambda: UnavailableError("connection reset by peer"))
 TOO_MANY = raises(lambda: UnavailableError("HTTP 429: too many requests", retry_after=RETRY_AFTER_SECONDS))
 COMMON = (
+    Fault("killed before", killed_before, is_write),
+    Fault("killed after", killed_after, is_write),
     Fault("dropped before", RESET),
     Fault("dropped after", lost_answer, is_write),
     Fault("409", raises(lambda: ConflictError("HTTP 409: the object has been modified")), is_write),

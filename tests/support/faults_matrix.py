@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.support.endstate import differences
 from tests.support.faults import ADMIN_FAULTS, KUBE_FAULTS, UNTRUE_404, Fault
@@ -20,10 +20,6 @@ from tests.support.journal import ADMIN, KUBERNETES
 LAST_PLACE_SECONDS = {KUBERNETES: 245.0, ADMIN: 150.0, "watch": 245.0}
 """A fault after this leaves no time for what repairs it. The trigger is at 121 s, just after a resync; the next
 comes before 240 s, and what it asks of Pulsar is what was asked before."""
-REFUSALS = frozenset({"409", "409 burst", "412"})
-KNOWN = "/kubernetes/PulsarIsolationPolicy i/status/repairs: [{'field': 'failureDomains'"
-"""Not right yet: a failure domain that waits for one whose change was refused is taken for applied, so that making it
-later counts as the repair of drift. Pulsar ends as declared."""
 WINDOW_SECONDS = 60.0
 EXTRA_PASSES = 12
 """More passes of one object in a window than the undisturbed run had: a failure that lasts is tried again after 0.5 s,
@@ -75,8 +71,6 @@ def problems(prepared: Prepared, calm: Story, disturbance: Disturbance) -> list[
         # A write that comes late undoes a newer one, and what Pulsar says is gone was taken by somebody: that is drift,
         # and its repair is counted.
         found = [text for text in found if "/status/repairs" not in text]
-    if disturbance.name in REFUSALS:
-        found = [text for text in found if not text.startswith(KNOWN)]
     if not story.happened:
         found.append("the fault did not happen")
     if story.late_writes:
@@ -117,22 +111,3 @@ def _most(story: Story) -> dict[str, int]:
         times[str(key)] = [*recent, time]
         out[str(key)] = max(out.get(str(key), 0), len(recent) + 1)
     return out
-
-
-@dataclass
-class Table:
-    """Places and differences by scenario and kind of fault."""
-
-    rows: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
-
-    def add(self, scenario: str, port: str, fault: str, found: list[str]) -> None:
-        """Count one run."""
-        row = self.rows.setdefault((scenario, port, fault), [0, 0])
-        row[0] += 1
-        row[1] += bool(found)
-
-    def __str__(self) -> str:
-        lines = [f"{'scenario':15} {'port':11} {'fault':24} {'places':>7} {'differences':>12}"]
-        lines += [f"{s:15} {p:11} {f:24} {n:7} {bad:12}" for (s, p, f), (n, bad) in sorted(self.rows.items())]
-        total = [sum(row[each] for row in self.rows.values()) for each in (0, 1)]
-        return "\n".join([*lines, f"{'all':15} {'':11} {'':24} {total[0]:7} {total[1]:12}"])

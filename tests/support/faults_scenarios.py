@@ -14,6 +14,9 @@ RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 BROKERS = [f"a-broker-{n}.h:8080" for n in range(3)]
 SCHEMA = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 DELETE = {"deletionPolicy": "Delete"}
+SET = {"namespaceRef": {"name": "n"}, **DELETE}
+OLD = {"policies": {"maxProducers": 3, "retention": RETENTION}, "properties": {"k": "v"}}
+NEW = {"policies": {"maxProducers": 4}, "properties": {"k": "w"}}
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,18 @@ def change_shared(w: World) -> None:
     )
 
 
+def create_set(w: World) -> None:
+    """A set of topics."""
+    w.tenant(**DELETE)
+    w.namespace(**DELETE)
+    w.put(Kind.TOPIC_SET, "s", {**SET, "count": {"prefix": "d-", "number": 3}, "template": {"partitions": 2, **OLD}})
+
+
+def change_set(w: World) -> None:
+    """A topic leaves the set, and a field and a value of its template change."""
+    w.put(Kind.TOPIC_SET, "s", {**SET, "count": {"prefix": "d-", "number": 2}, "template": {"partitions": 2, **NEW}})
+
+
 def remove(w: World) -> None:
     """Everything logical is deleted at once, as ``kubectl delete -f`` does."""
     for kind in LOGICAL:
@@ -127,5 +142,8 @@ SCENARIOS = (
     Scenario("shared create", (), create_shared),
     Scenario("shared change", (create_shared,), change_shared),
     Scenario("shared remove", (create_shared,), remove, deletes=True),
+    Scenario("set create", (), create_set),
+    Scenario("set change", (create_set,), change_set, deletes=True),
+    Scenario("set remove", (create_set,), remove, deletes=True),
     Scenario("recreate", (create_and_retained,), recreate, deletes=True),
 )

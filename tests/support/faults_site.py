@@ -8,6 +8,8 @@ import json
 import random
 import re
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +24,7 @@ from pulsar_operator.controllers.reader import DirectReader, WatchCache
 from pulsar_operator.controllers.resource_group import ResourceGroupController
 from pulsar_operator.controllers.tenant import TenantController
 from pulsar_operator.controllers.topic import TopicController
+from pulsar_operator.controllers.topic_set import TopicSetController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 from tests.support.faults import Fault, Gate
 from tests.support.faults_ports import GatedAdmin, GatedKube
@@ -39,6 +42,8 @@ END_AT = 560.0
 """A whole resync after QUIET_AFTER."""
 QUIET_AFTER = 440.0
 """From here on a converged operator writes nothing."""
+RESTART_SECONDS = 8.0
+"""From the operator's end to the next one's start."""
 PARTITION = re.compile(r"-partition-\d+$")
 Place = tuple[str, int, Any]
 """Port ("kubernetes", "admin" or "watch"), number of the call or event, fault."""
@@ -109,15 +114,13 @@ async def _play(prepared: Prepared, place: Place | None) -> Story:
     changes: Counter[str] = Counter()
     _watch_changes(journal, world, changes)
     passes: list[tuple[float, Key]] = []
-    engine = _engine(world, journal, gates, passes)
-    feed = Feed(world.kube, engine)
+    feed = Feed(world.kube)
     if place is not None:
         port, number, fault = place
         (feed if port == "watch" else gates[port]).arm(number, fault)
     gates[KUBERNETES].older = world.kube.all()
     stop = asyncio.Event()
-    running = asyncio.create_task(engine.run(stop))
-    feed.start()
+    running = asyncio.create_task(_operate(lambda: _engine(world, journal, gates, passes), feed, gates, stop))
     await asyncio.sleep(TRIGGER_AT)
     scenario.trigger(world)
     await asyncio.sleep(QUIET_AFTER - TRIGGER_AT)
@@ -136,6 +139,27 @@ async def _play(prepared: Prepared, place: Place | None) -> Story:
     )
 
 
+async def _operate(make: Callable[[], Engine], feed: Feed, gates: dict[str, Gate], stop: asyncio.Event) -> None:
+    """Run the operator until it is stopped; one that is killed comes back as a new one."""
+    killed = asyncio.Event()
+    for gate in gates.values():
+        gate.kill = killed.set
+    while not stop.is_set():
+        engine = make()
+        running, dying = asyncio.create_task(engine.run(stop)), asyncio.create_task(killed.wait())
+        feed.start(engine)
+        await asyncio.wait({running, dying}, return_when=asyncio.FIRST_COMPLETED)
+        dying.cancel()
+        if not killed.is_set():
+            return await running
+        feed.sink = None
+        killed.clear()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await asyncio.sleep(RESTART_SECONDS)
+
+
 def _engine(world: World, journal: Journal, gates: dict[str, Gate], passes: list[tuple[float, Key]]) -> Engine:
     kube = GatedKube(TappedKube(world.kube, journal), world.kube, gates[KUBERNETES])
     admin = GatedAdmin(TappedAdmin(world.admin, journal), gates[ADMIN])
@@ -151,6 +175,7 @@ def _engine(world: World, journal: Journal, gates: dict[str, Gate], passes: list
         Kind.TOPIC: Watched(TopicController(deps), passes),
         Kind.RESOURCE_GROUP: Watched(ResourceGroupController(deps), passes),
         Kind.ISOLATION_POLICY: Watched(IsolationPolicyController(deps), passes),
+        Kind.TOPIC_SET: Watched(TopicSetController(deps), passes),
     }
     return Engine(deps, reconcilers, resync_seconds=RESYNC_SECONDS, rng=random.Random(0), cache=cache)
 

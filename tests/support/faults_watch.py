@@ -7,7 +7,6 @@ A list tells what is there and never what is gone: of what was deleted while no 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Kind
@@ -50,15 +49,21 @@ class Feed:
     """Watch streams of all custom resources, from a FakeKube to an engine."""
 
     kube: FakeKube
-    sink: Sink
+    sink: Sink | None = None
+    """The operator that watches, if one runs."""
     seen: list[tuple[float, WatchEvent]] = field(default_factory=list)
     happened: bool = False
+    _subscribed: bool = False
     _armed: tuple[int, str] | None = None
     _closed: set[Kind] = field(default_factory=set)
 
-    def start(self) -> None:
-        """List everything, then watch."""
-        self.kube.subscribe(self._changed)
+    def start(self, sink: Sink) -> None:
+        """List everything, then watch. Another operator may start once the one before has ended."""
+        if not self._subscribed:
+            self._subscribed = True
+            self.kube.subscribe(self._changed)
+        self.sink = sink
+        self._closed.clear()
         for kind in CUSTOM:
             self._list(kind)
 
@@ -95,5 +100,10 @@ class Feed:
         self._list(kind)
 
     def _deliver(self, seconds: float, kind: Kind, obj: Json, *, deleted: bool) -> None:
-        observe: Callable[[], None] = lambda: self.sink.observe(kind, obj, deleted=deleted)  # noqa: E731
+        sink = self.sink
+
+        def observe() -> None:
+            if sink is not None and sink is self.sink:  # what was on its way to an operator that ended is lost
+                sink.observe(kind, obj, deleted=deleted)
+
         asyncio.get_running_loop().call_later(seconds, observe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from hypothesis import strategies as st
@@ -62,6 +63,10 @@ def _words(longest: int) -> st.SearchStrategy[str]:
 
 def _strings(schema: Json) -> st.SearchStrategy[str]:
     shortest, longest = schema.get("minLength", 0), schema.get("maxLength", 64)
+    if schema.get("format") == "date-time":
+        return st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31)).map(
+            lambda moment: f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        )
     if "pattern" in schema:
         texts = st.from_regex(schema["pattern"], fullmatch=True)
     else:

@@ -2,7 +2,8 @@
 
 The real controllers over a fake API server, against the in-memory Pulsar and a real one; a subclass provides the
 fixture ``site``. Isolation policies are for namespaces of the test's own alone: one that no broker matches makes its
-namespaces unusable.
+namespaces unusable. And their brokers are secondary ones: a broker that is primary to any policy serves no namespace
+outside the policies, so that a primary ".*" would take all brokers from everybody else.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ PRG, PIP = Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY
 TRIES = 100
 PAUSE_SECONDS = 0.2
 NOBODY = "there-is-no-such-broker"
+ELSEWHERE = "nor-such-a-broker"
+ANY: dict[str, Any] = {"primary": [NOBODY], "secondary": [".*"]}
+"""On any broker, which others use as well."""
 
 
 @dataclass
@@ -191,29 +195,30 @@ class InstanceContract:
         w = site.world
         spec: dict[str, Any] = {"name": site.own, "deletionPolicy": "Delete", "namespaces": [f"{site.own}/.*"]}
         failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
-        made = {"namespaces": spec["namespaces"], "primary": [".*"], "secondary": [], "auto_failover_policy": failover}
-        w.isolation(**spec, primary=[".*"])
+        made = {"namespaces": spec["namespaces"], **ANY, "auto_failover_policy": failover}
+        w.isolation(**spec, **ANY)
         await site.ready(PIP, "i")
         assert await site.live(site.policy) == made
         (cluster,) = w.status(PIP, "i")["clusters"]
         assert cluster["name"] == site.cluster and cluster["exists"] and cluster["brokers"] >= 1
 
-        await site.ask("POST", *site.policy, body={**made, "primary": [NOBODY, ".*"], "unload_scope": "none"})
+        await site.ask("POST", *site.policy, body={**made, "primary": [ELSEWHERE], "unload_scope": "none"})
         await w.reconcile(PIP, "i")
         assert await site.live(site.policy) == {**made, "unload_scope": "none"}, "what is not declared stays"
         assert "DriftRepaired" in w.reasons(PIP)
 
-        more: dict[str, Any] = {"secondary": [NOBODY], "autoFailover": {"minLimit": 0, "usageThresholdPercent": 100}}
+        more: dict[str, Any] = {"autoFailover": {"minLimit": 2, "usageThresholdPercent": 100}}
         for scope, word in zip(UnloadScope, ("all_matching", "none", "changed"), strict=True):
-            w.isolation(**spec, **more, primary=[".*"], unloadScope=scope.value)
+            w.isolation(**spec, **more, primary=[ELSEWHERE], secondary=[NOBODY, ".*"], unloadScope=scope.value)
             await site.ready(PIP, "i")
             assert await site.live(site.policy) == {
                 **made,
-                "secondary": [NOBODY],
-                "auto_failover_policy": {**failover, "parameters": {"min_limit": "0", "usage_threshold": "100"}},
+                "primary": [ELSEWHERE],
+                "secondary": [NOBODY, ".*"],
+                "auto_failover_policy": {**failover, "parameters": {"min_limit": "2", "usage_threshold": "100"}},
                 "unload_scope": word,
             }
-        w.isolation(**spec, primary=[".*"])
+        w.isolation(**spec, **ANY)
         await site.ready(PIP, "i")
         assert await site.live(site.policy) == made
         await site.gone(PIP, "i")
@@ -226,7 +231,7 @@ class InstanceContract:
         w.isolation(**spec, primary=[NOBODY], unloadScope="None")
         await site.until(PIP, "i", lambda: w.condition(PIP, "i")[1] == "NoBrokerMatches")
         assert w.status(PIP, "i")["clusters"] == [{"name": site.cluster, "exists": True, "brokers": 0}]
-        w.isolation(**spec, primary=[".*"], unloadScope="None")
+        w.isolation(**spec, **ANY, unloadScope="None")
         await site.ready(PIP, "i")
         await site.gone(PIP, "i")
 
@@ -235,7 +240,9 @@ class InstanceContract:
         w = site.world
         (host, port) = (await site.ask("GET", "brokers", site.cluster))[0].rsplit(":", 1)
         exact = host.replace(".", "\\.")
-        w.isolation(name=site.own, deletionPolicy="Delete", namespaces=[f"{site.own}/n"], primary=[exact])
+        w.isolation(
+            name=site.own, deletionPolicy="Delete", namespaces=[f"{site.own}/n"], **{**ANY, "secondary": [exact]}
+        )
         await site.ready(PIP, "i")
         listed = await site.ask("GET", *site.policy[:-1], "brokers")
         (entry,) = [each for each in listed if each["brokerName"] == f"{host}:{port}"]
@@ -248,7 +255,7 @@ class InstanceContract:
         w = site.world
         names = [f"{site.own}-{n}" for n in range(8)]
         for name in names:
-            w.isolation(name, namespaces=[f"{site.own}/{name}"], primary=[".*"], deletionPolicy="Delete")
+            w.isolation(name, namespaces=[f"{site.own}/{name}"], **ANY, deletionPolicy="Delete")
         await asyncio.gather(*(w.reconcile(PIP, name) for name in names))
         assert set(names) <= set(await site.live(site.policy[:-1]))
         for name in names:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, PVCS, SECRETS, Json
 from tests.support.endstate import differences, end_state, instance_ids
+from tests.support.faults_summary import Tally
 from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 from tests.support.metadata import Killed
 from tests.support.world import World, quickstart
 
+Kill = tuple[int, str]
+"""Number of a write after the trigger, and when: before or after it."""
 MakeWorld = Callable[[], AbstractAsyncContextManager[World]]
 Step = Callable[[World], Awaitable[None]]
 WHEN = ("before", "after")
@@ -70,7 +73,7 @@ async def begin(world: World, scenario: Scenario) -> Start:
     return start
 
 
-async def finish(start: Start, kill: tuple[int, str] | None, each: Callable[[], Awaitable[None]] | None = None) -> Run:
+async def finish(start: Start, kill: Kill | None, each: Callable[[], Awaitable[None]] | None = None) -> Run:
     """From the trigger to the end, killed once (number of the write after the trigger, when) or not at all."""
     world, journal = start.world, start.world.journal
     if kill is not None:
@@ -194,22 +197,24 @@ DELETE_LOGICAL = Scenario("deletion of tenant, namespace and topics", logical_ob
 SCENARIOS = (BRING_UP, UPDATE, DELETE_RETAIN, DELETE_VOLUMES, DELETE_LOGICAL)
 
 
-async def matrix(
-    make: MakeWorld, scenario: Scenario, *, choose: Callable[[list[tuple[int, str]]], Iterable[tuple[int, str]]] = list
-) -> tuple[Run, list[str]]:
-    """The undisturbed run, and what went wrong in the disturbed ones (of all kills, or those ``choose`` picks)."""
-    wrong: list[str] = []
+async def undisturbed(make: MakeWorld, scenario: Scenario) -> Run:
+    """The run without a kill."""
     async with make() as world:
-        calm = await finish(await begin(world, scenario), None)
-    for kill in choose(kills(calm)):
-        async with make() as world:
-            wrong += await _disturbed(await begin(world, scenario), kill, calm, scenario)
-    return calm, wrong
+        return await finish(await begin(world, scenario), None)
 
 
-async def matrix_in_memory(scenario: Scenario) -> tuple[Run, list[str]]:
-    """The whole matrix on fakes. A world in memory can be copied, so each disturbed run starts at the last round of the
-    undisturbed one before its write."""
+async def disturbed(make: MakeWorld, scenario: Scenario, calm: Run, kill: Kill) -> list[str]:
+    """What goes otherwise than in the undisturbed run when the operator is killed there."""
+    async with make() as world:
+        return await _disturbed(await begin(world, scenario), kill, calm)
+
+
+async def matrix_in_memory(scenario: Scenario, begun: Callable[[Run], Tally]) -> Run:
+    """The whole matrix on fakes, told to the tally that ``begun`` gives for the undisturbed run.
+
+    A world in memory can be copied, so each disturbed run starts at the last round of the undisturbed one before its
+    write.
+    """
     start = await begin(World.fakes(), scenario)
     copies: list[Start] = []
 
@@ -217,32 +222,36 @@ async def matrix_in_memory(scenario: Scenario) -> tuple[Run, list[str]]:
         copies.append(copy.deepcopy(start))
 
     calm = await finish(start, None, remember)
-    wrong: list[str] = []
+    tally = begun(calm)
     for kill in kills(calm):
         base = [c for c in copies if len(c.world.journal.attempts) - c.attempts <= kill[0]][-1]
-        wrong += await _disturbed(copy.deepcopy(base), kill, calm, scenario)
-    return calm, wrong
+        tally.add(words(calm, kill), await _disturbed(copy.deepcopy(base), kill, calm))
+    tally.check()
+    return calm
 
 
-def kills(calm: Run) -> list[tuple[int, str]]:
+def words(calm: Run, kill: Kill) -> str:
+    """A kill as text."""
+    return f"killed {kill[1]} write {kill[0]} ({calm.writes[kill[0]]})"
+
+
+def kills(calm: Run) -> list[Kill]:
     """Before and after each write."""
     return [(number, when) for number in range(len(calm.writes)) for when in WHEN]
 
 
-async def _disturbed(start: Start, kill: tuple[int, str], calm: Run, scenario: Scenario) -> list[str]:
+async def _disturbed(start: Start, kill: Kill, calm: Run) -> list[str]:
     """What is otherwise than in the undisturbed run."""
     try:
         run = await finish(start, kill)
     except AssertionError as error:
-        found = [str(error)]
-    else:
-        found = differences(calm.state, run.state)
-        found += [f"happened twice: {text}" for text in doubled(run)]
-        if pods_deleted(run) != pods_deleted(calm):
-            found.append(f"pods deleted: {dict(pods_deleted(run))} instead of {dict(pods_deleted(calm))}")
-        found += [f"replaced: {name}" for name in run.replaced]
-    number, when = kill
-    return [f"{scenario.name}: killed {when} write {number} ({calm.writes[number]}): {text}" for text in found]
+        return [str(error)]
+    found = differences(calm.state, run.state)
+    found += [f"happened twice: {text}" for text in doubled(run)]
+    if pods_deleted(run) != pods_deleted(calm):
+        found.append(f"pods deleted: {dict(pods_deleted(run))} instead of {dict(pods_deleted(calm))}")
+    found += [f"replaced: {name}" for name in run.replaced]
+    return found
 
 
 def listing(run: Run) -> str:

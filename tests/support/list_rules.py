@@ -11,6 +11,8 @@ PTN, PNS, PT = Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC
 PATTERN = "should match"
 KEY = "a key of properties must have"
 DEFINITION = "schema.definition is required"
+KEY_AND_VALUE = "schema.key and schema.value are required with type KeyValue"
+PARTS: Json = {"key": {"type": "String"}, "value": {"type": "Avro", "definition": "{}"}}
 PERSISTENT = "need a persistent topic"
 HOSTILE = ("a/b", "a%2Fb", "..a", "q?x=1&y", "\u00fc-\u03bb", "a]b[c", "sp ace")
 
@@ -91,13 +93,53 @@ LIST_CREATES: tuple[Create, ...] = (
     Create(PT, "non-persistent-properties", {"persistence": "NonPersistent", "properties": {"a": "b"}}, PERSISTENT),
     Create(PT, "non-persistent-permissions", {"persistence": "NonPersistent", **_grant("a")}),
     Create(PT, "non-persistent-empty-lists", {"persistence": "NonPersistent", "subscriptions": []}),
+    Create(PT, "compaction", {"compaction": {"schedule": "*/15 0-5,22 1 * 1-7/2"}}),
+    Create(PT, "compaction-of-four", {"compaction": {"schedule": "0 3 * *"}}, PATTERN),
+    Create(PT, "compaction-of-words", {"compaction": {"schedule": "0 3 * * MON"}}, PATTERN),
+    Create(PT, "compaction-at", {"compaction": {"schedule": "@daily"}}, PATTERN),
+    Create(PT, "compaction-never", {"compaction": {}}, "Required value"),
+    Create(
+        PT,
+        "non-persistent-compaction",
+        {"persistence": "NonPersistent", "compaction": {"schedule": "0 3 * * *"}},
+        PERSISTENT.replace("need", "needs"),
+    ),
     Create(PT, "schema-avro", _schema(type="Avro", definition="{}")),
     Create(PT, "schema-string", _schema(type="String", properties={"a": "b"})),
     Create(PT, "schema-avro-without-definition", _schema(type="Avro"), DEFINITION),
     Create(PT, "schema-string-with-definition", _schema(type="String", definition="{}"), DEFINITION),
+    Create(PT, "schema-native", _schema(type="ProtobufNative", definition="{}")),
+    Create(PT, "schema-native-without-definition", _schema(type="ProtobufNative"), DEFINITION),
+    Create(PT, "schema-key-value", _schema(type="KeyValue", encoding="Separated", **PARTS)),
+    Create(PT, "schema-key-value-inline", _schema(type="KeyValue", **PARTS)),
+    Create(PT, "schema-key-value-without-value", _schema(type="KeyValue", key=PARTS["key"]), KEY_AND_VALUE),
+    Create(PT, "schema-key-value-with-definition", _schema(type="KeyValue", definition="{}", **PARTS), DEFINITION),
+    Create(PT, "schema-parts-of-avro", _schema(type="Avro", definition="{}", **PARTS), KEY_AND_VALUE),
+    Create(PT, "schema-encoding-of-string", _schema(type="String", encoding="Inline"), KEY_AND_VALUE),
+    Create(PT, "schema-key-value-of-pulsar", _schema(type="KeyValue", encoding="INLINE", **PARTS), "Unsupported value"),
+    Create(
+        PT,
+        "schema-key-without-definition",
+        _schema(type="KeyValue", **{**PARTS, "key": {"type": "Avro"}}),
+        "definition of schema.key and schema.value",
+    ),
+    Create(
+        PT,
+        "schema-key-of-key-value",
+        _schema(type="KeyValue", **{**PARTS, "key": {"type": "KeyValue"}}),
+        "must be of a type other than KeyValue",
+    ),
     Create(PT, "schema-of-pulsar", _schema(type="AVRO", definition="{}"), "Unsupported value"),
     Create(PT, "schema-too-large", _schema(type="Avro", definition="x" * 65537), "may not be more than 65536"),
 )
+
+_OF_SETS = tuple(
+    Create(Kind.TOPIC_SET, case.id, {"template": case.patch}, case.refused)
+    for case in LIST_CREATES
+    if case.kind is PT and set(case.patch) == {"schema"}
+)
+"""Schemas in the template of a set of topics."""
+LIST_CREATES = (*LIST_CREATES, *_OF_SETS)
 
 LIST_UPDATES: tuple[Update, ...] = (
     Update(PNS, "lists-appear", {}, {**_grant("a"), "properties": {"a": "b"}}),

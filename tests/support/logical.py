@@ -13,6 +13,7 @@ from pulsar_operator.controllers.namespace import NamespaceController
 from pulsar_operator.controllers.resource_group import ResourceGroupController
 from pulsar_operator.controllers.tenant import TenantController
 from pulsar_operator.controllers.topic import TopicController
+from pulsar_operator.controllers.topic_set import TopicSetController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.kube import FakeKube
@@ -20,7 +21,7 @@ from tests.fakes.pulsar import FakePulsar
 from tests.support.recorder import CountingMetrics
 
 NS = "apps"
-LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
+LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY, Kind.TOPIC_SET)
 
 
 class Killed(BaseException):
@@ -49,6 +50,7 @@ class World:
         self.pulsar = FakePulsar(clusters=list(names))
         self.admin = admin or FakeAdmin(self.pulsar)
         self.urls = urls or {}
+        self.version: str = getattr(self.admin, "pulsar", self.pulsar).version
         self.put(Kind.INSTANCE, "prod", {"configurationStore": {"external": {"servers": "zk:2181"}}})
         for name in names:
             self.cluster(name)
@@ -63,6 +65,7 @@ class World:
             Kind.TOPIC: TopicController(deps),
             Kind.RESOURCE_GROUP: ResourceGroupController(deps),
             Kind.ISOLATION_POLICY: IsolationPolicyController(deps),
+            Kind.TOPIC_SET: TopicSetController(deps),
         }
 
     # ------------------------------------------------------------------------------------------------ objects
@@ -83,7 +86,7 @@ class World:
         """What the cluster controller published."""
         conditions = [{"type": "BrokersReady", "status": "True" if ready else "False", "reason": "Ready"}]
         url = self.urls.get(name, f"http://{name}:8080")
-        status = {"conditions": conditions, "endpoints": {"brokerWebServiceUrl": url}, "version": "4.0.8"}
+        status = {"conditions": conditions, "endpoints": {"brokerWebServiceUrl": url}, "version": self.version}
         self.kube.set_status(CUSTOM[Kind.CLUSTER], ns, name, status)
 
     def tenant(self, name: str = "t", /, *, ns: str = NS, annotations: Json | None = None, **spec: Any) -> Json:
@@ -114,6 +117,13 @@ class World:
         """A PulsarIsolationPolicy."""
         body = {"instanceRef": {"name": "prod"}, **spec}
         return self.put(Kind.ISOLATION_POLICY, name, body, ns=ns, annotations=annotations)
+
+    def topics(
+        self, name: str = "s", /, *, namespace: str = "n", ns: str = NS, annotations: Json | None = None, **spec: Any
+    ) -> Json:
+        """A PulsarTopicSet; without another template of non-partitioned topics without policies."""
+        body = {"namespaceRef": {"name": namespace}, "template": {}, **spec}
+        return self.put(Kind.TOPIC_SET, name, body, ns=ns, annotations=annotations)
 
     def get(self, kind: Kind, name: str, *, ns: str = NS) -> Json | None:
         """The stored object."""

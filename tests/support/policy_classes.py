@@ -1,4 +1,4 @@
-"""Fields of Pulsar's own classes of policies (4.0.8), and the rows that cover them."""
+"""Fields of Pulsar's own classes of policies (4.0.8 and 4.2.0), and the rows that cover them."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ NAMESPACE_FIELDS = frozenset(
         "migrated",
         "dispatcherPauseOnAckStatePersistentEnabled",
         "entryFilters",
+        "allowed_topic_property_keys_for_metrics",  # from 4.2.0
     ]
 )
 """Class Policies: what the configuration store keeps of a namespace."""
@@ -104,6 +105,8 @@ TOPIC_FIELDS: dict[str, tuple[str, ...]] = {
     "schemaValidationEnforced": ("schema.validationEnforced",),
     "entryFilters": ("entryFilters",),
     "autoSubscriptionCreationOverride": ("autoSubscriptionCreation",),
+    "replicationClusters": ("replicationClusters",),
+    "subscriptionExpirationTimeInMinutes": ("subscriptionExpirationMinutes",),  # from 4.2.0
 }
 """Class TopicPolicies: its fields but those of UNMANAGED_MEMBERS, and their rows below spec.policies."""
 

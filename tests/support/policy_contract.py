@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.controllers.namespace import FENCED
-from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope
+from pulsar_operator.domain.logical.topic import GLOBAL_CLUSTERS
+from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope, too_old
 from pulsar_operator.domain.policies.model import CLUSTER
 from pulsar_operator.ports import (
     AdminEndpoint,
@@ -54,6 +55,8 @@ class Place:
     endpoint: AdminEndpoint
     cluster: str
     tenant: str
+    version: str = ""
+    """Version of the Pulsar; empty = unknown."""
 
     async def call(self, call: Call) -> Any:
         """One call."""
@@ -108,6 +111,14 @@ class Place:
         ):
             if word in words:
                 await self.ask("PUT", *path, body={"publishRateInMsgs": 1000000} if "group" in word else None)
+        if row.field == GLOBAL_CLUSTERS:
+            await self.spread([self.cluster, OTHER])
+
+    async def spread(self, clusters: list[str]) -> None:
+        """Let the namespace be replicated between these, and let it stay where it is."""
+        namespace = ("namespaces", self.tenant, "n")
+        await self.ask("POST", *namespace, "allowedClusters", body=[self.cluster, OTHER])
+        await self.ask("POST", *namespace, "replication", body=clusters)
 
     def base(self, row: PolicyRow) -> tuple[str, ...]:
         """Path of the object a row belongs to."""
@@ -156,6 +167,7 @@ async def opened(admin: PulsarAdminPort, url: str) -> AsyncIterator[Place]:
     place = Place(admin, AdminEndpoint(cluster, url), cluster, f"policies-{uuid.uuid4().hex[:10]}")
     other = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
     tenant, namespace = ("tenants", place.tenant), ("namespaces", place.tenant, "n")
+    place.version = str(await place.call(Call("GET", ("brokers", "version"), text=True)))
     if OTHER not in await place.ask("GET", "clusters"):
         await place.ask("PUT", "clusters", OTHER, body=other)
     await place.ask("PUT", *tenant, body={"adminRoles": [], "allowedClusters": [cluster, OTHER]})
@@ -164,7 +176,8 @@ async def opened(admin: PulsarAdminPort, url: str) -> AsyncIterator[Place]:
     try:
         yield place
     finally:
-        await place.ask("POST", *namespace, "replication", body=[cluster])
+        await place.spread([cluster])
+        await place.ask("POST", *namespace, "allowedClusters", body=[cluster])
         for full in await place.ask("GET", "persistent", place.tenant, "n", "partitioned"):
             await place.ask("DELETE", *place.topic(full.split("/", 4)[4]), "partitions", force="true")
         # A topic with shadow topics goes before them: its replicators hold them open.
@@ -187,8 +200,12 @@ class PolicyContract:
     async def test_values_survive_the_round_trip_and_the_reset(self, place: Place, row: PolicyRow) -> None:
         """Set each value over the other, read back equal, reset, read back as it was before."""
         await place.furnish(row)
-        before = await place.read(row)
         base = place.base(row)
+        if too_old(row, place.version):
+            with pytest.raises((NotFoundError, RefusedError)):
+                await place.call(row.set_call(base, place.real(row.examples[0])))
+            return
+        before = await place.read(row)
         if row.refused_without is not None:
             with pytest.raises(RefusedError, match=row.refused_without):
                 await place.call(row.set_call(base, place.real(row.examples[0])))
@@ -208,11 +225,12 @@ class PolicyContract:
     async def test_a_value_in_one_place_is_in_no_other(self, place: Place) -> None:
         """No row reads what another one wrote: neither another policy, nor the same one in the other scope."""
         for row in POLICIES:
-            if row.refused_without is not None or row.field == "replicationClusters":
+            if row.refused_without is not None or not row.remove or too_old(row, place.version):
                 continue
             await place.furnish(row)
             wanted = place.real(row.examples[0])
             others = [r for r in POLICIES if r is not row and r.scope is row.scope and r.refused_without is None]
+            others = [r for r in others if not too_old(r, place.version)]
             before = {other.field: await place.read(other) for other in others if _near(row, other)}
             await place.call(row.set_call(place.base(row), wanted))
             assert row.in_sync(wanted, await place.until(row, wanted)), row.field
@@ -221,6 +239,51 @@ class PolicyContract:
             remove = row.remove_call(place.base(row))
             assert remove is not None
             await place.call(remove)
+
+    async def test_what_pulsar_refuses_of_lists_of_clusters(self, place: Place) -> None:
+        """What the operator tells with Pulsar's words, or never asks for."""
+        namespace, topic, local = ("namespaces", place.tenant, "n"), place.topic("x"), {"isGlobal": "false"}
+        for path, body, query, words in (
+            (namespace, ["nobody"], {}, "nobody"),
+            ((*namespace, "allowedClusters"), [OTHER], {}, "do not contain the replication cluster"),
+            ((*topic, "replication"), [OTHER], local, "Can not remove local cluster"),
+            ((*topic, "replication"), [place.cluster, "nobody"], local, "Invalid cluster id: nobody"),
+            ((*topic, "replication"), [place.cluster], {"isGlobal": "true"}, "replication is not enabled"),
+        ):
+            target = (*path, "replication") if path == namespace else path
+            with pytest.raises(RefusedError, match=words):
+                await place.ask("POST", *target, body=body, **query)
+        await place.ask("POST", *namespace, "allowedClusters", body=[place.cluster])
+        with pytest.raises(RefusedError, match="is not in the list of allowed clusters"):
+            await place.ask("POST", *namespace, "replication", body=[place.cluster, OTHER])
+
+    @pytest.mark.parametrize("allowed", [True, False])
+    async def test_a_global_list_without_the_cluster_deletes_the_topic_there(
+        self, place: Place, *, allowed: bool
+    ) -> None:
+        """Unless the namespace's allowed_clusters name the cluster; see domain/logical/topic.py."""
+        base = ("namespaces", place.tenant, "m")
+        await place.ask("PUT", *base, body={"replication_clusters": [place.cluster, OTHER]})
+        try:
+            if allowed:
+                await place.ask("POST", *base, "allowedClusters", body=[place.cluster, OTHER])
+            await place.ask("PUT", "persistent", place.tenant, "m", "y")
+            path = ("persistent", place.tenant, "m", "y", "replication")
+            await place.ask("POST", *path, body=[OTHER], isGlobal="true")
+            left = ["?"]
+            for _ in range(READS):
+                left = await place.ask("GET", "persistent", place.tenant, "m")
+                here = await place.ask("GET", *path, isGlobal="true") if allowed else [OTHER]
+                if here == [OTHER] and bool(left) == allowed:
+                    break
+                await asyncio.sleep(PAUSE_SECONDS)
+            assert left == ([f"persistent://{place.tenant}/m/y"] if allowed else [])
+        finally:
+            await place.ask("POST", *base, "replication", body=[place.cluster])
+            if allowed:
+                await place.ask("POST", *base, "allowedClusters", body=[place.cluster])
+                await place.removed("persistent", place.tenant, "m", "y")
+            await place.removed(*base)
 
     async def test_every_key_of_a_namespace_is_read_or_known_to_be_left_alone(self, place: Place) -> None:
         """A policy that a newer Pulsar adds fails here by its name."""

@@ -14,12 +14,20 @@ from pulsar_operator.domain.policies import PolicyRow
 PLACEHOLDERS = {
     "group": "g1",
     "other_group": "g2",
+    "own": "own",
     "cluster": "a",
     "other": "b",
     "shadow": "persistent://t/n/s1",
     "other_shadow": "persistent://t/n/s2",
 }
-EXCEPT = ("replicationClusters", "policies.retention", "policies.messageTTL", "policies.backlogQuotas")
+EXCEPT = (
+    "replicationClusters",
+    "allowedClusters",
+    "policies.replicationClusters",
+    "policies.retention",
+    "policies.messageTTL",
+    "policies.backlogQuotas",
+)
 """Fields left out: clusters are placeholders, and Pulsar compares the others with each other."""
 
 

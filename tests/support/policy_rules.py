@@ -18,6 +18,8 @@ UNPARTITIONED = "need spec.partitions"
 AT_LEAST_0 = "should be greater than or equal to 0"
 AT_LEAST_1 = "should be greater than or equal to 1"
 PATTERN = "should match"
+WITHIN = "spec.allowedClusters must contain all of spec.replicationClusters"
+CLUSTERS_256 = [f"{'c' * 120}-{number}" for number in range(256)]
 
 
 def _policies(**values: Any) -> Json:
@@ -44,6 +46,14 @@ def _size(megabytes: int, quota: int) -> Json:
         retention={"timeMinutes": -1, "sizeMegabytes": megabytes},
         backlogQuotas={"destinationStorage": {"limitBytes": quota, "policy": "ProducerException"}},
     )
+
+
+def _consent(cluster: str, expires: str = "2026-12-01T18:00:00Z") -> Json:
+    return {"action": "RemoveCluster", "cluster": cluster, "expiresTime": expires}
+
+
+def _consents(*given: Json) -> Json:
+    return {"consents": [*given]}
 
 
 _BOTH = [
@@ -115,6 +125,30 @@ _OWN: tuple[Create, ...] = (
     Create(PT, "non-persistent-without-policies", {"persistence": "NonPersistent"}),
     Create(PT, "shadow-topic-local-name", _policies(shadowTopics=["clicks"]), PATTERN),
 )
+_CLUSTERS: tuple[Create, ...] = (
+    Create(PNS, "allowed-clusters", {"replicationClusters": ["a"], "allowedClusters": ["b", "a"]}),
+    Create(PNS, "allowed-clusters-alone", {"allowedClusters": ["a"]}),
+    Create(PNS, "allowed-clusters-without-one", {"replicationClusters": ["a", "b"], "allowedClusters": ["a"]}, WITHIN),
+    Create(PNS, "allowed-clusters-none", {"allowedClusters": []}, "should have at least 1 items"),
+    Create(PNS, "allowed-clusters-twice", {"allowedClusters": ["a", "a"]}, "Duplicate value"),
+    Create(PNS, "allowed-clusters-slash", {"allowedClusters": ["a/b"]}, PATTERN),
+    Create(PNS, "clusters-256", {"replicationClusters": CLUSTERS_256, "allowedClusters": CLUSTERS_256}),
+    Create(PNS, "consent", _consents(_consent("a"), _consent("b", "2026-12-01T18:00:00.5+01:00"))),
+    Create(PNS, "consent-twice", _consents(_consent("a"), _consent("a", "2027-12-01T18:00:00Z")), "Duplicate value"),
+    Create(PNS, "consent-to-something", _consents({**_consent("a"), "action": "DropAll"}), "Unsupported value"),
+    Create(PNS, "consent-for-ever", {"consents": [{"action": "RemoveCluster", "cluster": "a"}]}, "Required value"),
+    Create(PNS, "consent-without-zone", _consents(_consent("a", "2026-12-01T18:00:00")), PATTERN),
+    Create(PNS, "consent-in-month-13", _consents(_consent("a", "2026-13-01T18:00:00Z")), "date-time"),
+    Create(PT, "clusters", _policies(replicationClusters=["a", "b"])),
+    Create(PT, "clusters-none", _policies(replicationClusters=[]), "should have at least 1 items"),
+    Create(PT, "clusters-slash", _policies(replicationClusters=["a/b"]), PATTERN),
+    Create(PT, "shadow-topic-newline", _policies(shadowTopics=["persistent://t/n/a\r\nb"]), PATTERN),
+    Create(PT, "shadow-topic-control", _policies(shadowTopics=["persistent://t/n/a\x01b"]), PATTERN),
+    Create(PT, "shadow-topic", _policies(shadowTopics=["persistent://t/n/\u00fc b"])),
+    Create(PT, "filter-newline", _policies(entryFilters=["a\nb"]), PATTERN),
+    Create(PT, "filter-control", _policies(entryFilters=["a\x01b"]), PATTERN),
+    Create(PNS, "filter-control", _policies(entryFilters=["a\x7fb"]), PATTERN),
+)
 _DEFAULTS = tuple(
     Create(PTN, f"defaults-{case.id}", {"namespaceDefaults": case.patch["policies"]}, case.refused)
     for case in _OWN
@@ -122,7 +156,7 @@ _DEFAULTS = tuple(
 )
 """The same in spec.namespaceDefaults of a tenant."""
 
-POLICY_CREATES: tuple[Create, ...] = (*_OWN, *_DEFAULTS, *LIST_CREATES)
+POLICY_CREATES: tuple[Create, ...] = (*_OWN, *_DEFAULTS, *_CLUSTERS, *LIST_CREATES)
 
 POLICY_UPDATES: tuple[Update, ...] = (
     Update(PT, "policyScope-changes", {}, {"policyScope": "Global"}),

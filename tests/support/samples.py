@@ -26,10 +26,11 @@ from pulsar_operator.api.v1alpha1.cluster import (
     MetadataStore,
     PulsarClusterSpec,
 )
+from pulsar_operator.api.v1alpha1.compaction import CRON
 from pulsar_operator.api.v1alpha1.entries import Permission
 from pulsar_operator.api.v1alpha1.instance import ConfigurationStore, ExternalZooKeeper, PulsarInstanceSpec
 from pulsar_operator.api.v1alpha1.isolation_policy import FailureDomain, PulsarIsolationPolicySpec
-from pulsar_operator.api.v1alpha1.namespace import Bundles
+from pulsar_operator.api.v1alpha1.namespace import Bundles, PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.policies import (
     AutoTopicCreation,
     LedgerPersistence,
@@ -39,7 +40,8 @@ from pulsar_operator.api.v1alpha1.policies import (
     TopicPolicies,
 )
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
-from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
+from pulsar_operator.api.v1alpha1.topic_parts import SchemaPart, TopicSchema
+from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, TopicTemplate
 
 Json = dict[str, Any]
 FieldKey = tuple[type[BaseModel], str]
@@ -60,6 +62,8 @@ VALUES: Mapping[FieldKey, Any] = {
     (PulsarClusterSpec, "version"): "4.0.6",
     (PulsarInstanceSpec, "version"): "4.0.6",
     (PulsarClusterSpec, "cluster_name"): "east",
+    (PulsarNamespaceSpec, "replication_clusters"): ["east", "west"],
+    (PulsarNamespaceSpec, "allowed_clusters"): ["east", "north", "west"],
     (Bundles, "boundaries"): ["0x00000000", "0x7fffffff", "0xffffffff"],
     (Retention, "size_megabytes"): 2147483647,
     (Retention, "time_minutes"): -1,
@@ -74,10 +78,12 @@ VALUES: Mapping[FieldKey, Any] = {
     (PulsarIsolationPolicySpec, "secondary"): ["(?:a|b)\\.[[:alpha:]]+"],
     (Permission, "actions"): ["Produce", "Consume"],
     (PulsarTopicSpec, "persistence"): "Persistent",
-    (TopicSchema, "type"): "Avro",
+    (PulsarTopicSetSpec, "deletion_policy"): "Retain",
+    (TopicSchema, "type"): lambda omit: "KeyValue" if (TopicSchema, "definition") in omit else "Avro",
+    (SchemaPart, "type"): "Avro",
     (TopicPolicies, "shadow_topics"): ["persistent://shop/orders/a", "persistent://shop/orders/b"],
 }
-"""Values that a rule over several fields, or a pattern, narrows down."""
+"""Values that a rule over several fields, or a pattern, narrows down; a function gets the fields that are left out."""
 
 CHOICES: tuple[tuple[FieldKey, ...], ...] = (
     (
@@ -87,8 +93,20 @@ CHOICES: tuple[tuple[FieldKey, ...], ...] = (
     ),
     ((MetadataStore, "managed"), (MetadataStore, "external")),
     ((Bundles, "count"), (Bundles, "boundaries"), (Bundles, "sizing")),
+    ((PulsarTopicSetSpec, "names"), (PulsarTopicSetSpec, "count"), (PulsarTopicSetSpec, "patterns")),
+    ((TopicSchema, "definition"), (TopicSchema, "key")),
 )
 """Members of which exactly one is set."""
+
+EXCLUDED: Mapping[FieldKey, frozenset[FieldKey]] = {
+    (TopicSchema, "definition"): frozenset({(TopicSchema, "value"), (TopicSchema, "encoding")}),
+    (PulsarTopicSetSpec, "names"): frozenset({(TopicPolicies, "replication_clusters")}),
+    (PulsarTopicSetSpec, "count"): frozenset({(TopicPolicies, "replication_clusters")}),
+    (PulsarTopicSetSpec, "patterns"): frozenset(
+        {(TopicTemplate, "partitions"), (TopicPolicies, "replication_clusters")}
+    ),
+}
+"""Fields that go without a chosen member."""
 
 STANDALONE_ONLY: tuple[FieldKey, ...] = ((PulsarClusterSpec, "standalone"),)
 DISTRIBUTED_ONLY: tuple[FieldKey, ...] = tuple(
@@ -125,6 +143,7 @@ def minimal(kind: Kind) -> Json:
             "primary": ["east-broker-0\\..*"],
         },
         Kind.REBALANCE: {"clusterRef": {"name": "east"}},
+        Kind.TOPIC_SET: {"namespaceRef": {"name": "orders"}, "names": ["a"], "template": {}},
     }
     return specs[kind]
 
@@ -160,12 +179,18 @@ def largest_status(kind: Kind) -> Json:
 
 
 def _choices_within(model: type[BaseModel]) -> list[tuple[str, set[FieldKey]]]:
-    """One (label, fields left out) for each way to choose; a model has at most one choice below it."""
+    """One (label, fields left out) for each way to choose; of several choices the ways are paired."""
     used = [group for group in CHOICES if any(owner in _models_below(model) for owner, _ in group)]
     if not used:
         return [("", set())]
-    (group,) = used
-    return [(chosen[1], set(group) - {chosen}) for chosen in group]
+    out: list[tuple[str, set[FieldKey]]] = []
+    for number in range(max(len(group) for group in used)):
+        omit: set[FieldKey] = set()
+        chosen = [group[number % len(group)] for group in used]
+        for each, group in zip(chosen, used, strict=True):
+            omit |= set(group) - {each} | EXCLUDED.get(each, frozenset())
+        out.append(("-".join(name for _, name in chosen), omit))
+    return out
 
 
 def _models_below(model: type[BaseModel]) -> set[type[BaseModel]]:
@@ -188,7 +213,8 @@ def walk(model: type[BaseModel], *, omit: set[FieldKey]) -> Json:
     for name, info in model.model_fields.items():
         if (model, name) in omit:
             continue
-        out[info.alias or name] = VALUES[model, name] if (model, name) in VALUES else _field(info, omit, name)
+        value = VALUES[model, name] if (model, name) in VALUES else _field(info, omit, name)
+        out[info.alias or name] = value(omit) if callable(value) else value
     return out
 
 
@@ -219,15 +245,20 @@ def _value(annotation: Any, metadata: list[Any], extra: Mapping[str, Any], omit:
         return _list(arguments[0], extra, omit, where)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return walk(annotation, omit=omit)
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
+    if _is_enum(annotation):
         return list(annotation)[-1].value
     return _scalar(annotation, metadata, extra, where)
+
+
+def _is_enum(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Enum)
 
 
 def _list(item: Any, extra: Mapping[str, Any], omit: set[FieldKey], where: str) -> list[Any]:
     first, second = (_value(item, [], {}, omit, where) for _ in range(2))
     keys = extra.get("x-kubernetes-list-map-keys", [])
-    for key in keys:
+    words = {info.alias for info in getattr(item, "model_fields", {}).values() if _is_enum(info.annotation)}
+    for key in set(keys) - words:
         second[key] = f"{second[key]}2"
     if extra.get("x-kubernetes-list-type") == "set":
         second = f"{second}2"
@@ -256,6 +287,7 @@ def _scalar(annotation: Any, metadata: list[Any], extra: Mapping[str, Any], wher
 
 
 SAMPLES_BY_PATTERN: Mapping[str, str] = {
+    CRON: "*/15 3 * * 1-5",
     r"^[0-9]+[kKmMgG]$": "512m",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "SOME_NAME",
     r"^https?://[^\s?#]+$": "http://demo-sizing.pulsar:8080",

@@ -6,14 +6,31 @@ Run against the fakes and against a real Pulsar; a subclass provides the fixture
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from pulsar_operator.api.v1alpha1.policies import DispatchRate
-from pulsar_operator.api.v1alpha1.topic_parts import InitialPosition, SchemaType, Subscription, TopicSchema
-from pulsar_operator.domain.logical.schema import LiveSchema, body_of, is_same, schema_path, version_among
+from pulsar_operator.api.v1alpha1.topic_parts import (
+    InitialPosition,
+    KeyValueEncoding,
+    SchemaPart,
+    SchemaType,
+    Subscription,
+    TopicSchema,
+)
+from pulsar_operator.controllers.compactions import RUNNING
+from pulsar_operator.domain.logical.schema import (
+    ENCODING,
+    LiveSchema,
+    body_of,
+    declaration_of,
+    is_same,
+    schema_path,
+    version_among,
+)
 from pulsar_operator.domain.logical.subscriptions import (
     LiveSubscription,
     create_call,
@@ -24,13 +41,41 @@ from pulsar_operator.domain.logical.subscriptions import (
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
 from pulsar_operator.domain.policies.entry_rows import HOSTILE
-from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError
+from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, UnavailableError
 from tests.support.policy_contract import PAUSE_SECONDS, READS, Place
 
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 A_SPACED = '{"name": "R", "type": "record", "fields": [ {"name": "a", "type": "string"} ]}'
 A_AND_B = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}'
 NO_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}'
+NO_DEFAULT_C = A_AND_B.replace("}]}", '},{"name":"c","type":"int"}]}')
+# FileDescriptorSet of: syntax = "proto3"; message R { string a = 1; }
+NATIVE = json.dumps(
+    {
+        "fileDescriptorSet": "CiQKB3IucHJvdG8iEQoBUhIMCgFhGAEgASgJUgFhYgZwcm90bzM=",
+        "rootMessageTypeName": "R",
+        "rootFileDescriptorName": "r.proto",
+    }
+)
+
+
+def key_value(definition: str, encoding: KeyValueEncoding) -> TopicSchema:
+    """Text keys and values of a definition."""
+    value = SchemaPart(type=SchemaType.AVRO, definition=definition)
+    return TopicSchema(
+        type=SchemaType.KEY_VALUE, key=SchemaPart(type=SchemaType.STRING), value=value, encoding=encoding
+    )
+
+
+_BOTH = key_value(A, KeyValueEncoding.SEPARATED)
+DEFINITIONS: dict[SchemaType, dict[str, Any]] = {
+    SchemaType.AVRO: {"definition": A},
+    SchemaType.JSON: {"definition": A},
+    SchemaType.PROTOBUF: {"definition": A},
+    SchemaType.PROTOBUF_NATIVE: {"definition": NATIVE},
+    SchemaType.KEY_VALUE: {"key": _BOTH.key, "value": _BOTH.value, "encoding": _BOTH.encoding},
+}
+"""What the types have beside their name."""
 NAMES = ("plain", "%41", *HOSTILE)
 KINDS = ("plain", "partitioned")
 
@@ -140,8 +185,7 @@ class TopicPartsContract:
     @pytest.mark.parametrize("kind", SchemaType)
     async def test_schemas_survive_the_round_trip(self, place: Place, kind: SchemaType) -> None:
         """Each type is found compatible, uploaded, and read back the same."""
-        struct = kind in {SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF}
-        wanted = TopicSchema(type=kind, definition=A if struct else None, properties={"team": "shop"})
+        wanted = TopicSchema(type=kind, properties={"team": "shop"}, **DEFINITIONS.get(kind, {}))
         with pytest.raises(NotFoundError):
             await self.newest(place)
         answer = await place.call(Call("POST", self.schema(place, "compatibility"), body=body_of(wanted)))
@@ -149,7 +193,7 @@ class TopicPartsContract:
         await place.call(Call("POST", self.schema(place, "schema"), body=body_of(wanted)))
         live = await self.newest(place)
         assert is_same(wanted, live)
-        assert (live.version, live.properties) == (0, {"team": "shop"})
+        assert (live.version, live.properties) == (0, body_of(wanted)["properties"])
         other = TopicSchema(type=SchemaType.INT8 if kind is not SchemaType.INT8 else SchemaType.STRING)
         assert not is_same(other, live)
 
@@ -167,6 +211,26 @@ class TopicPartsContract:
         assert version_among(TopicSchema(type=SchemaType.AVRO, definition=A_SPACED), versions) == 0
         assert version_among(TopicSchema(type=SchemaType.AVRO, definition=NO_DEFAULT), versions) is None
 
+    async def test_keys_and_values_have_versions_and_their_types_have_none(self, place: Place) -> None:
+        """A new definition of the value is a new version; another encoding is taken for the version that is there."""
+        path = self.schema(place, "schema")
+        first = key_value(A, KeyValueEncoding.SEPARATED)
+        for wanted, version in (
+            (first, 0),
+            (key_value(A, KeyValueEncoding.INLINE), 0),
+            (key_value(A_AND_B, KeyValueEncoding.SEPARATED), 1),
+        ):
+            await place.call(Call("POST", path, body=body_of(wanted)))
+            live = await self.newest(place)
+            assert (live.version, live.properties[ENCODING]) == (version, "SEPARATED")
+            assert is_same(wanted, live)
+        declared = declaration_of(live)
+        assert declared is not None
+        assert is_same(TopicSchema.model_validate(declared[0]), live) and declared[1] == {}
+        with pytest.raises(RefusedError, match="Unable to read schema"):
+            refused = body_of(key_value(NO_DEFAULT_C, KeyValueEncoding.SEPARATED))
+            await place.call(Call("POST", self.schema(place, "compatibility"), body=refused))
+
     async def test_properties_make_no_version(self, place: Place) -> None:
         """Those of the first upload stay."""
         for properties in ({"a": "1"}, {"a": "2"}):
@@ -181,8 +245,9 @@ class TopicPartsContract:
             (TopicSchema(type=SchemaType.AVRO, definition=NO_DEFAULT), "Unable to read schema"),
             (TopicSchema(type=SchemaType.STRING), "exists schema type AVRO"),
             (TopicSchema(type=SchemaType.AVRO, definition="no json"), "Invalid schema definition"),
+            (TopicSchema(type=SchemaType.PROTOBUF_NATIVE, definition="{}"), "ProtobufNative"),
         ],
-        ids=["incompatible", "other-type", "invalid"],
+        ids=["incompatible", "other-type", "invalid", "not-native"],
     )
     async def test_what_pulsar_refuses_is_refused_by_the_check(
         self, place: Place, wanted: TopicSchema, words: str
@@ -195,6 +260,23 @@ class TopicPartsContract:
         with pytest.raises((RefusedError, ConflictError), match=words):
             await place.call(Call("POST", self.schema(place, "schema"), body=body_of(wanted)))
         assert is_same(first, await self.newest(place))
+
+    # --------------------------------------------------------------------------------------------------- compaction
+
+    @pytest.mark.parametrize("kind", KINDS)
+    async def test_compaction_is_triggered(self, place: Place, kind: str) -> None:
+        """Of a topic, or of all partitions; again while it may still be under way."""
+        path = await self.topic(place, kind)
+        await place.ask("PUT", *path, "compaction")
+        try:
+            await place.ask("PUT", *path, "compaction")
+        except (ConflictError, UnavailableError) as error:
+            assert RUNNING in str(error)
+
+    async def test_compaction_of_no_topic(self, place: Place) -> None:
+        """What the controller takes for a cluster without the topic."""
+        with pytest.raises(NotFoundError):
+            await place.ask("PUT", *place.topic("nobody"), "compaction")
 
 
 __all__ = ["TopicPartsContract"]

@@ -34,6 +34,7 @@ from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
 from pulsar_operator.controllers.resource_group import ResourceGroupController
 from pulsar_operator.controllers.tenant import TenantController
 from pulsar_operator.controllers.topic import TopicController
+from pulsar_operator.controllers.topic_set import TopicSetController
 from pulsar_operator.ports import (
     CUSTOM,
     PODS,
@@ -68,6 +69,7 @@ ORDER = (
     Kind.RESOURCE_GROUP,
     Kind.ISOLATION_POLICY,
     Kind.REBALANCE,
+    Kind.TOPIC_SET,
 )
 QUIET_ROUNDS = 2
 """Rounds without any change after which nothing more is expected."""
@@ -172,6 +174,7 @@ class World:
             Kind.RESOURCE_GROUP: ResourceGroupController(deps),
             Kind.ISOLATION_POLICY: IsolationPolicyController(deps),
             Kind.REBALANCE: RebalanceController(deps),
+            Kind.TOPIC_SET: TopicSetController(deps),
         }
 
     # ------------------------------------------------------------------------------------- what answers, and where

@@ -85,7 +85,7 @@ def too_big(ctx: Context) -> str:
     ctx.send(producer, ["small"])
     after = _connection(ctx, topic)
     ctx.expect(after == before, f"the connection changed from {before} to {after}")
-    got = ctx.texts(ctx.drain(ctx.consumer(topic)))
+    got = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came("small")))
     ctx.expect(got == ["small"], f"received {got}")
     return f"{size} bytes: {text}; nothing stored; a small message went over the same connection"
 
@@ -222,7 +222,7 @@ def queue_full(ctx: Context) -> str:
     ctx.expect(told == [(QUEUE, full), (QUEUE + 1, full)], f"answers: {told}")
     producer.flush()
     answers.wait(QUEUE + 2)
-    received = ctx.texts(ctx.drain(ctx.consumer(topic)))
+    received = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came(f"m{QUEUE - 1}")))
     ctx.expect(received == [f"m{i}" for i in range(QUEUE)], f"received {received}")
     return f"max_pending_messages {QUEUE}: sends {QUEUE + 1} and {QUEUE + 2} got {full.name}, the first {QUEUE} stored"
 

@@ -63,7 +63,7 @@ def retention_keeps(ctx: Context) -> str:
         else:
             trim(ctx, topic)
             ctx.expect(ledger in ledger_ids(ctx, topic), f"ledger {ledger} was deleted within its retention")
-        found[namespace] = ctx.texts(ctx.drain(ctx.reader(topic)))
+        found[namespace] = ctx.texts(ctx.drain(ctx.reader(topic), until=ctx.came("last")))
     all_of_them = [*(f"m{i}" for i in range(10)), "last"]
     ctx.expect(found[kept_in] == all_of_them, f"with a retention of 60 min a reader got {found[kept_in]}")
     ctx.expect(found[lost_in] == ["last"], f"without retention a reader got {found[lost_in]}")
@@ -89,7 +89,7 @@ def retention_time(ctx: Context) -> str:
     _gone_by_trim(ctx, topic, ledger, within=110)
     took = time.monotonic() - begin
     ctx.expect(took >= 59, f"deleted after {took:.0f} s, before the minute was over")
-    left = ctx.texts(ctx.drain(ctx.reader(topic)))
+    left = ctx.texts(ctx.drain(ctx.reader(topic), until=ctx.came("last")))
     ctx.expect(left == ["last"], f"a reader still got {left}")
     return f"retention 1 min: ledger {ledger} stayed through trims and was deleted after {took:.0f} s"
 
@@ -149,7 +149,7 @@ def ttl_expires(ctx: Context) -> str:
     ctx.eventually(lambda: time.monotonic() > sent + ttl + 1, "the TTL passes", within=ttl)
     ctx.policy("maxProducersPerTopic", 1000)
     ctx.eventually(lambda: backlog(ctx, topic) < 8, "messages older than the TTL are acknowledged", within=15)
-    got = ctx.texts(ctx.drain(ctx.consumer(topic)))
+    got = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came("new2")))
     ctx.expect(got == ["new0", "new1", "new2"], f"5 old and 3 new messages; the subscription then got {got}")
     return f"TTL {ttl} s: 5 older messages expired, the consumer got the 3 younger ones only"
 
@@ -208,7 +208,7 @@ def ttl_not_retention(ctx: Context) -> str:
             _gone_by_trim(ctx, topic, ledger, within=20)
         else:
             trim(ctx, topic)
-        found[namespace] = ctx.texts(ctx.drain(ctx.reader(topic)))
+        found[namespace] = ctx.texts(ctx.drain(ctx.reader(topic), until=ctx.came("last")))
     wanted = [*(f"m{i}" for i in range(5)), "last"]
     ctx.expect(found[kept_in] == wanted, f"expired but retained: a reader got {found[kept_in]}")
     ctx.expect(found[lost_in] == ["last"], f"expired and not retained: a reader got {found[lost_in]}")

@@ -75,7 +75,7 @@ def exclusive(ctx: Context) -> str:
         lambda: ctx.producer(topic, client=other, access_mode=MODE.Exclusive), "refused after the first one closed"
     )
     ctx.send(second, ["second"])
-    got = ctx.texts(ctx.drain(ctx.consumer(topic)))
+    got = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came("second")))
     ctx.expect(got == ["first", "second"], f"received {got}")
     return f"second Exclusive: {fenced}; Shared: {busy}; Exclusive accepted after the first closed"
 
@@ -178,7 +178,7 @@ def fencing(ctx: Context) -> str:
     ctx.refused(pulsar.ProducerFenced, lambda: first.send(b"fenced again"))
     modes = [publisher["accessMode"] for publisher in ctx.stats(topic)["publishers"]]
     ctx.expect(modes == ["ExclusiveWithFencing"], f"producers on the topic: {modes}")
-    got = ctx.texts(ctx.drain(ctx.consumer(topic)))
+    got = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came("second")))
     ctx.expect(got == ["first", "second"], f"received {got}")
     return f"took over while the first was connected; the first one's sends: {text}; only the new one's were stored"
 

@@ -8,6 +8,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pulsar
@@ -143,7 +144,7 @@ def split_by_threshold(ctx: Context) -> str:
     )
     publish()
     for topic, consumer in listening.items():
-        got = set(ctx.texts(ctx.drain(consumer, quiet=2)))
+        got = set(ctx.texts(ctx.drain(consumer, until=ctx.came(f"message {sent[topic] - 1}"))))
         lost = {f"message {number}" for number in range(sent[topic])} - got
         ctx.expect(not lost, f"{topic}: {len(lost)} of {sent[topic]} messages did not arrive")
     owners = {bundle_of(topic, found): host_of(ctx, topic) for topic in lower}
@@ -214,7 +215,7 @@ def shedding(ctx: Context) -> str:
     ctx.expect(not left, f"bundles of a broker without traffic moved too: {left}")
     answers.ids(rounds * len(names), within=30)
     for name, consumer in consumers.items():
-        got[name] |= _heads(ctx.drain(consumer, quiet=2))
+        got[name] |= _heads(ctx.drain(consumer, until=partial(_all_of, rounds, got[name])))
         ctx.expect(len(got[name]) == rounds, f"{name}: {len(got[name])} of {rounds} messages arrived")
     gone = sum(host != hosts[0] for host in owners.values())
     return (
@@ -225,6 +226,11 @@ def shedding(ctx: Context) -> str:
 
 def _heads(messages: list[Any]) -> set[bytes]:
     return {bytes(message.data())[:4] for message in messages}
+
+
+def _all_of(count: int, before: set[bytes], messages: list[Any]) -> bool:
+    """Whether so many different messages came, with those from before."""
+    return len(before | _heads(messages)) >= count
 
 
 PAYLOAD = 10_000
@@ -382,7 +388,7 @@ def scale_out(ctx: Context) -> str:
         thread.join()
     answers.ids(sent.total(), within=120)
     for name, consumer in consumers.items():
-        seen = {bytes(message.data()) for message in ctx.drain(consumer, quiet=2, within=60)}
+        seen = _heads(ctx.drain(consumer, until=partial(_all_of, sent[name], set()), within=60))
         ctx.expect(len(seen) == sent[name], f"{name}: {len(seen)} of {sent[name]} messages arrived")
     return (
         f"{len(before)} -> {len(after)} brokers: the new one got {len(got)} of {number} bundles; back to "

@@ -260,7 +260,7 @@ def single_writer(ctx: Context) -> str:
         stop.set()
         thread.join()
     ctx.expect(not broken, f"the producer failed: {broken}")
-    got = ctx.texts(ctx.drain(ctx.reader(topic), quiet=2, ack=False))
+    got = ctx.texts(ctx.drain(ctx.reader(topic), until=ctx.came(sent[-1]), ack=False))
     first = list(dict.fromkeys(got))
     ctx.expect(first == sent, f"{len(sent)} acknowledged, {len(first)} read: {_difference(first, sent)}")
     return (
@@ -331,7 +331,7 @@ def cursor_unload(ctx: Context) -> str:
     first.close()
     before = ledger_ids(ctx, topic)
     unload(ctx, topic)
-    got = ctx.texts(ctx.drain(ctx.consumer(topic)))
+    got = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came("m19")))
     ctx.expect(ledger_ids(ctx, topic) != before, "the topic was not unloaded: its ledgers are the same")
     ctx.expect(got == [f"m{i}" for i in range(1, 20, 2)], f"after the unload came {got}")
     return f"10 of 20 acknowledged in between each other; after an unload came the other 10: {got[0]}, {got[1]} ..."

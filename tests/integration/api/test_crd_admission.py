@@ -12,10 +12,11 @@ from tests.support.policy_rules import POLICY_CREATES, POLICY_UPDATES
 from tests.support.rebalance_rules import REBALANCE_CREATES, REBALANCE_UPDATES
 from tests.support.rules import CREATES, UPDATES, Create, Update, spec_of
 from tests.support.samples import Json, manifest, minimal, path
+from tests.support.topic_set_rules import TOPIC_SET_CREATES, TOPIC_SET_UPDATES
 
 STRICT = {"fieldValidation": "Strict"}
-CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES, *REBALANCE_CREATES)
-UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES, *REBALANCE_UPDATES)
+CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES, *REBALANCE_CREATES, *TOPIC_SET_CREATES)
+UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES, *REBALANCE_UPDATES, *TOPIC_SET_UPDATES)
 DRY = STRICT | {"dryRun": "All"}
 
 

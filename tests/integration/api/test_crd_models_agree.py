@@ -68,7 +68,7 @@ def test_what_the_server_admits_the_model_reads(apiserver: ApiServer, kind: Kind
     admitted = 0
 
     @settings(
-        max_examples=60,
+        max_examples=90,
         deadline=None,
         derandomize=True,
         database=None,

@@ -15,9 +15,9 @@ from tests.support.recorder import CountingMetrics
 
 @pytest.fixture(params=["port", "http"])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
-    """The fake in both of its shapes."""
+    """The fake in both of its shapes, as a newer Pulsar and as the oldest that is run."""
     if request.param == "port":
-        async for found in opened(FakeAdmin(), "http://fake"):
+        async for found in opened(FakeAdmin(FakePulsar(version="4.2.0")), "http://fake"):
             yield found
         return
     admin = AiohttpAdmin(CountingMetrics())

@@ -145,6 +145,17 @@ async def test_status_of_a_missing_or_another_object(bench: Bench) -> None:
     assert await bench.kube.get(TENANTS, bench.namespace, "t") is None
 
 
+async def test_status_of_an_object_that_changed_since_it_was_read(bench: Bench) -> None:
+    """The version given is the one that was read; labels or the spec may have changed meanwhile."""
+    read = await bench.kube.apply(tenant(bench.namespace))
+    uid, version = read["metadata"]["uid"], read["metadata"]["resourceVersion"]
+    await bench.kube.apply(tenant(bench.namespace, labels={"l": "1"}))
+    manifest = _status(read, uid, {"dependents": 3})
+    manifest["metadata"]["resourceVersion"] = version
+    stored = await bench.kube.apply_status(manifest)
+    assert stored["status"] == {"dependents": 3} and stored["metadata"]["labels"] == {"l": "1"}
+
+
 async def test_apply_with_uid_never_makes_a_new_object(bench: Bench) -> None:
     stored = await bench.kube.apply(tenant(bench.namespace))
     bench.remove(TENANTS, "t")

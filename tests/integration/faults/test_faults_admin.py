@@ -1,6 +1,8 @@
-"""Which 404 is Pulsar's, and may be read as "gone"."""
+"""Which 404 is Pulsar's, and may be read as "gone"; what is made of "come back later"."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 from aiohttp import web
@@ -41,3 +43,44 @@ async def test_somebody_elses_404_is_no_answer(method: str, body: str, kind: str
 async def test_pulsars_404_is_believed(method: str, body: dict[str, str]) -> None:
     with pytest.raises(NotFoundError):
         await ask(web.json_response(body, status=404), method)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_time_longer_than_the_deadline_is_told_at_once(status: int) -> None:
+    seen: list[str] = []
+
+    def busy(request: web.Request) -> web.Response:
+        seen.append(request.path)
+        return web.Response(status=status, headers={"Retry-After": "60"})
+
+    admin = AiohttpAdmin(CountingMetrics(), deadline=5)
+    try:
+        async with serve(FakePulsar(), script=busy) as (url, _):
+            with pytest.raises(UnavailableError, match=f"HTTP {status}") as caught:
+                await admin.call(AdminEndpoint("a", url), "GET", ("namespaces", "t", "n"))
+    finally:
+        await admin.close()
+    assert caught.value.retry_after == 60
+    assert len(seen) == 1
+
+
+async def test_who_waits_for_the_next_attempt_keeps_nobody_from_calling() -> None:
+    refused = asyncio.Event()
+
+    def busy(request: web.Request) -> web.Response | None:
+        if not request.path.endswith("/busy"):
+            return None
+        refused.set()
+        return web.Response(status=429, headers={"Retry-After": "30"})
+
+    admin = AiohttpAdmin(CountingMetrics(), deadline=60, concurrency=1)
+    try:
+        async with serve(FakePulsar(), script=busy) as (url, _):
+            endpoint = AdminEndpoint("a", url)
+            waiting = asyncio.create_task(admin.call(endpoint, "GET", ("tenants", "busy")))
+            await refused.wait()
+            assert await admin.call(endpoint, "GET", ("clusters",), deadline=10) == ["a"]
+            assert not waiting.done()
+            waiting.cancel()
+    finally:
+        await admin.close()

@@ -1,68 +1,58 @@
 """Every fault at every place of every scenario, in memory: the logical plane in virtual time, ZooKeeper with all kinds.
 
-Prints progress and a closing table (``pytest -s``). Samples of both are in ``make test``.
+Prints progress (``pytest -s``) and a closing table. Samples of both are in ``make test``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 
 import pytest
 
-from tests.support.faults_matrix import Table, disturbances, problems
+from tests.support.faults_matrix import disturbances, problems
 from tests.support.faults_scenarios import SCENARIOS, Scenario
 from tests.support.faults_site import play, prepare
+from tests.support.faults_summary import Summary, Tally, rng
 from tests.support.faults_zookeeper import Calm, calm_run, places
 from tests.support.faults_zookeeper import problems as zookeeper_problems
 from tests.support.killing import BRING_UP, UPDATE
 from tests.support.killing import Scenario as ClusterScenario
 
-EVERY = 100
-"""Runs between two lines of progress."""
 ZOOKEEPER_SAMPLE = 3
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-def test_every_fault_everywhere(scenario: Scenario) -> None:
+def test_every_fault_everywhere(scenario: Scenario, faults_summary: Summary) -> None:
     prepared = asyncio.run(prepare(scenario))
-    calm, table = play(prepared), Table()
+    calm = play(prepared)
     found = disturbances(calm, scenario)
-    wrong: list[str] = []
-    for number, disturbance in enumerate(found):
-        problem = problems(prepared, calm, disturbance)
-        table.add(scenario.name, disturbance.place[0], disturbance.name, problem)
-        wrong += [f"{disturbance}: {text}" for text in problem]
-        if number % EVERY == 0:
-            print(f"{scenario.name}: {number} of {len(found)}, {len(wrong)} differences", flush=True)
-    print(table)
-    assert not wrong, "\n".join(wrong[:30])
+    tally = faults_summary.begin(f"logical plane in memory, {scenario.name}", len(found))
+    for disturbance in found:
+        tally.add(str(disturbance), problems(prepared, calm, disturbance))
+    tally.check()
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.parametrize("scenario", [BRING_UP, UPDATE], ids=lambda s: s.name)
-async def test_every_fault_of_zookeeper(scenario: ClusterScenario) -> None:
+async def test_every_fault_of_zookeeper(scenario: ClusterScenario, faults_summary: Summary) -> None:
     calm = await calm_run(scenario)
-    await _all(calm, places(calm))
+    chosen = places(calm)
+    await _all(calm, chosen, faults_summary.begin(f"ZooKeeper in memory, {scenario.name}", len(chosen), every=20))
 
 
 @pytest.mark.parametrize("scenario", [BRING_UP, UPDATE], ids=lambda s: s.name)
-async def test_a_sample_of_zookeepers_faults(scenario: ClusterScenario) -> None:
-    seed = int(os.environ.get("PULSAR_OPERATOR_FAULT_SEED", "1"))
-    print(f"{scenario.name}: PULSAR_OPERATOR_FAULT_SEED={seed}")
+async def test_a_sample_of_zookeepers_faults(scenario: ClusterScenario, faults_summary: Summary) -> None:
     calm = await calm_run(scenario)
-    await _all(calm, random.Random(f"{seed} {scenario.name}").sample(places(calm), ZOOKEEPER_SAMPLE))
+    found = places(calm)
+    chosen = rng(scenario.name).sample(found, ZOOKEEPER_SAMPLE)
+    title = f"ZooKeeper in memory, {scenario.name}, sample"
+    await _all(calm, chosen, faults_summary.begin(title, len(chosen), len(found)))
 
 
-async def _all(calm: Calm, chosen: list[tuple[int, str]]) -> None:
-    table, wrong = Table(), list[str]()
-    for done, (number, kind) in enumerate(chosen):
-        problem = await zookeeper_problems(calm, number, kind)
-        table.add(calm.scenario.name, "zookeeper", kind, problem)
-        wrong += [f"{kind} at {calm.calls[number]}: {text}" for text in problem]
-        if done % EVERY == 0:
-            print(f"{calm.scenario.name}: {done} of {len(chosen)}, {len(wrong)} differences", flush=True)
-    print(table)
-    assert not wrong, "\n".join(wrong[:30])
+async def _all(calm: Calm, chosen: list[tuple[int, str]], tally: Tally) -> None:
+    for number, kind in chosen:
+        tally.add(f"{kind} at {calm.calls[number]}", await zookeeper_problems(calm, number, kind))
+    tally.check()

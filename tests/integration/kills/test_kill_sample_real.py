@@ -1,19 +1,28 @@
-"""Kills with a real API server, a real ZooKeeper and admin REST over HTTP: a seeded sample, and all of them as slow.
-
-PULSAR_OPERATOR_KILL_SEED chooses another sample; the seed is printed.
-"""
+"""Kills with a real API server, a real ZooKeeper and admin REST over HTTP: a seeded sample, and all of them as slow."""
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.support.apiserver import ApiServer
 from tests.support.endstate import differences
-from tests.support.killing import BRING_UP, SCENARIOS, Scenario, begin, finish, listing, matrix
+from tests.support.faults_summary import Summary, Tally, rng
+from tests.support.killing import (
+    BRING_UP,
+    SCENARIOS,
+    Kill,
+    Run,
+    Scenario,
+    begin,
+    disturbed,
+    finish,
+    kills,
+    listing,
+    undisturbed,
+    words,
+)
 from tests.support.real_world import RealServers, real_servers
 from tests.support.world import World
 from tests.support.zookeeper import RealZooKeeper, real_zookeeper
@@ -21,7 +30,6 @@ from tests.support.zookeeper import RealZooKeeper, real_zookeeper
 __all__ = ["real_zookeeper"]
 SAMPLE = {"bring-up": 10, "update": 4}
 """Kills in the sample; the short deletions get two each."""
-Kills = list[tuple[int, str]]
 
 
 @pytest.fixture
@@ -30,33 +38,36 @@ async def servers(apiserver: ApiServer, real_zookeeper: RealZooKeeper) -> AsyncI
         yield found
 
 
-def sample(scenario: Scenario) -> Callable[[Kills], Kills]:
+def sample(scenario: Scenario, found: list[Kill]) -> list[Kill]:
     """Some kills, spread over the whole run: one at random in each of equal parts."""
-    seed = int(os.environ.get("PULSAR_OPERATOR_KILL_SEED", "1"))
-    print(f"{scenario.name}: PULSAR_OPERATOR_KILL_SEED={seed}")
-
-    def choose(kills: Kills) -> Kills:
-        size = min(SAMPLE.get(scenario.name, 2), len(kills))
-        rng = random.Random(f"{seed} {scenario.name}")
-        parts = [kills[len(kills) * n // size : len(kills) * (n + 1) // size] for n in range(size)]
-        return [rng.choice(part) for part in parts]
-
-    return choose
+    size = min(SAMPLE.get(scenario.name, 2), len(found))
+    parts = [found[len(found) * n // size : len(found) * (n + 1) // size] for n in range(size)]
+    random = rng(f"kills {scenario.name}")
+    return [random.choice(part) for part in parts]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-async def test_a_sample_of_kills(servers: RealServers, scenario: Scenario) -> None:
-    calm, wrong = await matrix(servers.world, scenario, choose=sample(scenario))
-    print(listing(calm))
-    assert not wrong, "\n".join(wrong[:20])
+async def test_a_sample_of_kills(servers: RealServers, scenario: Scenario, faults_summary: Summary) -> None:
+    calm = await undisturbed(servers.world, scenario)
+    chosen = sample(scenario, kills(calm))
+    title = f"kills on real servers, {scenario.name}, sample"
+    await _all(servers, scenario, calm, chosen, faults_summary.begin(title, len(chosen), len(kills(calm))))
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-async def test_every_kill(servers: RealServers, scenario: Scenario) -> None:
-    calm, wrong = await matrix(servers.world, scenario)
+async def test_every_kill(servers: RealServers, scenario: Scenario, faults_summary: Summary) -> None:
+    calm = await undisturbed(servers.world, scenario)
+    title = f"kills on real servers, {scenario.name}"
+    await _all(servers, scenario, calm, kills(calm), faults_summary.begin(title, len(kills(calm)), every=10))
+
+
+async def _all(servers: RealServers, scenario: Scenario, calm: Run, chosen: list[Kill], tally: Tally) -> None:
     print(listing(calm))
-    assert not wrong, "\n".join(wrong[:20])
+    for kill in chosen:
+        tally.add(words(calm, kill), await disturbed(servers.world, scenario, calm, kill))
+    tally.check()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
@@ -67,10 +78,10 @@ async def test_fakes_and_real_servers_come_to_the_same(servers: RealServers, sce
         real = await finish(await begin(world, scenario), None)
         namespace = world.namespace
 
-    def words(text: str) -> str:
+    def plain(text: str) -> str:
         return text.replace(namespace, "pulsar")
 
-    assert [words(str(c)) for c in real.writes] == [str(c) for c in fake.writes]
+    assert [plain(str(c)) for c in real.writes] == [str(c) for c in fake.writes]
     assert differences(fake.state["pulsar"], real.state["pulsar"]) == []
     assert differences(fake.state["zookeeper"], real.state["zookeeper"]) == []
     assert sorted(real.state["kubernetes"]) == sorted(fake.state["kubernetes"])

@@ -10,7 +10,14 @@ import pytest
 from aiohttp import web
 
 from pulsar_operator.adapters.admin import AiohttpAdmin, build_url
-from pulsar_operator.ports import AdminEndpoint, ConflictError, NotFoundError, RefusedError, UnavailableError
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+    UnownedError,
+)
 from tests.fakes.admin import encoded, serve
 from tests.fakes.pulsar import FakePulsar
 from tests.support.recorder import CountingMetrics
@@ -183,6 +190,20 @@ async def test_errors_carry_pulsars_words(admin: AiohttpAdmin, status: int, erro
         with pytest.raises(error, match=r"because$") as caught:
             await admin.call(AdminEndpoint("a", url), "DELETE", ("tenants", "t\nforged line"))
     assert "\n" not in str(caught.value)
+
+
+async def test_a_topic_that_nobody_owns_is_no_refusal_and_is_not_asked_again_at_once(admin: AiohttpAdmin) -> None:
+    """412 says so only with these words; what it is for is up to the caller."""
+    words = "Failed to find ownership for topic:persistent://t/n/x"
+    script = answers(lambda: web.json_response({"reason": words}, status=412))
+    async with serve(FakePulsar(), script=script) as (url, seen):
+        with pytest.raises(UnownedError, match=f"HTTP 412: {words}$"):
+            await admin.call(AdminEndpoint("a", url), "GET", ("persistent", "t", "n", "x", "stats"))
+        assert len(seen) == 1
+    script = answers(lambda: web.json_response({"reason": words}, status=400))
+    async with serve(FakePulsar(), script=script) as (url, _):
+        with pytest.raises(RefusedError):
+            await admin.call(AdminEndpoint("a", url), "GET", ("persistent", "t", "n", "x", "stats"))
 
 
 async def test_html_and_broken_json(admin: AiohttpAdmin) -> None:

@@ -7,7 +7,10 @@ import threading
 import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pulsar
 import pytest
 
 from e2e.conformance import report
@@ -202,3 +205,37 @@ def test_tokens_are_in_no_outcome_of_a_call_that_fails(found: Instance) -> None:
     outcome, _ = run_one(found, make("t.call", lambda ctx: str(ctx.admin.get("clusters"))))
     assert outcome.status is Status.ERROR and SECRET not in outcome.text
     assert time.monotonic() - begin < 30
+
+
+# --- messages until the last one
+
+
+class Slow:
+    """A consumer that is given messages and, for None, a silence."""
+
+    def __init__(self, *given: str | None) -> None:
+        self.given = list(given)
+        self.acknowledged: list[str] = []
+
+    def receive(self, timeout_millis: int) -> Any:
+        """See pulsar.Consumer."""
+        text = self.given.pop(0) if self.given else None
+        if text is None:
+            raise pulsar.Timeout("nothing")
+        return SimpleNamespace(data=text.encode)
+
+    def acknowledge(self, message: Any) -> None:
+        """See pulsar.Consumer."""
+        self.acknowledged.append(message.data().decode())
+
+
+def test_a_silence_before_the_last_message_is_not_the_end(found: Instance) -> None:
+    ctx = Context(found, "t")
+    slow = Slow("a", None, None, "last", "again", None, "too late")
+    assert ctx.texts(ctx.drain(slow, until=ctx.came("last"))) == ["a", "last", "again"]
+    assert slow.acknowledged == ["a", "last", "again"]
+    assert ctx.texts(ctx.drain(Slow("a", None, "b"))) == ["a"], "without a mark a silence is the end"
+    with pytest.raises(CheckFailed, match=r"not all that had to come came within 0 s: \['a'\]"):
+        ctx.drain(Slow("a"), until=ctx.came("last"), within=0.2)
+    with pytest.raises(CheckFailed, match="kept coming"):
+        ctx.drain(Slow(*["last"] * 1_000_000), until=ctx.came("last"), within=0.05, ack=False)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import API_VERSION, Kind
+from pulsar_operator.controllers import reader, refindex
 from pulsar_operator.controllers.reader import DirectReader, WatchCache
 from pulsar_operator.controllers.refindex import key_of
 from pulsar_operator.ports import CUSTOM, Json
@@ -102,3 +103,24 @@ async def test_an_older_state_does_not_replace_a_newer_one(later: str, kept: str
         cache.update(Kind.NAMESPACE, obj)
     found = await cache.get(Kind.NAMESPACE, "one", "orders")
     assert found is not None and found["metadata"]["resourceVersion"] == kept
+
+
+async def test_ten_thousand_children_are_counted_without_going_through_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+
+    def consents(*args: Any, **options: Any) -> bool:
+        nonlocal looked
+        looked += 1
+        return refindex.consents(*args, **options)
+
+    monkeypatch.setattr(reader, "consents", consents)
+    cache = WatchCache(direct(FakeKube()))
+    for n in range(10_000):
+        cache.update(Kind.TOPIC, topic(f"t{n}", SPACES[n % 2]))
+    cache.synced(Kind.TOPIC)
+    parent = {**namespace(["two"]), "kind": "PulsarNamespace"}
+    assert await cache.dependents(parent, Kind.TOPIC) == 10_000
+    cache.remove(key_of(Kind.TOPIC, topic("t0", "one")))
+    cache.update(Kind.TOPIC, topic("t2", "one", parent="other"))
+    assert await cache.dependents(parent, Kind.TOPIC) == 9_998
+    assert looked == 2 * len(SPACES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,6 +74,76 @@ def test_every_added_key_runs_once_for_each_time_it_was_waiting(steps: list[tupl
         assert set(left := await drained(queue)) == waiting and len(left) == len(waiting)
 
     run_virtual(scenario())
+
+
+def test_a_changed_object_does_not_wait_until_one_of_ten_thousand_slow_passes_ends() -> None:
+    """It may use workers that are kept free for other kinds, though not all of them."""
+
+    async def scenario() -> tuple[list[str], Key | None]:
+        queue = WorkQueue(Kind, workers=10)
+        for n in range(100):
+            queue.add(topic(f"new{n}"))
+        bulk = [await queue.get() for _ in range(6)]  # none of these ever ends
+        assert [key.name for key in bulk if key is not None] == [f"new{n}" for n in range(6)]
+        waiting = [asyncio.create_task(queue.get()) for _ in range(4)]
+        await asyncio.sleep(1)
+        assert not any(task.done() for task in waiting)
+        for n in range(4):
+            queue.add(topic(f"changed{n}"), first=True)
+        await asyncio.sleep(1)
+        changed = [key.name for task in waiting if task.done() and (key := task.result()) is not None]
+        queue.add(Key(Kind.CLUSTER, "ns", "c"))
+        other, *_ = await asyncio.wait_for(asyncio.gather(next(task for task in waiting if not task.done())), 1)
+        return changed, other
+
+    changed, other = run_virtual(scenario())
+    assert changed == ["changed0", "changed1"] and other == Key(Kind.CLUSTER, "ns", "c")
+
+
+class Watched(WorkQueue):
+    """Counts how often a worker looks for something to do."""
+
+    looks = 0
+
+    def _take(self) -> Key | None:
+        self.looks += 1
+        return super()._take()
+
+
+def test_workers_kept_free_for_other_kinds_do_not_look_at_every_change_of_the_queue() -> None:
+    """A look for each pass and one for each key that is added or done, whatever the number of workers."""
+    count, workers = 500, 20
+
+    async def scenario() -> int:
+        queue = Watched(Kind, workers=workers)
+
+        async def work(number: int) -> None:
+            while (key := await queue.get()) is not None:
+                await asyncio.sleep(1 + number / 100)  # no two passes end together
+                queue.done(key)
+
+        tasks = [asyncio.create_task(work(n)) for n in range(workers)]
+        await asyncio.sleep(1)
+        for n in range(count):
+            queue.add(topic(f"new{n}"))
+        await queue.idle()
+        queue.close()
+        await asyncio.gather(*tasks)
+        return queue.looks
+
+    assert run_virtual(scenario()) <= 3 * count + 3 * workers
+
+
+def test_what_a_cancelled_worker_was_woken_for_is_done_by_another() -> None:
+    async def scenario() -> Key | None:
+        queue = WorkQueue(Kind, workers=2)
+        first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+        await asyncio.sleep(1)
+        queue.add(topic("a"))
+        first.cancel()
+        return await asyncio.wait_for(second, 1)
+
+    assert run_virtual(scenario()) == topic("a")
 
 
 def topic(name: str) -> Key:

@@ -14,12 +14,14 @@ import pytest
 import yaml
 from aiohttp import web
 
-from pulsar_operator.export import ExportError, Options, export
-from pulsar_operator.export.reader import CONCURRENCY, SILENCE
+from pulsar_operator.export import ExportError, Options, Progress, export
+from pulsar_operator.export.calls import AGAIN_SECONDS, SILENCE
+from pulsar_operator.export.reader import CONCURRENCY
 from pulsar_operator.main import run
 from pulsar_operator.ports import RefusedError, UnavailableError
 from tests.fakes.admin import AdminCall, FakeAdmin, serve
 from tests.support.export import ExportPulsar, exported, manifests, notes, plain
+from tests.support.virtualtime import run_virtual
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl"
 Script = Callable[[web.Request], web.StreamResponse | None]
@@ -96,7 +98,12 @@ def test_to_standard_output(server: Server, capsys: pytest.CaptureFixture[str]) 
     assert kinds == ["PulsarTenant", *["PulsarNamespace"] * 2, *["PulsarTopic"] * 4]
     assert {d["metadata"]["namespace"] for d in documents(out)} == {"apps"}
     assert "tenants 1/1, namespaces 2/2, topics 4/4\n" in err
-    assert "exported 1 PulsarTenant, 2 PulsarNamespace, 4 PulsarTopic\n" in err
+    rows = [line.split() for line in err.splitlines()]
+    assert ["exported", "left", "out", "not", "read"] in rows
+    for row in (["PulsarTenant", "1"], ["PulsarNamespace", "2"], ["PulsarTopic", "4"]):
+        assert [*row, "0", "0"] in rows
+    for part in (["with", "policies", "1"], ["subscriptions", "0"], ["schemas", "0"]):
+        assert part in rows
 
 
 def test_to_a_file_and_to_a_directory(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,9 +182,12 @@ def filled_more() -> ExportPulsar:
     return ExportPulsar(tenants={name: {"adminRoles": [], "allowedClusters": ["a"]} for name in names})
 
 
-async def test_a_pulsar_that_is_not_there() -> None:
-    with pytest.raises(ExportError, match="nothing was read: no answer to brokers/version"):
-        await exported(Failing(lambda call: True))
+def test_a_pulsar_that_is_not_there() -> None:
+    with pytest.raises(ExportError, match="nothing was read: no answer to brokers/version") as raised:
+        run_virtual(exported(Failing(lambda call: True)))
+    assert "curl http://a:8080/admin/v2/brokers/health" in str(raised.value)
+    again = "run again: pulsar-operator export --admin-url http://a:8080 --instance prod --namespace apps"
+    assert str(raised.value).endswith(again)
 
 
 class Failing(FakeAdmin):
@@ -199,26 +209,87 @@ def pulsar() -> ExportPulsar:
     return filled()
 
 
-async def test_what_does_not_answer_is_named_and_the_rest_is_exported(pulsar: ExportPulsar) -> None:
+def test_what_does_not_answer_is_named_and_the_rest_is_exported(pulsar: ExportPulsar) -> None:
     for path, lost in (
         (("tenants", "t"), {"PulsarTenant": 0, "PulsarNamespace": 0, "PulsarTopic": 0}),
         (("namespaces", "t", "n"), {"PulsarTenant": 1, "PulsarNamespace": 1, "PulsarTopic": 2}),
         (("persistent", "t", "n"), {"PulsarTenant": 1, "PulsarNamespace": 2, "PulsarTopic": 2}),
         (("persistent", "t", "n", "p", "partitions"), {"PulsarTenant": 1, "PulsarNamespace": 2, "PulsarTopic": 3}),
     ):
-        found = await exported(Failing(lambda call, path=path: call.path == path, pulsar))  # type: ignore[misc]
+        found = run_virtual(exported(Failing(lambda call, path=path: call.path == path, pulsar)))  # type: ignore[misc]
         kinds = [m["kind"] for m in manifests(found)]
         assert {kind: kinds.count(kind) for kind in lost} == lost
         assert found.failed and "/".join(path) in notes(found)[0]
 
 
-async def test_a_pulsar_that_falls_silent_ends_the_export(pulsar: ExportPulsar) -> None:
-    for number in range(500):
-        await plain(FakeAdmin(pulsar), "PUT", "persistent", "t", "n", f"y{number}")
-    admin = Failing(lambda call: len(call.path) > 4, pulsar)
-    with pytest.raises(ExportError, match="nothing is written: Pulsar does not answer any more"):
-        await exported(admin)
-    assert len([call for call in admin.calls if len(call.path) > 4]) < SILENCE + 2 * CONCURRENCY
+def test_a_pulsar_that_falls_silent_ends_the_export(pulsar: ExportPulsar) -> None:
+    async def check() -> Failing:
+        for number in range(500):
+            await plain(FakeAdmin(pulsar), "PUT", "persistent", "t", "n", f"y{number}")
+        admin = Failing(lambda call: len(call.path) > 4, pulsar)
+        with pytest.raises(ExportError, match=r"nothing is written: Pulsar does not answer any more.*; look at .* run"):
+            await exported(admin)
+        return admin
+
+    failed = {call.path for call in run_virtual(check()).calls if len(call.path) > 4}
+    assert len(failed) < SILENCE + 2 * CONCURRENCY
+
+
+def test_a_call_without_an_answer_is_repeated_for_a_while(pulsar: ExportPulsar) -> None:
+    """With pauses: a broker that is replaced leaves no gap in the export."""
+
+    async def check(seconds: float) -> tuple[Any, int]:
+        now = asyncio.get_running_loop().time
+        admin = Failing(lambda call: call.path == ("namespaces", "t", "n") and now() < seconds, pulsar)
+        found = await exported(admin)
+        return found, len([call for call in admin.calls if call.path == ("namespaces", "t", "n")])
+
+    found, asked = run_virtual(check(AGAIN_SECONDS - 3))
+    assert not found.failed and 3 <= asked <= 6
+    found, asked = run_virtual(check(AGAIN_SECONDS + 10))
+    assert found.failed and asked <= 6
+
+
+def test_topics_without_an_owner_are_waited_for_once_and_named(pulsar: ExportPulsar) -> None:
+    """Nothing else is lost, and it does not count as silence."""
+    for number in range(30):
+        asyncio.run(plain(FakeAdmin(pulsar), "PUT", "persistent", "t", "n", f"y{number}"))
+    lost = {f"persistent://t/n/y{number}" for number in range(30)}
+
+    async def check(seconds: float) -> tuple[Any, float]:
+        admin, now = FakeAdmin(pulsar), asyncio.get_running_loop().time
+
+        def own(call: AdminCall) -> None:
+            pulsar.unowned = set(lost) if now() < seconds else set()
+
+        admin.before.append(own)
+        return await exported(admin), now()
+
+    found, took = run_virtual(check(AGAIN_SECONDS - 1))
+    assert not found.failed and took == AGAIN_SECONDS
+    assert len(manifests(found)) == 7 + len(lost)
+    found, took = run_virtual(check(1000))
+    assert found.failed and took == AGAIN_SECONDS, "the namespace is waited for, not each topic"
+    assert len(manifests(found)) == 7
+    said = [note for note in notes(found) if "could not be read" in note and "412: Failed to find ownership" in note]
+    assert {note.split(": ")[0].removeprefix("topic ") for note in said} == lost
+
+
+def test_an_export_without_some_topics_has_a_code_of_its_own(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = {"reason": "no"}
+    server.script = lambda request: (
+        web.json_response(refused, status=403) if request.path.endswith("/x/stats") else None
+    )
+    file = str(tmp_path / "a b.yaml")
+    assert run(["export", "--admin-url", server.url, "--output", file, "--tenants", "t|u", "--no-schemas"]) == 3
+    err = capsys.readouterr().err
+    assert "2 things could not be read" in err and "subscriptions could not be read" in err
+    again = (
+        f"run again: pulsar-operator export --admin-url {server.url} --tenants 't|u' --output '{file}' --no-schemas\n"
+    )
+    assert again in err
 
 
 async def test_what_goes_away_meanwhile_is_no_failure(pulsar: ExportPulsar) -> None:
@@ -270,6 +341,16 @@ class Counting(FakeAdmin):
             return await super().call(*args, **more)
         finally:
             self.now -= 1
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then() -> None:
+    now, out = 0.0, io.StringIO()
+    progress = Progress(out, lambda: now)
+    progress.total("topics", 100)
+    for _ in range(100):
+        now += 0.5
+        progress.done("topics")
+    assert out.getvalue().splitlines() == [f"topics {count}/100" for count in (20, 40, 60, 80, 100)]
 
 
 async def test_progress_on_a_terminal(server: Server) -> None:

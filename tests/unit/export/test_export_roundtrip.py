@@ -37,7 +37,7 @@ Chosen = list[tuple[PolicyRow, Any]]
 
 async def furnished(*clusters: str) -> Any:
     """A Pulsar with a tenant, a namespace and topics, nothing set."""
-    admin = FakeAdmin(ExportPulsar(clusters=list(clusters or ("a",)), resource_groups=set(GROUPS)))
+    admin = FakeAdmin(ExportPulsar(version="4.2.0", clusters=list(clusters or ("a",)), resource_groups=set(GROUPS)))
     body = {"adminRoles": ["root", "Ops Team"], "allowedClusters": list(clusters or ("a",))}
     await plain(admin, "PUT", "tenants", "t", body=body)
     await plain(admin, "PUT", "namespaces", "t", "n")
@@ -79,7 +79,12 @@ async def test_a_fresh_pulsar_is_exported_without_noise() -> None:
     assert found["PulsarTopic", "t.n.parts"] == {"namespaceRef": {"name": "t.n"}, "name": "parts", "partitions": 3}
     assert found["PulsarTopic", "t.n.x.non-persistent"]["persistence"] == "NonPersistent"
     kinds = [kind for kind, _ in found]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"PulsarTenant": 1, "PulsarNamespace": 1, "PulsarTopic": 9}
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "PulsarResourceGroup": 2,
+        "PulsarTenant": 1,
+        "PulsarNamespace": 1,
+        "PulsarTopic": 9,
+    }
 
 
 async def test_uneven_bundles_are_exported_as_boundaries() -> None:

@@ -223,3 +223,22 @@ async def test_a_cluster_the_instance_does_not_know_for_a_while_is_kept_in_mind(
     w.isolation(clusters=["a"], namespaces=["t/.*"], primary=[".*"], unloadScope="None", deletionPolicy="Delete")
     await w.run()
     assert sorted(name for name, held in w.pulsar.isolation.items() if held) == ["a"]
+
+
+async def test_a_set_does_not_spin_while_no_cluster_answers() -> None:
+    w = World("a", "b")
+    w.tenant()
+    w.namespace()
+    count = {"prefix": "d-", "number": 3}
+    w.put(Kind.TOPIC_SET, "s", {"namespaceRef": {"name": "n"}, "count": count, "template": {"partitions": 2}})
+    await w.run()
+    properties = {"partitions": 2, "properties": {"k": "v"}}
+    w.put(Kind.TOPIC_SET, "s", {"namespaceRef": {"name": "n"}, "count": count, "template": properties})
+
+    def silent(call: Any) -> None:
+        raise UnavailableError("HTTP 429", retry_after=20.0)
+
+    w.admin.before.append(silent)
+    for _ in range(2):
+        outcome = await w.reconcile(Kind.TOPIC_SET, "s")
+        assert outcome.backoff or (outcome.requeue_after or 0.0) > 1.0

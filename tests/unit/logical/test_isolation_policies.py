@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import RefusedError
+from tests.fakes.admin import AdminCall
 from tests.support.logical import DRY_RUN, PAUSED, World
 
 PIP = Kind.ISOLATION_POLICY
@@ -158,6 +160,79 @@ async def test_no_live_broker_that_matches_is_told() -> None:
     assert w.condition(PIP, "i")[0] == "True"
 
 
+LEFT = "BrokersLeft"
+
+
+async def test_namespaces_outside_that_have_no_broker_left_are_told_once() -> None:
+    w = World("a")
+    w.pulsar.tenants |= {t: {"adminRoles": [], "allowedClusters": ["a"]} for t in ("pulsar", "shop", "bank")}
+    for name in ("pulsar/system", "shop/n", "bank/x", "bank/y", "pulsar/b-0.h:8080"):
+        w.pulsar.namespaces[name] = {"replication_clusters": ["a"]}
+    w.pulsar.live_brokers["a"] = B[:2]
+    w.isolation(namespaces=["shop/.*"], primary=["b-0.*"])
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")
+    w.isolation(namespaces=["shop/.*"], primary=["b-0.*", "b-1.*"])
+    await w.run()
+    status, reason, message = w.condition(PIP, "i", LEFT)
+    assert (status, reason) == ("False", "NoBrokersForOthers")
+    assert "in cluster a the primary expressions of i match all live brokers (2)" in message
+    assert "such as bank/x, bank/y, pulsar/system, have no broker" in message and "[no-such-broker]" in message
+    assert w.condition(PIP, "i")[:2] == ("True", "Ready")
+    await w.run()
+    (event,) = (e for e in w.kube.events if e.reason == "NoBrokersForOthers")
+    assert event.kind == "Warning" and event.message == message
+    assert await w.second_pass_writes() == ([], [])
+    w.isolation(namespaces=["shop/.*"], primary=["no-such-broker"], secondary=[".*"])
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")
+
+
+async def test_policies_take_all_brokers_together_and_each_that_does_says_so() -> None:
+    w = World("a")
+    w.pulsar.tenants["bank"] = {"adminRoles": [], "allowedClusters": ["a"]}
+    w.pulsar.namespaces["bank/x"] = {"replication_clusters": ["a"]}
+    w.pulsar.live_brokers["a"] = B[:2]
+    w.pulsar.isolation["a"] = {"foreign": {**WHOLE, "primary": ["b-1.*"]}}
+    w.isolation("i", namespaces=["shop/.*"], primary=["b-0.*"])
+    w.isolation("j", namespaces=["mall/.*"], primary=["b-7.*"], secondary=[".*"])
+    await w.run()
+    assert "primary expressions of foreign, i match all" in w.condition(PIP, "i", LEFT)[2]
+    assert w.condition(PIP, "j", LEFT)[0] == "True", "it takes none"
+
+
+@pytest.mark.parametrize("policies", [["bank/.*"], [".*"]])
+async def test_brokers_may_all_be_taken_where_nobody_is_outside(policies: list[str]) -> None:
+    """Namespaces of other clusters are nobody's concern."""
+    w = World("a", "b")
+    w.pulsar.tenants |= {"bank": {"adminRoles": [], "allowedClusters": ["a"]}}
+    w.pulsar.tenants |= {t: {"adminRoles": [], "allowedClusters": ["b"]} for t in ("other", "t")}
+    w.pulsar.tenants["both"] = {"adminRoles": [], "allowedClusters": ["a", "b"]}
+    w.pulsar.namespaces |= {"bank/x": {"replication_clusters": ["a"]}, "other/x": {"replication_clusters": ["b"]}}
+    w.pulsar.namespaces["both/x"] = {"replication_clusters": ["b"]}
+    w.isolation(namespaces=policies, primary=[".*"], clusters=["a"])
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")
+
+
+async def test_who_is_outside_is_unknown_where_pulsar_does_not_say() -> None:
+    w = World("a")
+
+    def refuse(call: AdminCall) -> None:
+        if call.path == ("tenants",):
+            raise RefusedError("HTTP 403: only for superusers", status=403)
+
+    w.admin.before.append(refuse)
+    w.isolation(**SHOP)
+    await w.run()
+    status, reason, message = w.condition(PIP, "i", LEFT)
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and "superusers" in message
+    assert w.condition(PIP, "i")[:2] == ("True", "Ready")
+    w.isolation("d", failureDomains=[domain("x", B[0])])
+    await w.run()
+    assert w.condition(PIP, "d", LEFT)[:2] == ("True", "NotApplicable")
+
+
 async def test_a_host_without_port_matches_though_pulsars_list_says_otherwise() -> None:
     w = await world("a", namespaces=["shop/.*"], primary=["a-broker-0.a-broker-headless.pulsar.svc.cluster.local"])
     listed = w.pulsar.handle("a", "GET", ["clusters", "a", "namespaceIsolationPolicies", "brokers"], {}, None)[1]
@@ -195,6 +270,35 @@ async def test_brokers_change_places(wanted: list[tuple[str, list[int]]]) -> Non
     assert w.pulsar.domains["a"] == {name: [B[n] for n in sorted(numbers)] for name, numbers in wanted}
     assert w.condition(PIP, "i")[0] == "True"
     assert "RefusedByPulsar" not in w.reasons(PIP)
+
+
+@pytest.mark.parametrize("policy", ["Repair", "Report"])
+@pytest.mark.parametrize(
+    "wanted", [[("x", [2]), ("z", [0])], [("x", [2]), ("y", [0, 1])]], ids=["a new domain", "a domain that grows"]
+)
+async def test_a_domain_that_waits_for_a_refused_one_is_not_applied(
+    policy: str, wanted: list[tuple[str, list[int]]]
+) -> None:
+    w = await world("a", failureDomains=[domain("x", B[0]), domain("y", B[1])], driftPolicy=policy)
+    declared = [domain(name, *(B[n] for n in numbers)) for name, numbers in wanted]
+    w.isolation(failureDomains=declared, driftPolicy=policy)
+
+    def refuse(call: Any) -> None:
+        if call.method == "POST" and call.path[-1] == "x":
+            raise RefusedError("HTTP 412: not now", status=412)
+
+    w.admin.before.append(refuse)
+    await w.run()
+    waiting = f"failureDomains[{wanted[1][0]}]"
+    assert w.status(PIP, "i")["refusedFields"] == ["failureDomains[x]", waiting]
+    assert w.pulsar.domains["a"]["x"] == [B[0]]
+    w.admin.before.clear()
+    await w.run()
+    assert w.pulsar.domains["a"] == {name: [B[n] for n in numbers] for name, numbers in wanted}
+    assert w.condition(PIP, "i")[0] == "True"
+    status = w.status(PIP, "i")
+    assert not status.get("repairs") and not status.get("refusedFields")
+    assert "DriftRepaired" not in w.reasons(PIP)
 
 
 async def test_a_broker_of_a_foreign_domain_is_told_and_the_rest_is_done() -> None:

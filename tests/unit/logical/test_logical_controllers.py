@@ -261,7 +261,7 @@ async def test_a_split_after_creation_is_no_drift() -> None:
     assert w.status(Kind.NAMESPACE, "n")["bundleCount"] == 3
 
 
-async def test_a_cluster_joins_and_cannot_leave() -> None:
+async def test_a_cluster_joins_and_leaves_without_its_data() -> None:
     w = World("a", "b")
     w.tenant()
     w.namespace(replicationClusters=["a"])
@@ -272,12 +272,10 @@ async def test_a_cluster_joins_and_cannot_leave() -> None:
     assert w.pulsar.namespaces["t/n"]["replication_clusters"] == ["a", "b"]
     w.namespace(replicationClusters=["a"], policies={"messageTTLSeconds": 3})
     await w.run()
-    assert w.pulsar.namespaces["t/n"]["replication_clusters"] == ["a", "b"]
-    assert w.pulsar.namespaces["t/n"]["message_ttl_in_seconds"] == 3, "the rest still converges"
-    status, _, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
-    assert status == "False"
-    assert "b" in message
-    assert "delete" in message
+    live = w.pulsar.namespaces["t/n"]
+    assert (live["replication_clusters"], live["allowed_clusters"]) == (["a"], ["a", "b"]), "b may still hold it"
+    assert live["message_ttl_in_seconds"] == 3
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[0] == "True"
 
 
 async def test_plain_topics_are_made_in_every_cluster() -> None:
@@ -417,7 +415,7 @@ async def test_a_plain_topic_is_not_ready_while_one_of_its_clusters_is_silent() 
     w.topic("x")
     await w.run()
     status, reason, message = w.condition(Kind.TOPIC, "x")
-    assert (status, reason) == ("Unknown", "AdminUnreachable") and message.endswith("no answer from b")
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and "no answer from b: " in message
     assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after == 15
     w.admin.down = set()
     await w.run()

@@ -103,6 +103,14 @@ async def test_a_topic_in_use_or_with_unread_messages_is_kept(topic: str, conten
     assert full not in w.pulsar.topics["a"]
 
 
+async def test_what_compaction_has_not_read_keeps_no_topic() -> None:
+    w = await world()
+    w.pulsar.topics["a"]["persistent://t/n/x"] = FakeTopic(backlog={"__compaction": 3})
+    w.delete(Kind.TOPIC, "x")
+    await w.run()
+    assert w.get(Kind.TOPIC, "x") is None
+
+
 async def test_force_does_only_what_pulsar_allows() -> None:
     w = await world(policy="ForceDelete")
     w.delete(Kind.NAMESPACE, "n")

@@ -50,7 +50,7 @@ def namespace_spec(policies: dict[str, Any], **more: Any) -> PulsarNamespaceSpec
 
 
 def pulsar_with(spec: PulsarNamespaceSpec) -> FakePulsar:
-    pulsar = FakePulsar(clusters=["a"], tenants={"t": {"adminRoles": [], "allowedClusters": ["a"]}})
+    pulsar = FakePulsar(version="4.2.0", clusters=["a"], tenants={"t": {"adminRoles": [], "allowedClusters": ["a"]}})
     pulsar.resource_groups = {"g1", "g2"}
     converge(pulsar, spec, Memory())
     return pulsar

@@ -257,6 +257,40 @@ async def test_properties_of_a_version_cannot_change() -> None:
     assert await w.second_pass_writes() == ([], [])
 
 
+def key_value(definition: str, **more: Any) -> Json:
+    """Text keys and values of a definition."""
+    value = {"type": "Avro", "definition": definition}
+    return {"type": "KeyValue", "key": {"type": "String"}, "value": value, **more}
+
+
+async def test_a_schema_of_keys_and_values() -> None:
+    w = await world(schema=key_value(A, encoding="Separated", properties={"team": "shop"}))
+    (held_version,) = w.pulsar.schemas["a", "t/n/x"]
+    assert held_version["properties"] == {
+        "team": "shop",
+        "key.schema.type": "STRING",
+        "value.schema.type": "AVRO",
+        "kv.encoding.type": "SEPARATED",
+    }
+    assert await w.second_pass_writes() == ([], [])
+    w.topic(schema=key_value(A_SPACED, encoding="Separated"))
+    await w.run()
+    assert len(versions(w)) == 1, "equal as JSON is the same"
+    w.topic(schema=key_value(A))
+    await w.run()
+    (entry,) = w.status(Kind.TOPIC, "x")["drift"]
+    assert (entry["field"], entry["wanted"]) == ("schema.properties", '{"kv.encoding.type": "INLINE"}')
+    assert w.condition(Kind.TOPIC, "x", "Drifted")[:2] == ("True", "ImmutableInPulsar")
+    assert await w.second_pass_writes() == ([], []), "Pulsar would answer with the version it has"
+    w.topic(schema=key_value(A_AND_B, encoding="Separated"))
+    await w.run()
+    assert len(versions(w)) == 2
+    w.topic(schema=key_value(NO_DEFAULT.replace('"b"', '"c"'), encoding="Separated"))
+    await w.run()
+    assert w.condition(Kind.TOPIC, "x", "Accepted")[1] == "RefusedByPulsar"
+    assert len(versions(w)) == 2
+
+
 async def test_dry_run_tells_of_subscriptions_and_schemas() -> None:
     w = await world()
     w.topic(subscriptions=[{"name": "s"}], schema=avro(A), annotations=DRY_RUN)

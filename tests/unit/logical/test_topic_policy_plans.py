@@ -25,7 +25,9 @@ def spec_of(drawn: tuple[dict[str, Any], str], **more: Any) -> PulsarTopicSpec:
 
 
 def new_pulsar() -> FakePulsar:
-    pulsar = FakePulsar(clusters=[*CLUSTERS], tenants={"t": {"adminRoles": [], "allowedClusters": [*CLUSTERS]}})
+    pulsar = FakePulsar(
+        version="4.2.0", clusters=[*CLUSTERS], tenants={"t": {"adminRoles": [], "allowedClusters": [*CLUSTERS]}}
+    )
     pulsar.handle("a", "PUT", ("namespaces", "t", "n"), {}, {"replication_clusters": [*CLUSTERS]})
     for cluster in CLUSTERS:
         for name in ("x", "s1", "s2"):

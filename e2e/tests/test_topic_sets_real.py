@@ -1,0 +1,112 @@
+"""Sets of topics: on a real Pulsar, and as an object of the running operator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+import yaml
+
+from e2e.conftest import Deployed
+from e2e.support.deploy import QUICKSTART
+from e2e.support.eventually import eventually
+from e2e.support.objects import condition, is_ready
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from tests.support.policy_contract import Place, opened
+from tests.support.recorder import CountingMetrics
+from tests.support.topic_set_contract import TopicSetContract
+
+pytestmark = pytest.mark.kind
+
+EXAMPLE = QUICKSTART.parent / "topic-set.yaml"
+KIND = "pulsartopicset"
+NUMBER = 10
+
+
+@pytest.fixture
+async def place(admin_url: str) -> AsyncIterator[Place]:
+    """A namespace and a topic on the Pulsar of the test cluster."""
+    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
+    try:
+        async for found in opened(admin, admin_url):
+            yield found
+    finally:
+        await admin.close()
+
+
+class TestTopicSetReal(TopicSetContract):
+    """See tests/support/topic_set_contract.py."""
+
+
+def call(deployed: Deployed, method: str, path: str) -> Any:
+    """A plain call of the admin REST, as another writer makes it; None where there is nothing."""
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"{deployed.admin_url}/admin/v2/{path}", method=method, headers=headers)
+    try:
+        with urlopen(request, timeout=30) as answer:
+            text = answer.read()
+    except HTTPError as error:
+        if error.code == 404:
+            return None
+        raise
+    return json.loads(text) if text.strip() else None
+
+
+@pytest.fixture
+def example(deployed: Deployed) -> Iterator[dict[str, Any]]:
+    """The example with few topics that go with it; deleted again, in Pulsar too."""
+    document: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    document["spec"]["count"]["number"] = NUMBER
+    document["spec"]["deletionPolicy"] = "Delete"
+    yield document
+    options = ("-n", deployed.namespace, "--ignore-not-found", "--timeout=60s")
+    deployed.kubectl.run("delete", KIND, document["metadata"]["name"], *options, timeout=80)
+    assert devices(deployed) == set()
+
+
+def devices(deployed: Deployed) -> set[str]:
+    """Topics of the example that Pulsar has."""
+    found = call(deployed, "GET", "persistent/shop/orders") or ()
+    return {name.rsplit("/", 1)[1] for name in found if "/device-" in name}
+
+
+def test_the_example(deployed: Deployed, example: dict[str, Any]) -> None:
+    """Made, drift repaired at a look, three let go of by a smaller number, all deleted with the object."""
+    kubectl, namespace, name = deployed.kubectl, deployed.namespace, example["metadata"]["name"]
+    ttl = "persistent/shop/orders/device-4/messageTTL?isGlobal=false"
+
+    def ready(number: int) -> None:
+        def probe() -> bool:
+            obj = kubectl.get(KIND, namespace, name)
+            assert is_ready(obj), condition(obj, "Ready")
+            status = (obj or {})["status"]
+            assert (status["desired"], status["ready"], status["leaving"]) == (number, number, 0), status
+            return True
+
+        # Far less than the operator's resync, which would heal anything.
+        eventually(probe, within=60, what=f"{number} topics are as declared")
+
+    kubectl.apply(json.dumps(example))
+    ready(NUMBER)
+    assert devices(deployed) == {f"device-{n}" for n in range(NUMBER)}
+    assert call(deployed, "GET", f"{ttl}&applied=false") == 3600
+
+    call(deployed, "POST", f"{ttl}&messageTTL=7")
+
+    def repaired() -> bool:
+        for value in ("pulsaroperator.io/pause=false", "pulsaroperator.io/pause-"):
+            kubectl.run("annotate", KIND, name, "-n", namespace, "--overwrite", value)
+        assert call(deployed, "GET", f"{ttl}&applied=false") == 3600
+        return True
+
+    eventually(repaired, within=60, what="drift is repaired at a look")
+    ready(NUMBER)
+
+    example["spec"]["count"]["number"] = NUMBER - 3
+    kubectl.apply(json.dumps(example))
+    ready(NUMBER - 3)
+    assert devices(deployed) == {f"device-{n}" for n in range(NUMBER - 3)}

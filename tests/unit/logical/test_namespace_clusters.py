@@ -1,0 +1,293 @@
+"""Clusters join and leave a namespace, or a topic; nothing is lost without a consent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.consents import Consent, ConsentAction
+from pulsar_operator.domain.logical.clusters import consented
+from pulsar_operator.ports import Json
+from tests.fakes.pulsar_parts import FakeTopic
+from tests.support.logical import DRY_RUN, World
+
+X = "persistent://t/n/x"
+LATER = "2026-06-01T00:00:00Z"
+"""After the clock of the world."""
+BEFORE = "2025-06-01T00:00:00Z"
+
+
+def consent(cluster: str, expires: str = LATER) -> Json:
+    """An entry of spec.consents."""
+    return {"action": "RemoveCluster", "cluster": cluster, "expiresTime": expires}
+
+
+async def world(*clusters: str, **spec: Any) -> World:
+    """A namespace in clusters a and b, with topic x in each."""
+    w = World(*(clusters or ("a", "b")))
+    w.tenant()
+    w.namespace(**spec)
+    await w.run()
+    for names in w.pulsar.clusters:
+        w.pulsar.topics.setdefault(names, {})[X] = FakeTopic()
+    return w
+
+
+def lists(w: World) -> tuple[list[str], list[str]]:
+    """replication_clusters and allowed_clusters."""
+    live = w.pulsar.namespaces["t/n"]
+    return live["replication_clusters"], live["allowed_clusters"]
+
+
+def holding(w: World) -> set[str]:
+    """Clusters that have topic x."""
+    return {cluster for cluster, names in w.pulsar.topics.items() if X in names}
+
+
+async def test_a_cluster_that_leaves_the_replication_keeps_its_data() -> None:
+    w = await world(replicationClusters=["a", "b"])
+    with w.admin.recording() as made:
+        w.namespace(replicationClusters=["a"])
+        await w.run()
+    assert [path.rsplit("/", 1)[1] for method, path in made if method == "POST"] == ["allowedClusters", "replication"]
+    assert lists(w) == (["a"], ["a", "b"])
+    assert holding(w) == {"a", "b"}
+    assert w.condition(Kind.NAMESPACE, "n")[0] == "True"
+    assert [c["name"] for c in w.status(Kind.NAMESPACE, "n")["clusters"]] == ["a", "b"]
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_what_pulsar_refuses_to_widen_is_not_shrunk() -> None:
+    w = await world(replicationClusters=["a", "b"])
+    w.pulsar.refuse["allowedClusters"] = "no"
+    w.namespace(replicationClusters=["a"], policies={"maxTopics": 3})
+    await w.run()
+    assert lists(w) == (["a", "b"], [])
+    assert holding(w) == {"a", "b"}
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[:2] == ("False", "RefusedByPulsar")
+    assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 3, "the rest converges"
+
+
+async def test_a_cluster_leaves_with_its_data_only_by_consent() -> None:
+    w = await world(replicationClusters=["a", "b"], allowedClusters=["a", "b"])
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"])
+    await w.run()
+    assert lists(w) == (["a"], ["a", "b"])
+    status, reason, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
+    assert (status, reason) == ("False", "ConsentRequired")
+    assert "spec.allowedClusters leaves out b" in message and "spec.consents" in message
+    assert await w.second_pass_writes() == ([], [])
+    for dead in (consent("b", BEFORE), consent("a")):
+        w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[dead])
+        await w.run()
+        assert holding(w) == {"a", "b"}
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b")])
+    await w.run()
+    assert lists(w) == (["a"], ["a"])
+    assert holding(w) == {"a"}
+    assert w.condition(Kind.NAMESPACE, "n")[0] == "True"
+    (used,) = w.status(Kind.NAMESPACE, "n")["usedConsents"]
+    assert (used["cluster"], used["expiresTime"]) == ("b", LATER)
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_both_lists_shrink_in_one_change_step_by_step() -> None:
+    w = await world(replicationClusters=["a", "b"])
+    with w.admin.recording() as made:
+        w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b")])
+        await w.run()
+    steps = [path.rsplit("/", 1)[1] for method, path in made if method == "POST"]
+    assert steps == ["allowedClusters", "replication", "allowedClusters"]
+    assert lists(w) == (["a"], ["a"])
+
+
+async def test_a_consent_is_used_once() -> None:
+    w = await world(replicationClusters=["a"], allowedClusters=["a", "b"])
+    given = {"consents": [consent("b")]}
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], **given)
+    await w.run()
+    assert lists(w)[1] == ["a"]
+    w.namespace(replicationClusters=["a"], allowedClusters=["a", "b"], **given)
+    await w.run()
+    w.pulsar.topics["b"][X] = FakeTopic()
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], **given)
+    await w.run()
+    assert holding(w) == {"a", "b"}
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "ConsentRequired"
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"])
+    await w.run()
+    assert "usedConsents" not in w.status(Kind.NAMESPACE, "n") or not w.status(Kind.NAMESPACE, "n")["usedConsents"]
+
+
+async def test_a_consent_for_a_cluster_that_stays_is_void() -> None:
+    w = await world(replicationClusters=["a", "b"], allowedClusters=["a", "b"], consents=[consent("b")])
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b")])
+    await w.run()
+    assert holding(w) == {"a", "b"}
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b", "2026-07-01T00:00:00+02:00")])
+    await w.run()
+    assert holding(w) == {"a"}
+
+
+async def test_where_replication_goes_on_nothing_leaves() -> None:
+    w = await world()
+    w.namespace(allowedClusters=["a"], consents=[consent("b")])
+    await w.run()
+    assert lists(w) == (["a", "b"], ["a", "b"])
+    status, reason, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
+    assert (status, reason) == ("False", "InvalidSpec")
+    assert "which is in replication_clusters of the namespace: set spec.replicationClusters without b" in message
+
+
+async def test_a_cluster_joins_a_namespace_with_a_list() -> None:
+    w = await world("a", "b", "c", replicationClusters=["a"], allowedClusters=["a"])
+    w.namespace(replicationClusters=["a", "b"], allowedClusters=["a", "b", "c"])
+    await w.run()
+    assert lists(w) == (["a", "b"], ["a", "b", "c"])
+    w.namespace(replicationClusters=["a", "b", "c"])
+    await w.run()
+    assert lists(w) == (["a", "b", "c"], ["a", "b", "c"])
+    w.namespace()
+    await w.run()
+    assert lists(w) == (["a", "b", "c"], ["a", "b", "c"]), "lists of clusters are not reset"
+
+
+async def test_a_new_namespace_is_made_where_it_is_allowed() -> None:
+    w = await world("a", "b", allowedClusters=["b"])
+    assert lists(w) == (["b"], ["b"])
+
+
+@pytest.mark.parametrize("policy", ["Repair", "Report"])
+async def test_drift_of_the_lists(policy: str) -> None:
+    w = await world("a", "b", "c", replicationClusters=["a"], allowedClusters=["a", "b"], driftPolicy=policy)
+    w.pulsar.namespaces["t/n"] |= {"replication_clusters": ["a", "c"], "allowed_clusters": ["a", "b", "c"]}
+    await w.run()
+    status, reason, _ = w.condition(Kind.NAMESPACE, "n", "Accepted")
+    assert (status, reason) == ("False", "ConsentRequired"), "c has what was written there meanwhile"
+    expected = (["a"], ["a", "b", "c"]) if policy == "Repair" else (["a", "c"], ["a", "b", "c"])
+    assert lists(w) == expected
+    w.pulsar.namespaces["t/n"] |= {"replication_clusters": ["a"], "allowed_clusters": ["a"]}
+    await w.run()
+    assert lists(w) == (["a"], ["a", "b"] if policy == "Repair" else ["a"])
+
+
+async def test_an_unknown_cluster_is_told_and_a_lost_one_stays() -> None:
+    w = await world("a", "b", replicationClusters=["a", "b"], allowedClusters=["a", "b", "typo"])
+    message = w.condition(Kind.NAMESPACE, "n", "Accepted")[2]
+    assert "spec.allowedClusters names 'typo', which is no cluster of the instance (its clusters: a, b)" in message
+    assert lists(w) == (["a", "b"], ["a", "b"])
+    w.delete(Kind.CLUSTER, "b")
+    await w.run()
+    assert lists(w) == (["a", "b"], ["a", "b"])
+
+
+async def test_dry_run_tells_the_first_step() -> None:
+    w = await world(replicationClusters=["a", "b"])
+    w.namespace(replicationClusters=["a"], annotations=DRY_RUN)
+    await w.run()
+    assert lists(w) == (["a", "b"], [])
+    assert w.status(Kind.NAMESPACE, "n")["pendingActions"] == [
+        'Widen allowed_clusters to ["a", "b"] (was empty): then b can leave spec.replicationClusters and its data stays'
+    ]
+
+
+def test_a_consent_counts_until_its_moment() -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    given = Consent(action=ConsentAction.REMOVE_CLUSTER, cluster="b", expires_time="2026-01-01T01:00:00+01:00")
+    assert consented([given], [], moment - timedelta(seconds=1)) == {"b"}
+    assert consented([given], [], moment) == frozenset()
+
+
+CLUSTERS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True).map(sorted)
+SPECS = st.tuples(st.none() | CLUSTERS, st.none() | CLUSTERS, st.none() | st.sampled_from("abc"), st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(changes=st.lists(SPECS, min_size=1, max_size=5))
+async def test_no_data_is_lost_without_a_consent(changes: list[tuple[Any, Any, Any, bool]]) -> None:
+    w = await world("a", "b", "c", replicationClusters=["a", "b", "c"])
+    for number, (replicating, allowed, leaves, meddles) in enumerate(changes):
+        spec: Json = {}
+        if replicating is not None:
+            spec["replicationClusters"] = replicating
+        if allowed is not None:
+            spec["allowedClusters"] = sorted({*allowed, *(replicating or ())})
+        if leaves is not None:
+            spec["consents"] = [consent(leaves, f"2026-06-0{number + 1}T00:00:00Z")]
+        if meddles:
+            w.pulsar.namespaces["t/n"]["replication_clusters"] = ["a", "b", "c"]
+            w.pulsar.namespaces["t/n"]["allowed_clusters"] = []
+        before = holding(w)
+        w.namespace(**spec)
+        await w.run()
+        lost = before - holding(w)
+        assert lost <= {leaves} - set(spec.get("allowedClusters", "abc"))
+        assert await w.second_pass_writes() == ([], [])
+
+
+# -------------------------------------------------------------------------------------------------------- topics
+
+
+async def topic(w: World, **spec: Any) -> None:
+    """Topic x with these fields."""
+    w.topic(**spec)
+    await w.run()
+
+
+def replicated(w: World, where: str) -> Any:
+    """The list of topic x in a cluster, or in the replicated set (*)."""
+    return w.pulsar.topic_policies.get((where, X), {}).get("replication")
+
+
+async def test_a_topic_of_its_own_clusters() -> None:
+    w = await world()
+    await topic(w, policies={"replicationClusters": ["a"]})
+    assert (replicated(w, "a"), replicated(w, "b")) == (["a"], ["b"]), "b keeps it for itself"
+    assert w.condition(Kind.TOPIC, "x")[0] == "True"
+    assert await w.second_pass_writes() == ([], [])
+    w.pulsar.topic_policies["b", X]["replication"] = ["a", "b"]
+    await w.run()
+    assert replicated(w, "b") == ["b"]
+    assert "DriftRepaired" in w.reasons(Kind.TOPIC)
+    await topic(w)
+    assert (replicated(w, "a"), replicated(w, "b")) == (None, None)
+    assert holding(w) == {"a", "b"}
+
+
+async def test_a_global_list_must_not_delete_the_topic_elsewhere() -> None:
+    w = await world()
+    await topic(w, policies={"replicationClusters": ["a"], "maxProducers": 3}, policyScope="Global")
+    status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
+    assert (status, reason) == ("False", "ConsentRequired")
+    assert "leaves out b, and Pulsar would delete the topic there" in message
+    assert replicated(w, "*") is None and holding(w) == {"a", "b"}
+    assert w.pulsar.topic_policies["*", X]["maxProducers"] == 3, "the rest converges"
+    w.namespace(allowedClusters=["a", "b"])
+    await w.run()
+    assert replicated(w, "*") == ["a"] and holding(w) == {"a", "b"}
+    assert w.condition(Kind.TOPIC, "x")[0] == "True"
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_a_topic_goes_where_its_namespace_may_be() -> None:
+    w = await world(replicationClusters=["a"], allowedClusters=["a", "b"])
+    del w.pulsar.topics["b"][X]
+    await topic(w, policies={"replicationClusters": ["a", "b"]}, deletionPolicy="Delete")
+    assert holding(w) == {"a", "b"}
+    assert replicated(w, "a") == replicated(w, "b") == ["a", "b"]
+    w.delete(Kind.TOPIC, "x")
+    await w.run()
+    assert holding(w) == set()
+
+
+async def test_a_cluster_nobody_registered_is_refused() -> None:
+    w = await world()
+    await topic(w, policies={"replicationClusters": ["a", "typo"]})
+    status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
+    assert (status, reason) == ("False", "RefusedByPulsar")
+    assert "typo" in message and replicated(w, "a") is None

@@ -1,0 +1,112 @@
+"""What one topic costs, by count: requests to the API server and calls to Pulsar."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.ports import CUSTOM, Json
+from tests.support.logical import World
+
+POLICIES = {
+    "messageTTLSeconds": 3600,
+    "maxConsumers": 50,
+    "retention": {"timeMinutes": 1440, "sizeMegabytes": 1024},
+}
+PROPERTIES = {"team": "orders", "cost-centre": "12"}
+
+
+def requests_of(world: World) -> Counter[str]:
+    """Requests about topics from now on, as the adapter makes them: a status write of a version that is not the newest
+    is refused, the object read, and the write repeated."""
+    asked: Counter[str] = Counter()
+    kube, write = world.kube, world.kube.apply_status
+
+    async def apply_status(manifest: Json) -> Json:
+        meta = manifest["metadata"]
+        live = kube.live(CUSTOM[Kind(manifest["kind"])], meta["namespace"], meta["name"])
+        assert live is not None
+        known = meta.get("resourceVersion")
+        if known != live["metadata"]["resourceVersion"]:
+            asked["get"] += 1
+            asked["refused"] += known is not None
+        asked["status"] += 1
+        return await write(manifest)
+
+    kube.apply_status = apply_status  # type: ignore[method-assign]
+    told = {"apply_status", "list"}  # counted above; namesakes, which the operator's cache knows
+    kube.before.append(
+        lambda call: asked.update([call.verb] if call.kind == "PulsarTopic" and call.verb not in told else [])
+    )
+    return asked
+
+
+async def prepared() -> World:
+    """A world whose namespace is there."""
+    world = World()
+    world.tenant()
+    world.namespace()
+    await world.run()
+    return world
+
+
+async def first_pass(world: World, **spec: object) -> tuple[Counter[str], list[tuple[str, str]]]:
+    """Make a topic; its requests to the API server and its calls to Pulsar."""
+    world.topic("x", policies=POLICIES, properties=PROPERTIES, **spec)
+    asked, mark = requests_of(world), len(world.admin.calls)
+    await world.reconcile(Kind.TOPIC, "x")
+    assert world.condition(Kind.TOPIC, "x")[0] == "True"
+    return asked, [(c.method, "/".join(c.path)) for c in world.admin.calls[mark:]]
+
+
+@pytest.mark.parametrize("partitions", [None, 3])
+async def test_a_new_topic_is_made_and_read_back_in_one_round(partitions: int | None) -> None:
+    """One write and one read of each thing, the look before the first write, and whether the namespace is there."""
+    world = await prepared()
+    _, calls = await first_pass(world, **({} if partitions is None else {"partitions": partitions}))
+    methods = Counter(method for method, _ in calls)
+    assert methods["PUT"] + methods["POST"] == 1 + len(POLICIES) + 1
+    reads = Counter(path.rsplit("/", 1)[1] for method, path in calls if method == "GET")
+    assert reads == {"partitions": 2, "n": 1, "retention": 1, "messageTTL": 1, "maxConsumers": 1, "properties": 1}
+
+
+async def test_a_new_topic_is_three_requests_to_the_api_server() -> None:
+    """It is read, what will be managed is written ahead, and the status: neither write reads the object again."""
+    world = await prepared()
+    asked, _ = await first_pass(world)
+    assert asked == {"get": 1, "status": 2}
+
+
+async def test_a_new_topic_is_one_event_with_every_value() -> None:
+    world = await prepared()
+    mark = len(world.kube.events)
+    await first_pass(world)
+    (event,) = world.kube.events[mark:]
+    assert event.reason == "Created" and event.message.startswith("Create topic persistent://t/n/x")
+    for name in ("policies.messageTTLSeconds", "policies.maxConsumers", "policies.retention", "properties[team]"):
+        assert f"Set spec.{name} to" in event.message
+
+
+async def test_what_does_not_fit_the_event_of_the_creation_is_told_apart_and_so_is_every_later_change() -> None:
+    world = await prepared()
+    world.topic("x", policies=POLICIES, properties={f"p{n}": "v" * 200 for n in range(9)})
+    await world.reconcile(Kind.TOPIC, "x")
+    created = [event for event in world.kube.events if event.object_name == "x"]
+    assert [event.reason for event in created] == ["Created", "Updated"]
+    assert all(len(event.message) <= 1000 for event in created)
+    obj = world.get(Kind.TOPIC, "x")
+    assert obj is not None
+    world.kube.put({**obj, "spec": {**obj["spec"], "policies": {"messageTTLSeconds": 60, "maxConsumers": 51}}})
+    await world.reconcile(Kind.TOPIC, "x")
+    changed = [event for event in world.kube.events if event.object_name == "x"][len(created) :]
+    assert [event.reason for event in changed] == ["Updated"] * 3
+
+
+async def test_a_finalizer_costs_one_request_more() -> None:
+    world = await prepared()
+    asked, _ = await first_pass(world, deletionPolicy="Delete")
+    topic = world.get(Kind.TOPIC, "x")
+    assert topic is not None and FINALIZER in topic["metadata"]["finalizers"]
+    assert asked == {"get": 1, "apply": 1, "status": 2}

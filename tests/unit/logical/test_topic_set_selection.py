@@ -1,0 +1,194 @@
+"""Which topics a set has, and which have left it."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.api.v1alpha1.topic_set import OwnedTopics, PulsarTopicSetSpec, TopicTemplate
+from pulsar_operator.domain.logical.topic_set import (
+    LEFT_OUT,
+    Rival,
+    Selection,
+    declared_fields,
+    digests_of,
+    owned_now,
+    owned_with,
+    some,
+    taken_by,
+    template_hash,
+    topic_spec,
+    who_left,
+)
+
+
+def spec(**fields: Any) -> PulsarTopicSetSpec:
+    return PulsarTopicSetSpec.model_validate({"namespaceRef": {"name": "n"}, "template": {}, **fields})
+
+
+def counted(number: int, *, first: int = 0, prefix: str = "x-", policy: str = "Delete") -> Selection:
+    return Selection(
+        spec(count={"prefix": prefix, "first": first, "number": number}, deletionPolicy=policy),
+    )
+
+
+def named(*names: str, policy: str = "Delete") -> Selection:
+    return Selection(spec(names=list(names), deletionPolicy=policy))
+
+
+def test_every_field_of_a_topic_is_in_the_template_or_left_out_with_a_reason() -> None:
+    """A field that PulsarTopic gets fails here by name, until somebody decides."""
+    of_topic = {info.alias or name for name, info in PulsarTopicSpec.model_fields.items()}
+    of_template = {info.alias or name for name, info in TopicTemplate.model_fields.items()}
+    assert of_topic == of_template | set(LEFT_OUT)
+    assert not of_template & set(LEFT_OUT)
+
+
+def test_the_whole_template_reaches_the_topic() -> None:
+    template = {
+        "partitions": 3,
+        "policies": {"messageTTLSeconds": 5},
+        "policyScope": "Global",
+        "properties": {"k": "v"},
+        "schema": {"type": "String"},
+    }
+    assert set(template) == {info.alias or name for name, info in TopicTemplate.model_fields.items()}
+    made = topic_spec(spec(names=["a"], template=template, driftPolicy="Report"))
+    dumped = made.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert {name: dumped[name] for name in template} == template
+    assert dumped["driftPolicy"] == "Report"
+    assert dumped["deletionPolicy"] == "Retain", "a topic of a set is never deleted by its own rules"
+
+
+@pytest.mark.parametrize(("found", "partitions"), [(None, None), (0, None), (4, 4)])
+def test_a_topic_that_was_found_keeps_its_partitions(found: int | None, partitions: int | None) -> None:
+    assert topic_spec(spec(patterns=["*"]), found).partitions == partitions
+
+
+def test_fields_that_are_managed_are_known_before_the_first_topic() -> None:
+    template = {"partitions": 2, "policies": {"messageTTLSeconds": 5}, "properties": {"k": "v"}}
+    made = declared_fields(spec(names=["a"], template=template), "4.0.8")
+    assert made == {"partitions", "policies.messageTTLSeconds", "properties[k]"}
+
+
+def test_a_template_has_a_hash_of_its_own() -> None:
+    one, other = (spec(names=["a"], template={"policies": {"maxProducers": n}}) for n in (1, 2))
+    again = spec(names=["a", "b"], driftPolicy="Report", template={"policies": {"maxProducers": 1}})
+    assert template_hash(one) == template_hash(again) != template_hash(other)
+
+
+@given(first=st.integers(0, 1200), number=st.integers(0, 150), at=st.integers(0, 1500))
+def test_numbers(first: int, number: int, at: int) -> None:
+    chosen = counted(number, first=first)
+    assert (f"x-{at}" in chosen) == (f"x-{at}" in set(chosen.names)) == (first <= at < first + number)
+
+
+@pytest.mark.parametrize("name", ["x-", "x-01", "x--1", "x-1 ", "x-٣", "y-1", "X-1", "x-1-p", f"x-{10**12}"])
+def test_what_is_no_number_is_no_topic_of_the_set(name: str) -> None:
+    assert name not in counted(1000)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "name", "matches"),
+    [
+        (["a*"], "abc", True),
+        (["a*"], "ba", False),
+        (["a?"], "ab", True),
+        (["a?"], "abc", False),
+        (["a", "b*"], "b", True),
+        (["[ab]1"], "b1", True),
+        (["a.c"], "abc", False),
+        (["*"], "with\nline", True),
+        (["(a+)+"], "aaa", False),
+    ],
+)
+def test_patterns(patterns: list[str], name: str, matches: bool) -> None:
+    assert (name in Selection(spec(patterns=patterns))) is matches
+
+
+def test_no_pattern_takes_for_ever() -> None:
+    hostile = Selection(spec(patterns=["a*" * 100 + "b"]))
+    begin = time.process_time()
+    assert "a" * 250 not in hostile
+    assert time.process_time() - begin < 5, "a search that explodes would not end at all"
+
+
+# --------------------------------------------------------------------------------------------------------- who left
+
+
+def test_a_smaller_number_leaves() -> None:
+    left = who_left(counted(3), OwnedTopics(number=8))
+    assert (left.number, left.of) == (5, 8)
+    assert [n for n in range(12) if left.has(f"x-{n}")] == [3, 4, 5, 6, 7]
+    assert not left.has("y-4")
+
+
+def test_a_name_leaves() -> None:
+    owned = owned_with(named("a", "b", "c"), None)
+    left = who_left(named("b", "d"), owned)
+    assert (left.number, left.of) == (2, 3)
+    assert [name for name in ("a", "b", "c", "d", "e") if left.has(name)] == ["a", "c"]
+
+
+@pytest.mark.parametrize("selection", [counted(0), named()])
+@pytest.mark.parametrize("owned", [None, OwnedTopics()])
+def test_without_a_record_nothing_leaves(selection: Selection, owned: OwnedTopics | None) -> None:
+    left = who_left(selection, owned, all_of_them=True)
+    assert left.number == 0
+    assert not left.has("x-0")
+
+
+def test_a_record_that_cannot_be_read_is_nobodys() -> None:
+    assert digests_of(OwnedTopics(digests="not base64!")) == frozenset()
+
+
+@pytest.mark.parametrize(("before", "now", "many"), [(10, 0, False), (11, 0, True), (99, 88, True), (999, 900, False)])
+def test_many_at_once(before: int, now: int, many: bool) -> None:
+    assert who_left(counted(now), OwnedTopics(number=before)).many is many
+
+
+def test_the_record_only_grows_until_everything_that_left_is_gone() -> None:
+    assert owned_with(counted(3), OwnedTopics(number=8)) == OwnedTopics(number=8)
+    assert owned_with(counted(9), OwnedTopics(number=8)) == OwnedTopics(number=9)
+    assert owned_now(counted(3)) == OwnedTopics(number=3)
+    both = owned_with(named("b"), owned_with(named("a"), None))
+    assert both == owned_with(named("a", "b"), None)
+    assert owned_now(named("b")) == owned_with(named("b"), None)
+
+
+def test_with_retain_nothing_is_recorded() -> None:
+    assert owned_with(counted(3, policy="Retain"), OwnedTopics(number=8)) is None
+    assert owned_with(named("a", policy="Retain"), None) is None
+
+
+def test_the_record_of_the_most_names_fits() -> None:
+    owned = owned_with(named(*(f"{'n' * 200}{n}" for n in range(5000))), None)
+    assert owned is not None and owned.digests is not None
+    assert len(base64.b64decode(owned.digests)) == 40_000
+    assert OwnedTopics.model_validate(owned.model_dump()) == owned
+
+
+def test_all_of_a_set_that_is_deleted() -> None:
+    left = who_left(counted(3), OwnedTopics(number=5), all_of_them=True)
+    assert left.number == 5
+    assert left.has("x-0") and left.has("x-4") and not left.has("x-5")
+    left = who_left(named("a"), owned_with(named("a", "b"), None), all_of_them=True)
+    assert left.has("a") and left.has("b") and not left.has("c")
+
+
+def test_who_has_a_topic() -> None:
+    older = (Rival("2026", "1", "apps/old"), named("b", "c"))
+    found = dict(taken_by(["a", "b", "c", "d"], {"c": "apps/own"}, [older]))
+    assert found == {"b": "PulsarTopicSet apps/old, which is older", "c": "PulsarTopic apps/own"}
+    assert Rival("2025", "9", "z") < Rival("2026", "1", "a") < Rival("2026", "2", "a")
+
+
+def test_a_few_names() -> None:
+    assert some(["a", "b"]) == "a, b"
+    assert some([str(n) for n in range(100)]) == "0, 1, 2 and 97 more"

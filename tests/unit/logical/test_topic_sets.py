@@ -1,0 +1,559 @@
+"""PulsarTopicSet through its controller: made, changed, drifted, refused, silent, shared, shrunk, deleted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, Kind
+from pulsar_operator.controllers.topic_set_removal import AT_A_TIME
+from pulsar_operator.controllers.topic_set_turns import CANARIES, SETTLE_SECONDS
+from pulsar_operator.ports import CUSTOM, ConflictError, UnavailableError
+from tests.fakes.admin import AdminCall
+from tests.fakes.pulsar_parts import FakeTopic
+from tests.support.logical import DRY_RUN, NS, PAUSED
+from tests.support.topic_sets import SET, TTL, SetWorld
+
+
+def count(number: int, **more: Any) -> dict[str, Any]:
+    return {"count": {"prefix": "x-", "number": number}, **more}
+
+
+async def drift(w: SetWorld) -> None:
+    """Another writer changes three topics; the set is looked at again."""
+    for n in (3, 4, 17):
+        w.pulsar.topic_policies["a", f"persistent://t/n/x-{n}"]["messageTTL"] = 9
+    w.kube.edit(CUSTOM[SET], NS, "s", lambda obj: obj["metadata"].update(annotations={"pulsaroperator.io/look": "now"}))
+    await w.work()
+
+
+@pytest.mark.parametrize("clusters", [("a",), ("a", "b")])
+@pytest.mark.parametrize("partitions", [None, 2])
+async def test_made_and_then_nothing_more_is_written(clusters: tuple[str, ...], partitions: int | None) -> None:
+    w = await SetWorld.made(*clusters)
+    template = {**TTL, "properties": {"k": "v"}} | ({"partitions": partitions} if partitions else {})
+    w.topics("s", **count(30), template=template)
+    await w.work()
+    for cluster in clusters:
+        names = {f"x-{n}" for n in range(30)}
+        parts = {f"{name}-partition-{i}" for name in names for i in range(partitions)} if partitions else names
+        # The partitions of a topic appear in another cluster when somebody uses them there.
+        if cluster == "a" or partitions is None:
+            assert parts <= w.local(cluster)
+        assert w.policies("x-7", cluster) == {"messageTTL": 60}
+    assert w.condition(SET, "s")[:2] == ("True", "Ready")
+    assert w.counts() == {"desired": 30, "ready": 30}
+    assert "owned" not in w.status(SET, "s")
+    assert [reason for reason, _ in w.told()].count("Created") <= 2, "told together"
+    await w.run()
+    w.clock.time += _minutes(10)
+    assert await w.second_pass_writes() == ([], [])
+
+
+def _minutes(number: float) -> timedelta:
+    return timedelta(minutes=number)
+
+
+async def test_a_changed_template_and_a_removed_field() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template={"policies": {"messageTTLSeconds": 60, "maxProducers": 5}})
+    await w.work()
+    w.topics("s", **count(30), template={"policies": {"messageTTLSeconds": 90}})
+    with w.admin.recording() as writes:
+        await w.work()
+    assert len(writes) == 60, "one to set, one to reset, for each topic"
+    assert w.policies("x-29") == {"messageTTL": 90}
+    assert w.status(SET, "s")["managedFields"] == ["policies.messageTTLSeconds"]
+    assert "DriftRepaired" not in w.reasons(SET)
+
+
+async def test_drift_is_repaired_and_counted() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    await drift(w)
+    assert {w.policies(f"x-{n}")["messageTTL"] for n in range(30)} == {60}
+    (message,) = [message for reason, message in w.told() if reason == "DriftRepaired"]
+    assert message.startswith("3 topics (x-3, x-4, x-17), such as x-3: Repair spec.template.policies.messageTTLSeconds")
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_drift_is_reported_with_examples_and_left() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL, driftPolicy="Report")
+    await w.work()
+    with w.admin.recording() as writes:
+        await drift(w)
+    assert writes == []
+    status = w.status(SET, "s")
+    assert w.counts() == {"desired": 30, "ready": 27, "drifted": 3}
+    (entry,) = status["drift"]
+    assert entry["field"] == "template.policies.messageTTLSeconds"
+    assert entry["wanted"] == "60"
+    assert entry["found"] == "9 in cluster a (topic x-3) and differing in 2 more topics"
+    assert [e["name"] for e in status["examples"]] == ["x-3", "x-4", "x-17"]
+    assert status["examples"][0]["reason"] == "DriftFound"
+    assert w.condition(SET, "s", "Drifted")[:2] == ("True", "DriftFound")
+    # A change of the template is no drift.
+    w.topics("s", **count(30), template={"policies": {"messageTTLSeconds": 70}}, driftPolicy="Report")
+    await w.work()
+    assert {w.policies(f"x-{n}")["messageTTL"] for n in range(30)} == {70}
+    assert w.counts() == {"desired": 30, "ready": 30}
+
+
+async def test_reported_drift_survives_a_restart_and_is_not_overwritten() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL, driftPolicy="Report")
+    await w.work()
+    await drift(w)
+    w.restart()
+    with w.admin.recording() as writes:
+        await w.wait(3600)
+    assert writes == []
+    assert w.counts() == {"desired": 30, "ready": 27, "drifted": 3}
+
+
+async def test_a_lost_topic_is_made_again() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    w.pulsar._drop_topic("persistent://t/n/x-5")
+    await w.work()
+    assert w.policies("x-5") == {"messageTTL": 60}
+    assert [reason for reason, _ in w.told() if reason == "Repaired"] == ["Repaired"]
+
+
+async def test_refused_in_the_middle() -> None:
+    """One topic cannot have the value; the others have it, and it is looked at ever more rarely."""
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    w.pulsar.topics["a"]["persistent://t/n/x-25"] = FakeTopic()
+    w.pulsar.partitioned["persistent://t/n/x-25"] = 4
+    w.topics("s", **count(30), template={"policies": {"messageTTLSeconds": 70}})
+    await w.work()
+    assert w.counts() == {"desired": 30, "ready": 29, "refused": 1}
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("False", "ImmutableInPulsar")
+    assert message.startswith("1 topics, such as x-25: persistent://t/n/x-25 is a partitioned topic")
+    mark = len(w.admin.calls)
+    assert await w.wait(3600) <= 10
+    assert not any(call.is_write for call in w.admin.calls[mark:])
+    del w.pulsar.partitioned["persistent://t/n/x-25"]
+    await w.wait(700)
+    assert w.counts() == {"desired": 30, "ready": 30}
+
+
+async def test_a_template_that_is_refused_for_all_stops_at_the_first_few() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(200), template=TTL)
+    await w.work()
+    w.pulsar.refuse["maxProducers"] = "not here"
+    w.topics("s", **count(200), template={"policies": {"messageTTLSeconds": 60, "maxProducers": 3}})
+    mark = len(w.admin.calls)
+    await w.work()
+    assert w.counts() == {"desired": 200, "refused": CANARIES, "pending": 200 - CANARIES}
+    assert w.calls_since(mark)["POST maxProducers"] <= 2 * CANARIES
+    message = w.condition(SET, "s", "Accepted")[2]
+    assert "spec.template.policies.maxProducers" in message and "not here" in message
+    assert f"{200 - CANARIES} more topics wait" in message
+    assert w.status(SET, "s")["refusedFields"] == ["policies.maxProducers"]
+    del w.pulsar.refuse["maxProducers"]
+    await w.wait(600)
+    assert w.counts() == {"desired": 200, "ready": 200}
+
+
+async def test_a_passing_error_is_only_that() -> None:
+    w = await SetWorld.made()
+    failures = {"x-3": 1, "x-9": 2}
+
+    def fail(call: AdminCall) -> None:
+        name = call.path[3] if len(call.path) > 4 else ""
+        if call.method == "POST" and failures.get(name, 0):
+            failures[name] -= 1
+            raise UnavailableError("HTTP 503") if name == "x-3" else ConflictError("HTTP 409")
+
+    w.admin.before.append(fail)
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    await w.wait(120)
+    assert w.counts() == {"desired": 30, "ready": 30}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_a_silent_cluster_is_named_and_gets_what_it_missed() -> None:
+    w = await SetWorld.made("a", "b")
+    w.topics("s", **count(150), template=TTL, driftPolicy="Report")
+    await w.work()
+    w.admin.down.add("b")
+    w.topics("s", **count(150), template={"policies": {"messageTTLSeconds": 70}}, driftPolicy="Report")
+    await w.work()
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("Unknown", "AdminUnreachable")
+    assert "cluster b (since 2026-01-01T" in message
+    assert "150 of 150 topics are as declared where clusters answer" in message
+    assert w.policies("x-149") == {"messageTTL": 70}
+    mark = len(w.admin.calls)
+    await w.wait(3600)
+    asked = [call for call in w.admin.calls[mark:] if call.cluster == "b"]
+    assert 10 < len(asked) < 50, "ever more rarely"
+    w.restart()
+    await w.work()
+    w.admin.down.clear()
+    await w.wait(300)
+    assert w.policies("x-149", "b") == {"messageTTL": 70}, "a change of the template is no drift"
+    assert w.condition(SET, "s")[0] == "True"
+    assert w.counts() == {"desired": 150, "ready": 150}
+
+
+async def test_no_cluster_answers() -> None:
+    w = await SetWorld.made("a")
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    w.admin.down.add("a")
+    outcome = await w.work()
+    assert w.condition(SET, "s")[:2] == ("Unknown", "AdminUnreachable")
+    assert outcome.requeue_after is not None
+    since = w.status(SET, "s")["clusters"][0]["silentSince"]
+    writes = len(w.kube.changes)
+    await w.wait(600)
+    assert len(w.kube.changes) == writes, "a silent cluster is told once"
+    assert w.status(SET, "s")["clusters"][0]["silentSince"] == since
+    w.admin.down.clear()
+    await w.wait(300)
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_a_cluster_that_falls_silent_during_a_round() -> None:
+    w = await SetWorld.made("a")
+    made = 0
+
+    def fall(call: AdminCall) -> None:
+        nonlocal made
+        made += call.method == "PUT"
+        if made > 50:
+            w.admin.down.add("a")
+
+    w.admin.before.append(fall)
+    w.topics("s", **count(400), template=TTL)
+    mark = len(w.admin.calls)
+    await w.work()
+    assert len(w.admin.calls) - mark < 400, "the round ends"
+    assert w.condition(SET, "s")[0] != "True"
+    w.admin.before.clear()
+    w.admin.down.clear()
+    await w.wait(900)
+    assert w.counts() == {"desired": 400, "ready": 400}
+
+
+# ------------------------------------------------------------------------------------------------------- others' topics
+
+
+async def test_a_topic_of_its_own_wins() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    w.topic("own", name="x-5", policies={"messageTTLSeconds": 99})
+    await w.work()
+    await w.run()
+    await w.work()
+    assert w.policies("x-5") == {"messageTTL": 99}
+    assert w.counts() == {"desired": 30, "ready": 29, "conflicting": 1}
+    status, reason, message = w.condition(SET, "s", "Accepted")
+    assert (status, reason) == ("False", "Duplicate")
+    assert "x-5: PulsarTopic apps/own manages it" in message
+    w.delete(Kind.TOPIC, "own")
+    await w.wait(60)
+    assert w.policies("x-5") == {"messageTTL": 60}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_an_older_set_wins() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    w.topics("young", names=["x-3", "y"], template={"policies": {"messageTTLSeconds": 5}})
+    w.kube.edit(CUSTOM[SET], NS, "young", lambda obj: obj["metadata"].update(creationTimestamp="2027-01-01T00:00:00Z"))
+    await w.work("young")
+    await w.work("s")
+    assert w.policies("x-3") == {"messageTTL": 60}
+    assert w.policies("y") == {"messageTTL": 5}
+    assert w.counts("young") == {"desired": 2, "ready": 1, "conflicting": 1}
+    assert "x-3: PulsarTopicSet apps/s, which is older" in w.condition(SET, "young", "Accepted")[2]
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_patterns_manage_what_is_there_and_make_nothing() -> None:
+    w = await SetWorld.made("a", "b")
+    for cluster in ("a", "b"):
+        names = ("in-1", "out-1", "__change_events") if cluster == "a" else ("in-2",)
+        w.pulsar.topics.setdefault(cluster, {}).update({f"persistent://t/n/{name}": FakeTopic() for name in names})
+    w.pulsar.partitioned["persistent://t/n/in-p"] = 2
+    w.pulsar.topics["a"].update({f"persistent://t/n/in-p-partition-{i}": FakeTopic() for i in range(2)})
+    before = w.local("a"), w.local("b")
+    w.topics("s", patterns=["in-*", "__*"], template=TTL)
+    await w.work()
+    assert (w.local("a"), w.local("b")) == before
+    assert w.policies("in-1") == w.policies("in-2", "b") == w.policies("in-p") == {"messageTTL": 60}
+    assert w.policies("out-1") == w.policies("__change_events") == {}
+    assert w.counts() == {"desired": 3, "ready": 3}
+    w.pulsar.topics["b"]["persistent://t/n/in-3"] = FakeTopic()
+    w.pulsar._drop_topic("persistent://t/n/in-1")
+    w.clock.time += _minutes(10)
+    await w.work()
+    assert w.policies("in-3", "b") == {"messageTTL": 60}
+    assert "in-1" not in w.local("a")
+    assert w.counts() == {"desired": 3, "ready": 3}
+
+
+# ---------------------------------------------------------------------------------------------------------- who leaves
+
+
+async def test_with_retain_who_leaves_is_let_go_for_good() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    w.topics("s", **count(20), template=TTL)
+    await w.work()
+    w.topics("s", **count(15, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    assert w.local() == {f"x-{n}" for n in range(30)}
+    assert w.counts() == {"desired": 15, "ready": 15}
+
+
+async def test_with_delete_a_few_are_deleted_and_who_is_used_stays() -> None:
+    w = await SetWorld.made("a", "b")
+    w.topics("s", **count(30, deletionPolicy="Delete"), template={**TTL, "partitions": 2})
+    await w.work()
+    used = w.pulsar.topics["a"]["persistent://t/n/x-29-partition-1"]
+    used.producers = 1
+    w.topics("s", **count(25, deletionPolicy="Delete"), template={**TTL, "partitions": 2})
+    await w.work()
+    assert w.local() == {f"x-{n}-partition-{i}" for n in (*range(25), 29) for i in range(2)}
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("False", "NotEmpty")
+    assert "such as x-29: topic x-29-partition-1 in cluster a has 1 connected producers" in message
+    assert w.counts() == {"desired": 25, "ready": 25, "leaving": 1}
+    assert w.status(SET, "s")["owned"] == {"number": 30}
+    used.producers = 0
+    await w.wait(60)
+    assert w.local() == {f"x-{n}-partition-{i}" for n in range(25) for i in range(2)}
+    assert w.status(SET, "s")["owned"] == {"number": 25}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_many_at_once_need_a_word_for_this_very_change() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(300, deletionPolicy="Delete"))
+    await w.work()
+    generation = w.topics("s", **count(20, deletionPolicy="Delete"))["metadata"]["generation"]
+    await w.work()
+    await w.wait(3600)
+    assert len(w.local()) == 300
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("False", "WaitingForConsent")
+    assert "280 of 300 topics left the set" in message
+    assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}" in message
+    for value in ("true", str(generation - 1), "s"):
+        w.topics("s", **count(20, deletionPolicy="Delete"), annotations={ANNOTATION_CONFIRM_REMOVAL: value})
+        await w.work()
+        assert len(w.local()) == 300, value
+    consent = {ANNOTATION_CONFIRM_REMOVAL: str(generation)}
+    w.topics("s", **count(20, deletionPolicy="Delete"), annotations=consent)
+    await w.reconcile(SET, "s")
+    assert len(w.local()) == 300 - AT_A_TIME, "a few at a time"
+    await w.work()
+    assert w.local() == {f"x-{n}" for n in range(20)}
+    assert w.condition(SET, "s")[0] == "True"
+    # The next change is another one.
+    w.topics("s", **count(0, deletionPolicy="Delete"), annotations=consent)
+    await w.work()
+    assert w.condition(SET, "s")[1] == "WaitingForConsent"
+    assert len(w.local()) == 20
+
+
+async def test_nothing_is_deleted_while_a_cluster_is_silent() -> None:
+    """Its clients may need the topics; a partitioned one would go for all clusters with the first."""
+    w = await SetWorld.made("a", "b")
+    template = {**TTL, "partitions": 2}
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=template)
+    await w.work()
+    for part in range(2):
+        w.pulsar.topics["b"][f"persistent://t/n/x-29-partition-{part}"] = FakeTopic()
+    everything = w.local()
+    w.admin.down.add("b")
+    w.topics("s", **count(28, deletionPolicy="Delete"), template=template)
+    passes = await w.wait(600)
+    assert passes < 20
+    assert w.local() == everything
+    assert w.condition(SET, "s")[:2] == ("Unknown", "AdminUnreachable")
+    w.admin.down.clear()
+    await w.wait(300)
+    assert w.local() == {f"x-{n}-partition-{i}" for n in range(28) for i in range(2)}
+    assert w.local("b") == set()
+    w.admin.down.add("b")
+    w.delete(SET, "s")
+    await w.wait(600)
+    assert len(w.local()) == 56
+    assert w.condition(SET, "s", "DeletionBlocked")[:2] == ("True", "AdminUnreachable")
+    w.admin.down.clear()
+    await w.wait(300)
+    assert w.get(SET, "s") is None
+    assert w.local() == set()
+
+
+async def test_names_that_leave() -> None:
+    w = await SetWorld.made()
+    w.topics("s", names=["a", "b", "c"], deletionPolicy="Delete")
+    await w.work()
+    w.pulsar.topics["a"]["persistent://t/n/z"] = FakeTopic()
+    w.topics("s", names=["b", "d"], deletionPolicy="Delete")
+    await w.work()
+    assert w.local() == {"b", "d", "z"}
+    assert [message for reason, message in w.told() if reason == "Deleted"] == [
+        "2 topics that left the set are deleted: a, c"
+    ]
+
+
+async def test_who_left_and_is_declared_by_somebody_else_stays() -> None:
+    w = await SetWorld.made()
+    w.topics("s", names=["a", "b", "c"], deletionPolicy="Delete")
+    await w.work()
+    w.topic("a")
+    w.topics("young", names=["b"])
+    w.topics("s", names=[], deletionPolicy="Delete")
+    await w.work()
+    assert w.local() == {"a", "b"}
+    w.delete(SET, "s")
+    await w.work()
+    assert w.get(SET, "s") is None
+    assert w.local() == {"a", "b"}
+
+
+async def test_an_empty_list_deletes_nothing_and_makes_nothing_twice() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    topics = w.pulsar.topics["a"]
+    w.pulsar.topics["a"] = {}
+    real = w.pulsar.handle
+
+    def blind(cluster: str, method: str, path: Any, query: Any, body: Any) -> Any:
+        listing = method == "GET" and tuple(path) == ("persistent", "t", "n")
+        w.pulsar.topics["a"] = {} if listing else topics
+        return real(cluster, method, path, query, body)
+
+    w.pulsar.handle = blind  # type: ignore[method-assign]
+    w.clock.time += _minutes(10)
+    await w.work()
+    w.topics("s", **count(25, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    assert len(topics) == 30
+    assert w.condition(SET, "s")[0] == "True"
+    assert not any(call.method == "DELETE" for call in w.admin.calls)
+
+
+async def test_deleting_the_set() -> None:
+    w = await SetWorld.made("a", "b")
+    w.topics("s", **count(250, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    obj = w.get(SET, "s")
+    assert obj is not None and FINALIZER in obj["metadata"]["finalizers"]
+    w.pulsar.topics["b"]["persistent://t/n/x-9"].producers = 2
+    w.pulsar.topics["a"]["persistent://t/n/other"] = FakeTopic()
+    w.delete(SET, "s")
+    await w.work()
+    assert w.local() == {"x-9", "other"}
+    assert w.condition(SET, "s", "DeletionBlocked")[:2] == ("True", "NotEmpty")
+    w.pulsar.topics["b"]["persistent://t/n/x-9"].producers = 0
+    await w.wait(60)
+    assert w.get(SET, "s") is None
+    assert w.local("a") == {"other"}
+    assert w.local("b") == set()
+
+
+async def test_deleting_a_set_that_retains() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    obj = w.get(SET, "s")
+    assert obj is not None and not obj["metadata"].get("finalizers")
+    w.delete(SET, "s")
+    await w.reconcile(SET, "s")
+    assert w.get(SET, "s") is None
+    assert len(w.local()) == 30
+
+
+async def test_deleting_a_set_whose_parents_are_gone() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30, deletionPolicy="Delete"))
+    await w.work()
+    w.delete(Kind.NAMESPACE, "n")
+    await w.run()
+    w.delete(SET, "s")
+    await w.work()
+    assert w.get(SET, "s") is None
+    assert "ParentGone" in w.reasons(SET)
+    assert len(w.local()) == 30
+
+
+# --------------------------------------------------------------------------------------------------- pause and dry run
+
+
+@pytest.mark.parametrize(("annotations", "reason"), [(PAUSED, "Paused"), (DRY_RUN, "DryRun")])
+async def test_held(annotations: dict[str, str], reason: str) -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=TTL, annotations=annotations)
+    with w.admin.recording() as writes:
+        await w.work()
+        await w.wait(1800)
+    assert writes == []
+    assert w.condition(SET, "s")[:2] == ("False", reason)
+    obj = w.get(SET, "s")
+    assert obj is not None and not obj["metadata"].get("finalizers")
+    pending = w.status(SET, "s").get("pendingActions") or []
+    if reason == "DryRun":
+        assert len(pending) == 60
+        assert pending[0].startswith("x-0: Create topic persistent://t/n/x-0")
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=TTL, annotations={})
+    await w.work()
+    assert w.counts() == {"desired": 30, "ready": 30}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_a_dry_run_of_many_shows_some() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(400), annotations=DRY_RUN)
+    await w.work()
+    pending = w.status(SET, "s")["pendingActions"]
+    assert len(pending) == 200
+    assert pending[-1] == "and 201 more"
+
+
+async def test_an_invalid_specification() -> None:
+    w = await SetWorld.made()
+    w.topics("s", count={"prefix": 3})
+    await w.work()
+    assert w.condition(SET, "s")[:2] == ("False", "InvalidSpec")
+
+
+async def test_the_namespace_counts_its_sets() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(2))
+    w.topic("y")
+    await w.run()
+    assert w.status(Kind.NAMESPACE, "n")["dependents"] == 2
+
+
+async def test_a_small_set_is_not_read_at_each_event() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    w.clock.time += _minutes(SETTLE_SECONDS / 60 - 0.1)
+    mark = len(w.admin.calls)
+    await w.work()
+    assert w.calls_since(mark)["GET messageTTL"] == 0
+    w.clock.time += _minutes(1)
+    await w.work()
+    assert w.calls_since(mark)["GET messageTTL"] == 30
