@@ -1,29 +1,34 @@
 """``python -m benchmarks.objects [--sizes 1000,5000,10000]``: the bars P1 to P4, one table, raw figures as CSV.
 
-P1 converge N topics from the operator's start with the objects there; P2 one change to its status; P3 memory;
-P4 writes at rest and after a restart.
+P1 converge N topics from the operator's start with the objects there; P2 one change to its status, idle and during a
+bulk create; P3 memory; P4 a restart, and rest. Beside it the same load on a model of the peer's way (peer.py).
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import contextlib
 import json
-import statistics
+import os
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from benchmarks.objects.world import TOPICS, Running, World, operator, wait, world
+from benchmarks.objects.figures import Table
+from benchmarks.objects.measure import BUSY, Load, measure, measure_peer
+from benchmarks.objects.world import Pulsar, World, in_memory_pulsar, pulsar_at, standalone_pulsar, world
 
-SPEC = {"namespaceRef": {"name": "orders"}}
-LIMIT = 900
-REST_SECONDS = 30.0
+SPEC = {
+    "namespaceRef": {"name": "orders"},
+    "policies": {
+        "messageTTLSeconds": 3600,
+        "maxConsumers": 50,
+        "retention": {"timeMinutes": 1440, "sizeMegabytes": 20480},
+    },
+    "properties": {"team": "orders", "cost-centre": "12"},
+}
+"""What P1 is about: three policies and two properties."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,152 +38,53 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, help="reconcile passes at once (the operator's default)")
     parser.add_argument("--changes", type=int, default=100, help="single changes timed for P2")
     parser.add_argument("--foreign", type=int, default=10000, help="foreign objects for P3")
+    parser.add_argument("--peer", default="1000", help="numbers of topics for the model of the peer; empty = none")
     parser.add_argument("--spec", type=json.loads, default={}, help="more of the topics' spec, as JSON")
-    parser.add_argument("--csv", type=Path, default=Path("build/bench-objects.csv"))
+    parser.add_argument("--csv", type=Path, default=Path("build/benchmarks/objects.csv"))
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--admin-url", help="a Pulsar without authentication, instead of the endpoint in memory")
+    where.add_argument("--standalone", action="store_true", help="a real Pulsar standalone, started for the run")
     options = parser.parse_args(argv)
-    rows: list[dict[str, Any]] = []
-    for size in [int(text) for text in options.sizes.split(",")]:
-        with tempfile.TemporaryDirectory(prefix="bench-objects-") as folder, world(Path(folder)) as found:
-            rows += measure(found, size, options)
-    options.csv.parent.mkdir(parents=True, exist_ok=True)
-    with options.csv.open("w", newline="") as out:
-        writer = csv.DictWriter(out, ["size", "figure", "value", "unit", "bar"])
-        writer.writeheader()
-        writer.writerows(rows)
-    print(f"\n{'topics':>7}  {'figure':<56}{'value':>12}  {'unit':<10} bar")
-    for row in rows:
-        print(f"{row['size']:>7}  {row['figure']:<56}{row['value']:>12}  {row['unit']:<10} {row['bar']}")
-    print(f"raw: {options.csv}")
+    table = Table()
+    sizes, peers = _numbers(options.sizes), _numbers(options.peer)
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors before the run", flush=True)
+    for size in sizes:
+        with _world(options) as found:
+            load = Load(table, size, {**SPEC, **options.spec}, options.changes, options.foreign, options.workers)
+            measure(found, load)
+    for size in peers:
+        with _world(options) as found:
+            measure_peer(found, Load(table, size, {**SPEC, **options.spec}, max(1, options.changes // 5), 0, None))
+    if len(sizes) > 1:
+        table.slopes("operator", sizes, BUSY)
+        table.slopes("operator", sizes, "P1 start until every topic is Ready")
+    table.write(options.csv)
+    table.print()
+    print(f"load average {os.getloadavg()[0]:.1f} after the run; raw: {options.csv}")
     return 0
 
 
-def measure(found: World, size: int, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """All figures of one size."""
-    rows: list[dict[str, Any]] = []
-
-    def say(figure: str, value: float, unit: str, bar: str = "") -> None:
-        rows.append({"size": size, "figure": figure, "value": f"{value:.2f}".rstrip("0").rstrip("."), "unit": unit})
-        rows[-1]["bar"] = bar
-        print(f"  {size:>6} {figure}: {rows[-1]['value']} {unit} {bar}", flush=True)
-
-    spec = {**SPEC, **options.spec}
-    say("objects created by the benchmark", found.create_topics(0, size, spec), "objects/s")
-    with operator(found, workers=options.workers) as running:
-        before = found.admin_counts()
-        mark = found.api.audit_mark()
-        converge(found, running, size)
-        seconds, writes = _last_write(found, mark, running.started)
-        bar = "<= 60 s" if size == 10000 else ""
-        say("P1 start until every topic is Ready", seconds, "s", bar)
-        say("P1 topics", size / seconds, "objects/s")
-        say("P1 writes an object", writes / size, "writes", "1")
-        calls = found.admin_counts() - before
-        say("P1 admin calls an object", calls.total() / size, "calls")
-        print(f"         admin calls: {dict(calls.most_common(8))}")
-        say("P1 processor time of the operator", running.cpu_seconds(), "s")
-        say("P3 resident after converging", running.rss_mib(), "MiB", "<= 250 MiB")
-        say("P3 peak", running.rss_mib("VmHWM"), "MiB")
-        idle = change_latency(found, range(0, size, max(1, size // options.changes)), running)
-        say("P2 change to status, median", 1000 * statistics.median(idle), "ms")
-        say("P2 change to status, p99", 1000 * _percentile(idle, 0.99), "ms", "<= 250 ms")
-        busy = threading.Thread(target=found.create_topics, args=(size, size + size // 5, spec))
-        busy.start()
-        loaded = change_latency(found, range(1, size, max(1, size // (options.changes // 2))), running)
-        busy.join()
-        say("P2 during a bulk create, p99", 1000 * _percentile(loaded, 0.99), "ms", "<= 2000 ms")
-        converge(found, running, size + size // 5)
-        mark = found.api.audit_mark()
-        calls = found.admin_counts()
-        time.sleep(REST_SECONDS)
-        say(f"P4 writes at rest in {REST_SECONDS:.0f} s", _writes(found, mark), "writes", "0")
-        say("P4 admin calls at rest", (found.admin_counts() - calls).total(), "calls")
-    mark = found.api.audit_mark()
-    calls = found.admin_counts()
-    with operator(found, workers=options.workers) as running:
-        wait(running.is_ready, LIMIT, "the restarted operator to know all")
-        say("P4 restart until all is known again", time.time() - running.started, "s", "<= 30 s")
-        say("P4 writes after the restart", _writes(found, mark), "writes", "0")
-        say("P4 admin calls after the restart", (found.admin_counts() - calls).total(), "calls")
-        quiet = running.rss_mib()
-        _foreign(found, options.foreign)
-        time.sleep(5)
-        say(f"P3 {options.foreign} foreign objects", running.rss_mib() - quiet, "MiB more", "0")
-    return rows
+@contextlib.contextmanager
+def _world(options: argparse.Namespace) -> Iterator[World]:
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-objects-") as folder,
+        _pulsar(options, Path(folder)) as pulsar,
+        world(Path(folder), pulsar) as found,
+    ):
+        yield found
 
 
-def converge(found: World, running: Running, size: int) -> None:
-    """Wait until every topic is Ready."""
-    begin = time.monotonic()
-
-    def done() -> bool:
-        passes = running.metric("pulsar_operator_reconciles_total", kind="PulsarTopic", result="ok")
-        print(f"\r         {passes:.0f} passes, {time.monotonic() - begin:.0f} s", end="", flush=True)
-        if running.process.poll() is not None:
-            raise RuntimeError(f"the operator ended: {(found.folder / 'operator.log').read_text()[-2000:]}")
-        return passes >= size and sum(map(_ready, found.topics())) >= size
-
-    wait(done, LIMIT, f"{size} topics to be Ready", every=0.5)
-    print("\r", end="")
+@contextlib.contextmanager
+def _pulsar(options: argparse.Namespace, folder: Path) -> Iterator[Pulsar]:
+    if options.admin_url:
+        yield pulsar_at(options.admin_url)
+        return
+    with (standalone_pulsar if options.standalone else in_memory_pulsar)(folder) as pulsar:
+        yield pulsar
 
 
-def _ready(topic: dict[str, Any]) -> bool:
-    conditions = (topic.get("status") or {}).get("conditions") or []
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
-def _last_write(found: World, mark: int, started: float) -> tuple[float, int]:
-    """Seconds from the start to the last status write of a topic, and how many writes concern topics."""
-    times = []
-    end = found.api.audit_mark()
-    with found.api.audit_log.open("rb") as stream:
-        stream.seek(mark)
-        for line in stream.read(end - mark).splitlines():
-            event = json.loads(line)
-            target = event.get("objectRef") or {}
-            if target.get("resource") == "pulsartopics" and event["verb"] in {"patch", "update"}:
-                times.append(datetime.fromisoformat(event["stageTimestamp"].replace("Z", "+00:00")).timestamp())
-    return max(times) - started, len(times)
-
-
-def _writes(found: World, mark: int) -> int:
-    """Writes of the operator other than its Lease."""
-    return sum(event.resource != "leases" for event in found.api.audit_writes(since=mark))
-
-
-def change_latency(found: World, numbers: range, running: Running) -> list[float]:
-    """Seconds from the answer to a change of one topic's spec until its status says that generation is done."""
-    out = []
-    for number in numbers:
-        path = f"{TOPICS}/t{number:05d}"
-        label = {"spec": {"driftPolicy": "Report" if number % 2 else "Repair"}}
-        current = found.api.request("GET", path).body
-        if current["spec"].get("driftPolicy") == label["spec"]["driftPolicy"]:
-            label["spec"]["driftPolicy"] = "Repair" if number % 2 else "Report"
-        begin = time.monotonic()
-        changed = found.must("PATCH", path, label, content_type="application/merge-patch+json")
-        generation = changed["metadata"]["generation"]
-        wait(
-            lambda path=path, generation=generation: (
-                (found.api.request("GET", path).body.get("status") or {}).get("observedGeneration") == generation
-            ),
-            60,
-            f"status of {path}",
-            every=0.002,
-        )
-        out.append(time.monotonic() - begin)
-    return out
-
-
-def _foreign(found: World, count: int) -> None:
-    path = "/api/v1/namespaces/bench/configmaps"
-    for number in range(count):
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"foreign-{number}"}, "data": {"k": "v"}}
-        found.must("POST", path, body)
-
-
-def _percentile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",") if each]
 
 
 if __name__ == "__main__":

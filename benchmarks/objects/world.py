@@ -1,4 +1,5 @@
-"""What the benchmark runs against: a real API server with etcd, an admin endpoint, and the operator as a process."""
+"""What the benchmark runs against: a real API server with etcd, a Pulsar or an admin endpoint that plays one, and the
+operator, or the model of the peer, as a process."""
 
 from __future__ import annotations
 
@@ -13,22 +14,35 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.objects.names import NAMESPACE, TOPICS
+from benchmarks.objects.pulsar_server import CLUSTER
+from e2e.kind.paths import paths
+from e2e.support.standalone import secured_standalone
 from pulsar_operator.api.constants import API_VERSION, GROUP
 from tests.support.apiserver import ApiServer, running_apiserver
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMESPACE = "bench"
-TOPICS = f"/apis/{GROUP}/v1alpha1/namespaces/{NAMESPACE}/pulsartopics"
 CREATORS = 8
 """Connections that create objects; enough to keep the API server busy."""
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pulsar:
+    """Where the topics are made."""
+
+    admin_url: str
+    cluster: str
+    """Name of the cluster inside Pulsar."""
+    counts: bool
+    """Whether it counts the calls it answers."""
 
 
 @dataclass
@@ -36,12 +50,15 @@ class World:
     """The running servers."""
 
     api: ApiServer
-    admin_url: str
+    pulsar: Pulsar
     folder: Path
 
-    def admin_counts(self) -> Counter[str]:
-        """Calls the admin endpoint answered so far, by method and path without names."""
-        with urllib.request.urlopen(f"{self.admin_url}/counts") as answer:
+    def admin_counts(self, running: Running | None) -> Counter[str]:
+        """Calls the admin endpoint answered so far, by method and path without names; of a real Pulsar, the calls the
+        operator made, which begin with its process."""
+        if not self.pulsar.counts:
+            return Counter({"all": int(running.metric("pulsar_operator_admin_calls_total")) if running else 0})
+        with urllib.request.urlopen(f"{self.pulsar.admin_url}/counts") as answer:
             return Counter(json.load(answer))
 
     def must(self, method: str, path: str, body: Json, **options: Any) -> Json:
@@ -74,12 +91,13 @@ class World:
         self.put("pulsarinstances", "prod", {"configurationStore": {"external": {"servers": "zk:2181"}}})
         cluster = {
             "instanceRef": {"name": "prod"},
+            "clusterName": self.pulsar.cluster,
             "metadataStore": {"external": {"servers": "zk:2181"}},
             "bookkeeper": {"replicas": 1, "journal": {"size": "1Gi"}, "ledgers": {"size": "1Gi"}},
             "broker": {"replicas": 1},
         }
         status = {
-            "endpoints": {"brokerWebServiceUrl": self.admin_url},
+            "endpoints": {"brokerWebServiceUrl": self.pulsar.admin_url},
             "broker": {"desired": 1, "ready": 1, "updated": 1},
             "version": "4.0.8",
             "conditions": [ready],
@@ -158,24 +176,43 @@ class Running:
 
 
 @contextlib.contextmanager
-def world(folder: Path) -> Iterator[World]:
-    """API server, definitions, admin endpoint, and the objects all topics need."""
+def in_memory_pulsar(folder: Path) -> Iterator[Pulsar]:
+    """The admin endpoint that answers in 5 ms."""
+    port_file = folder / "admin-port"
+    server = subprocess.Popen([sys.executable, "-m", "benchmarks.objects.pulsar_server", str(port_file)], cwd=ROOT)
+    try:
+        wait(lambda: port_file.exists() and port_file.read_text() != "", 30, "the admin endpoint")
+        yield Pulsar(f"http://127.0.0.1:{port_file.read_text()}", CLUSTER, counts=True)
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@contextlib.contextmanager
+def standalone_pulsar(folder: Path) -> Iterator[Pulsar]:
+    """A real Pulsar standalone for this run, without authentication. Needs ``python -m e2e.kind tools``."""
+    settings = {"authenticationEnabled": "false", "authorizationEnabled": "false"}
+    with secured_standalone(paths().pulsar_home, folder / "pulsar", settings) as running:
+        yield pulsar_at(running.admin_url)
+
+
+def pulsar_at(admin_url: str) -> Pulsar:
+    """A Pulsar that runs already, without authentication."""
+    with urllib.request.urlopen(f"{admin_url}/admin/v2/clusters", timeout=30) as answer:
+        names = [name for name in json.load(answer) if name != "global"]
+    return Pulsar(admin_url, names[0], counts=False)
+
+
+@contextlib.contextmanager
+def world(folder: Path, pulsar: Pulsar) -> Iterator[World]:
+    """API server, definitions, and the objects all topics need."""
     with running_apiserver() as api:
         api.install_crds(ROOT / "crds")
-        port_file = folder / "admin-port"
-        port_file.unlink(missing_ok=True)
-        server = subprocess.Popen([sys.executable, "-m", "benchmarks.objects.pulsar_server", str(port_file)], cwd=ROOT)
-        try:
-            wait(port_file.exists, 30, "the admin endpoint")
-            wait(lambda: port_file.read_text() != "", 5, "its port")
-            found = World(api, f"http://127.0.0.1:{port_file.read_text()}", folder)
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-            found.must("POST", "/api/v1/namespaces", body)
-            found.prepare()
-            yield found
-        finally:
-            server.terminate()
-            server.wait(10)
+        found = World(api, pulsar, folder)
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        found.must("POST", "/api/v1/namespaces", body)
+        found.prepare()
+        yield found
 
 
 @contextlib.contextmanager
@@ -196,12 +233,31 @@ def operator(found: World, *, workers: int | None = None, resync: float = 600) -
     }
     if workers is not None:
         environ["PULSAR_OPERATOR_WORKERS"] = str(workers)
+    with _process(found, "benchmarks.objects.logical_operator", environ) as (process, started):
+        yield Running(process, started, health, metrics)
+
+
+@contextlib.contextmanager
+def peer(found: World) -> Iterator[Running]:
+    """The model of the peer until the block ends."""
+    environ = {
+        **os.environ,
+        "PEER_KUBECONFIG": str(found.api.kubeconfig),
+        "PEER_ADMIN_URL": found.pulsar.admin_url,
+        "PEER_CLUSTER": found.pulsar.cluster,
+        "PYTHONPATH": f"{ROOT}/operator:{ROOT}",
+    }
+    with _process(found, "benchmarks.objects.peer", environ) as (process, started):
+        yield Running(process, started, 0, 0)
+
+
+@contextlib.contextmanager
+def _process(found: World, module: str, environ: Mapping[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
     with (found.folder / "operator.log").open("ab") as log:
         started = time.time()
-        argv = [sys.executable, "-m", "benchmarks.objects.logical_operator"]
-        process = subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, "-m", module], cwd=ROOT, env=environ, stdout=log, stderr=log)
         try:
-            yield Running(process, started, health, metrics)
+            yield process, started
         finally:
             process.terminate()
             try:
