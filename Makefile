@@ -5,7 +5,7 @@ SERVICE_URL ?= pulsar://127.0.0.1:6650
 ADMIN_URL ?= http://127.0.0.1:8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full faults crds memory bench-objects bench-balance bench-spark cluster verify verify-mutations
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full faults mutations crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -40,14 +40,20 @@ e2e: setup ## End-to-end tests on kind
 e2e-full: setup ## End-to-end tests with the slow ones: a distributed cluster
 	@sh scripts/test.sh e2e-full
 
-faults: tools ## The full fault matrices on real servers: every kill of every scenario (half an hour)
-	@$(PY) -m pytest tests/integration -m slow -s
+faults: tools ## Every kill and every fault at every place, in memory and on real servers, with a table at the end (hours)
+	@$(PY) -m pytest tests/integration -m faults -s
+
+mutations: tools ## Every field of the logical kinds changed and changed back on a real Pulsar (half an hour)
+	@$(PY) -m pytest e2e/tests/test_mutations_real.py -m slow -k test_all
 
 crds: setup ## Generate crds/, the charts' copies and the tables in docs/ from the code
 	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) helm/sync_charts.py && $(PY) scripts/gen_docs.py
 
 bench-objects: tools ## Speed and memory with 1k, 5k and 10k topics on a real API server (half an hour)
 	@$(PY) -m benchmarks.objects
+
+bench-objects-real: tools ## The same with 1,000 topics on a real Pulsar standalone
+	@$(PY) -m benchmarks.objects --standalone --sizes 1000 --foreign 0 --csv build/benchmarks/objects-real.csv
 
 bench-balance: setup ## Where to cut, when to shed, how fast to plan: against Pulsar's own rules, re-built (an hour)
 	@$(PY) -m benchmarks.balance all
