@@ -201,6 +201,7 @@ class Reason(StrEnum):
     PROPOSED = "Proposed"
     BALANCED = "Balanced"
     NO_DATA = "NoData"
+    EMPTIED = "Emptied"
     NO_GAIN = "NoGain"
     WAITING_FOR_APPROVAL = "WaitingForApproval"
     APPROVED = "Approved"

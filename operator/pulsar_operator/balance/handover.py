@@ -107,8 +107,10 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
     ended = bool(progress.get("finishedTime"))
     ready = conditions.get(ConditionType.READY.value) or {}
     if ended and not true(ConditionType.STOPPED):
-        if progress.get("total", 0):
-            # Pulsar may give a broker bundles until it is told to stop: planned for once more, until there is no step.
+        found_nothing = (conditions.get(ConditionType.COMPLETED.value) or {}).get("reason") == Reason.EMPTIED.value
+        if progress.get("total", 0) or found_nothing:
+            # Pulsar may give a broker bundles until it is told to stop, and one on its way is nobody's for a moment:
+            # planned for once more, until a plan says that they must stay.
             return Decision(False, anew=True, why=f"{who} to hand over {left} that came after PulsarRebalance {name}")
         return Decision(True, why=f"{left} of {who} stayed: {_words(ready)}")
     if ready.get("reason") in _BLIND and facts.age >= BLIND_SECONDS:

@@ -54,6 +54,7 @@ __all__ = ["balance_of", "plan"]
 IDLE_BELOW: Final = 0.5
 """A broker with less than this share of the mean stands idle, even when the busiest one is within the tolerance."""
 ENDLESS: Final = Budget(max_moves=1 << 32, max_moved_percent=1e6, max_splits=1 << 32)
+EMPTIED: Final = "the brokers to be emptied serve no bundle"
 SAME: Final = 1 + 1e-9
 """Utilizations nearer than this are equal."""
 
@@ -64,7 +65,8 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
     asked = as_asked(model, options)
     before = balance_of(asked)
     if refusal := _refusal(asked):
-        return _nothing(before, refusal)
+        found = Proposal((), (), before, before, 0.0, (), refusal)
+        return replace(found, emptied=options.mode is Mode.REMOVE_BROKERS and not _owned(asked, options.brokers))
     planning = _Planning(asked, options, before)
     planning.run()
     proposal = planning.proposal()
@@ -72,8 +74,8 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
     return proposal
 
 
-def _nothing(before: Balance, why: str) -> Proposal:
-    return Proposal((), (), before, before, 0.0, (), why)
+def _owned(model: ClusterModel, brokers: Collection[str]) -> bool:
+    return any(bundle.owner in brokers for bundle in model.bundles)
 
 
 def _refusal(model: ClusterModel) -> str:
@@ -224,7 +226,9 @@ class _Planning:
         limited = self._limited()
         advice = [*hot_topics(self._model, self._before), *not_emptied(self._placement, stay, self._stay)]
         if found.empty:
-            return replace(found, advice=tuple(advice), withheld=self._withheld(uneven, limited))
+            emptied = self._options.mode is Mode.REMOVE_BROKERS and not stay
+            withheld = EMPTIED if emptied else self._withheld(uneven, limited)
+            return replace(found, advice=tuple(advice), withheld=withheld, emptied=emptied)
         if limited:
             advice.append(budget_reached())
         elif uneven and self._options.mode is Mode.MOVE:

@@ -75,6 +75,8 @@ class Proposal:
     advice: tuple[Advice, ...] = ()
     withheld: str = ""
     """Why there are no steps although the placement is not even: no data, within tolerance, budget, no gain."""
+    emptied: bool = False
+    """Mode RemoveBrokers: the brokers to be emptied serve nothing, as far as was observed."""
 
     @property
     def empty(self) -> bool:

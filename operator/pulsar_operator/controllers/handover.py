@@ -6,9 +6,11 @@ moves are. While one is there Pulsar's own balancer is off (balancer.py).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
@@ -25,12 +27,16 @@ from pulsar_operator.balance.handover import (
     future_ids,
     purpose_of,
 )
+from pulsar_operator.balance.model import BundleId
 from pulsar_operator.balance.observation import SYSTEM_NAMESPACE
 from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.controllers.traffic import Traffic
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
+
+FEW: Final = 20
+"""Namespaces whose boundaries are read to tell bundles that are there from bundles that were."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,23 @@ class Handover:
         """Whether the user wants bundles handed over by plan."""
         return self._drain.enabled
 
+    async def _owned(self, broker: str) -> set[BundleId]:
+        return {each for each in await self._traffic.owned(broker) if each.namespace != SYSTEM_NAMESPACE}
+
     async def _bundles(self, broker: str) -> int:
-        owned = await self._traffic.owned(broker)
-        return sum(each.namespace != SYSTEM_NAMESPACE for each in owned)
+        return len(await self._owned(broker))
+
+    async def _left(self, owned: set[BundleId]) -> set[BundleId]:
+        """Those that can be handed over. A broker may name bundles of a namespace that was deleted or of before a
+        split, which no plan knows; asked at the end of a drain only, while they are of few namespaces."""
+        namespaces = sorted({each.namespace for each in owned})
+        if len(namespaces) > FEW:
+            return owned
+        live: set[BundleId] = set()
+        for name in namespaces:
+            found = await self._traffic.boundaries(name) or ()
+            live.update(BundleId(name, lower, upper) for lower, upper in itertools.pairwise(found))
+        return owned & live
 
     async def emptiest(self, pods: Sequence[str]) -> str | None:
         """Of some brokers the one with the fewest bundles; None when they do not answer."""
@@ -141,7 +161,7 @@ class Handover:
             registered = await self._traffic.brokers()
             ids = tuple(found for pod in sorted(pods) if (found := broker_id(pod, registered)))
             shunned = tuple(found for pod in sorted(avoid) if (found := broker_id(pod, registered)))
-            bundles = sum([await self._bundles(each) for each in ids])
+            bundles = len(await self._left({b for each in ids for b in await self._owned(each)}))
         except PortError as error:
             return _Seen(trouble=str(error)[:300])
         return _Seen(ids, bundles, others=len(set(registered) - {*ids, *shunned}), shunned=shunned)

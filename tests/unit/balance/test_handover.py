@@ -66,6 +66,16 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             "stayed: because",
         ),
         (
+            {
+                "rebalance": rebalance(
+                    progress={"finishedTime": "t", "total": 0}, Completed=("True", "Emptied"), Ready=("True", "Emptied")
+                )
+            },
+            False,
+            False,
+            "that came after",
+        ),
+        (
             {"rebalance": rebalance(progress={"finishedTime": "t", "done": 3, "total": 3}, Completed=("True", "C"))},
             False,
             False,

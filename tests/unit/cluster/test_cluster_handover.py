@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json
+from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, AdminEndpoint, Json
 from tests.support.busy import BusyWorld
 from tests.support.metadata import Killed
+
+THE_PLANS = 3
+"""Which reading of a broker's bundles is the planner's."""
 
 
 def config(spec: Json) -> None:
@@ -88,6 +93,43 @@ async def test_a_bundle_that_comes_during_a_drain_is_handed_over_too() -> None:
     assert not any(each.reason == "NotDrained" for each in world.journal.events)
     assert sorted(world.owned) == ["east-broker-0", "east-broker-1"]
     assert await drains(world) == []
+
+
+async def test_a_bundle_that_was_on_its_way_when_the_drain_was_planned_is_handed_over_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen on kind: nobody's for the plan, the leaving broker's before and after it."""
+    world = await BusyWorld.up(3)
+    owners, answer = world.busy.brokers.owners, world.busy.brokers.call
+    goes, other = (next(b for b in world.busy.brokers.brokers if b.startswith(f"east-broker-{n}.")) for n in (2, 0))
+    first, *rest = sorted(key for key, owner in owners.items() if owner == goes)
+    owners.update(dict.fromkeys(rest, other))
+    reads = 0
+
+    async def call(endpoint: AdminEndpoint, method: str, path: Sequence[str], **more: Any) -> Any:
+        nonlocal reads
+        reads += path[-1] == "ownedNamespaces" and goes in path
+        hidden = path[-1] == "ownedNamespaces" and reads == THE_PLANS
+        return {} if hidden and goes in path else await answer(endpoint, method, path, **more)
+
+    monkeypatch.setattr(world.busy.brokers, "call", call)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    await world.run(rounds=600)
+    asked = [w for w in world.journal.effects if (w.verb, w.kind) == ("apply", "PulsarRebalance") and "drain" in w.name]
+    assert (len(asked), world.busy.moves) == (2, 1), "one drain without a step, another with one"
+    assert not any(each.reason == "NotDrained" for each in world.journal.events)
+    assert world.busy.displaced == []
+    assert owners[first] not in ("", goes)
+
+
+async def test_bundles_of_a_deleted_namespace_hold_no_broker() -> None:
+    world = await BusyWorld.up(3)
+    goes = next(b for b in world.busy.brokers.brokers if b.startswith("east-broker-2."))
+    world.busy.brokers.owners["public/gone", 0, (1 << 32) - 1] = goes
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    await world.run(rounds=600)
+    assert sorted(world.owned) == ["east-broker-0", "east-broker-1"]
+    assert not any(each.reason == "NotDrained" for each in world.journal.events)
 
 
 async def test_a_new_broker_gets_its_share() -> None:
