@@ -111,7 +111,8 @@ FULL_TOPIC = _refusing(*CONTROL, *_SLASHES, *_LONG)
 """What follows the beginning of a full topic name."""
 TEXT = _refusing("empty", *_LONG)
 VALUE = _refusing(*_LONG)
-KEY = _refusing("dot", "dots", "empty", *_LONG)
+KEY = _refusing(*CONTROL, "dot", "dots", "empty", *_LONG)
+"""A key that is a segment of a path when it is removed."""
 MAP_KEY = _refusing()
 """A key that only travels in a body; the sizes of the whole object limit it."""
 DEFINITION = _refusing("empty", "over-64-kilobytes")

@@ -48,7 +48,11 @@ _BOTH = [
         ("no-action", {"permissions": [{"role": "a", "actions": []}]}, "should have at least 1 items"),
         ("action-of-pulsar", {"permissions": [_permission("a", "produce")]}, "Unsupported value"),
         ("action-twice", {"permissions": [_permission("a", "Produce", "Produce")]}, "Duplicate value"),
-        ("hostile-properties", {"properties": {key: f"<{key}>" for key in (*HOSTILE, "nl\nx")}}, None),
+        ("hostile-properties", {"properties": {key: f"<{key}>" for key in HOSTILE}}, None),
+        *(
+            (f"property-{name}", {"properties": {"ok": "", key: "x"}}, KEY)
+            for name, key in (("newline", "nl\nx"), ("null", "a\0b"), ("delete", "\x7f"), ("trailing-newline", "a\n"))
+        ),
         ("property-dots", {"properties": {"..": "x"}}, KEY),
         ("property-dot", {"properties": {".": "x"}}, KEY),
         ("property-empty", {"properties": {"": "x"}}, KEY),

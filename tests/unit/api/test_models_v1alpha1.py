@@ -88,6 +88,13 @@ def test_topic_names_pulsar_forbids_do_not_parse(name: str) -> None:
         MODELS[Kind.TOPIC].spec.model_validate(minimal(Kind.TOPIC) | {"name": name})
 
 
+@pytest.mark.parametrize("key", ["..", ".", "", "a\nb", "a\n", "a\x00", "\x7f", "k" * 257])
+def test_property_keys_that_could_not_be_removed_do_not_parse(key: str) -> None:
+    spec = {"namespaceRef": {"name": "n"}, "name": "t", "properties": {"ok": "", key: "x"}}
+    with pytest.raises(ValidationError, match="a key of properties must have 1 to 256 characters, none of them a cont"):
+        MODELS[Kind.TOPIC].spec.model_validate(spec)
+
+
 def test_models_are_frozen() -> None:
     topic: BaseModel = MODELS[Kind.TOPIC].spec.model_validate(minimal(Kind.TOPIC))
     with pytest.raises(ValidationError):

@@ -36,7 +36,7 @@ def live(admin: FakeAdmin) -> dict[str, Any]:
             {"namespace_auth": {"r": [None]}},
             'permissions: Pulsar has {"r": "[None]"}, which the field cannot express',
         ),
-        ("properties", {"..": "ops"}, 'properties: entry ".." would not be admitted: a key of properties'),
+        ("properties", {"..": "ops"}, "entry \"..\" would not be admitted: properties: '..': a key of properties"),
         ("offload_deletion_lag_ms", 0, "offload_deletion_lag_ms 0: there is no field"),
         ("brand_new_policy", {"limit": 3}, 'brand_new_policy {"limit": 3}: there is no field'),
         ("clusterDispatchRate", {"a": {"dispatchThrottlingRateInMsg": 1}}, "clusterDispatchRate"),

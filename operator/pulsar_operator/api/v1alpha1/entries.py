@@ -6,10 +6,12 @@ complete.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from pulsar_operator.api.v1alpha1.base import ApiModel
 
@@ -22,15 +24,33 @@ TRIMMED = r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"
 
 MAX_PROPERTIES = 64
 PROPERTY_KEY = (
-    "!has(self.properties) || self.properties.all(k, k != '' && k != '.' && k != '..' && size(k) <= 256)",
-    "a key of properties must have 1 to 256 characters and must not be . or .., which are path syntax",
+    "!has(self.properties) || self.properties.all(k, k != '.' && k != '..' && size(k) <= 256 && "
+    r"k.matches('^[^\\x00-\\x1f\\x7f]+$'))",
+    "a key of properties must have 1 to 256 characters, none of them a control character, and must not be . or .., "
+    "which are path syntax",
 )
-"""CEL rule of a struct with a member ``properties``."""
+"""CEL rule of a struct with a member ``properties``. Pulsar takes a key with a control character in a body, and answers
+400 to the address that would remove it."""
+
+
+def is_property_key(key: str) -> bool:
+    """What PROPERTY_KEY says of one key."""
+    return key not in {".", ".."} and len(key) <= 256 and re.fullmatch(r"[^\x00-\x1f\x7f]+", key) is not None
+
+
+def _keyed(properties: dict[str, str]) -> dict[str, str]:
+    wrong = next((key for key in properties if not is_property_key(key)), None)
+    if wrong is not None:
+        raise PydanticCustomError("property_key", "{rule}", {"rule": f"{wrong[:80]!a}: {PROPERTY_KEY[1]}"})
+    return properties
+
 
 Role = Annotated[str, Field(min_length=1, max_length=512, pattern=PATH_SAFE)]
 AdminRole = Annotated[str, Field(min_length=1, max_length=512, pattern=TRIMMED)]
 SubscriptionName = Annotated[str, Field(min_length=1, max_length=255, pattern=PATH_SAFE)]
-Properties = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=MAX_PROPERTIES)]
+Properties = Annotated[
+    dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=MAX_PROPERTIES), AfterValidator(_keyed)
+]
 
 
 class AuthAction(StrEnum):

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.api.v1alpha1.entries import is_property_key
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
 
 Struct = Mapping[str, Any]
@@ -57,7 +58,7 @@ def _policies_fit(struct: Struct) -> bool:
 
 
 def _keys_fit(struct: Struct) -> bool:
-    return all(key not in {"", ".", ".."} and len(key) <= 256 for key in struct.get("properties") or ())
+    return all(is_property_key(key) for key in struct.get("properties") or ())
 
 
 def _durable(name: str) -> Callable[[Struct], bool]:
