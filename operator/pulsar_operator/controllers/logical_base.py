@@ -15,27 +15,24 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.base import (
     DONE,
     Outcome,
     ensure_finalizer,
-    invalid_fields,
     is_true,
     meta_of,
-    release_finalizer,
 )
 from pulsar_operator.controllers.logical_drift import Backoff
 from pulsar_operator.controllers.logical_pass import (
-    KNOWN,
     REFUSED,
     UNSEEN,
     UNSEEN_SECONDS,
@@ -54,12 +51,13 @@ from pulsar_operator.controllers.logical_scope import (
     Scope,
     resolve_scope,
 )
+from pulsar_operator.controllers.pass_frame import PassFrame
 from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.controllers.topic_deletion import Blocker
-from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet
+from pulsar_operator.domain.conditions import UNKNOWN
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.siblings import claim_of, winner
-from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError, RefusedError
+from pulsar_operator.ports import CUSTOM, ConflictError, Json, Key, NotFoundError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -72,15 +70,8 @@ BLOCKED_SECONDS = 10.0
 DUPLICATE_SECONDS = 60.0
 
 
-class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
-    """Reconciles one logical kind."""
-
-    kind: Kind
-    known: tuple[ConditionType, ...] = KNOWN
-    """Condition types of the kind, which are never absent."""
-
-    def __init__(self, deps: Deps) -> None:
-        self.deps = deps
+class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
+    """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
 
     # --------------------------------------------------------------------------------------- what a kind says
 
@@ -124,10 +115,6 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         """Why an object that is as declared is of no use; Ready is then False. None = it is fine."""
         return None
 
-    def forget(self, key: Key) -> None:
-        """The custom resource is gone; nothing about it need be remembered."""
-        return None
-
     def look_again(self, facts: FactsT, *, wrote: bool) -> float | None:
         """Seconds until the next pass where nothing else asks for one; None = events and the resync are enough."""
         return None
@@ -135,10 +122,6 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
     async def errands(self, p: Pass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
         """What is done at its time rather than kept as declared; seconds until the next one. Called last in a pass,
         also while the object is paused or in dry run."""
-        return None
-
-    def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
-        """Why the object's name cannot be used in Pulsar, or None."""
         return None
 
     # ---------------------------------------------------------------------------------------------- the pass
@@ -151,76 +134,18 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         """
         listed = reader_of(self.deps).listed(key)
         if listed is not None and _settled(listed):
-            p = self._begin(listed)
+            p = self.begin(listed)
             p.look_only = True
             with contextlib.suppress(LookAgainError):
-                return await self._pass(p)
-        obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
-        if obj is None:
-            self.forget(key)
-            return DONE
-        return await self._pass(self._begin(obj))
+                return await self.finish(p)
+        return await super().reconcile(key)
 
-    async def _pass(self, p: Pass[SpecT, StatusT]) -> Outcome:
-        try:
-            outcome = await self._run(p)
-            if outcome is None:
-                return DONE
-            await p.write()
-        except NotFoundError:
-            return DONE  # deleted meanwhile
-        except ConflictError:
-            return Outcome(backoff=True)  # another object of the same name, or somebody who changes it all the time
-        finally:
-            await p.tell()
-        return outcome
-
-    def _begin(self, obj: Json) -> Pass[SpecT, StatusT]:
-        models = MODELS[self.kind]
-        meta = meta_of(obj)
-        conditions = ConditionSet(
-            self.known, (obj.get("status") or {}).get("conditions") or (), meta.generation, self.deps.clock.now()
-        )
-        before: Any = models.status.model_validate(obj.get("status") or {})
-        spec: Any = None
-        invalid: str | None = None
-        try:
-            spec = models.spec.model_validate(obj.get("spec") or {})
-        except ValidationError as error:
-            invalid = invalid_fields(error)
-        p: Pass[SpecT, StatusT] = Pass(self.deps, obj, meta, spec, before, conditions)
-        p.fields["pending_actions"] = None
-        if invalid is None:
-            invalid = self.problem_of_name(p)
-        p.invalid = invalid
-        return p
-
-    async def _run(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
-        """Everything but the status write; None when the object may be gone."""
-        try:
-            if p.spec is None and p.meta.deleting and p.held is None:
-                if FINALIZER in p.meta.finalizers:
-                    why = f"Nothing is deleted in Pulsar: the specification cannot be read ({p.invalid})"
-                    await self._release(p, Reason.FINALIZER_RELEASED, why)
-                return None
-            if p.invalid is not None and (p.spec is None or not p.meta.deleting):
-                p.unknown(Reason.INVALID_SPEC, p.invalid, known=True)
-                p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, p.invalid)
-                return DONE
-            if p.meta.deleting:
-                return await self._run_deletion(p)
-            p.fields.update(await self.counts(p))
-            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
-            await self._refuse_duplicate(p, scope)
-            return await self._converge(p, scope)
-        except ObstacleError as obstacle:
-            p.unknown(obstacle.reason, obstacle.message, known=obstacle.known)
-            if obstacle.reason in {Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE}:
-                p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)
-            return Outcome(requeue_after=obstacle.requeue)
-        except AdminUnreachableError as error:
-            p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
-            return Outcome(requeue_after=error.retry_after, backoff=True)
+    async def converge(self, p: Pass[SpecT, StatusT]) -> Outcome:
+        """See PassFrame."""
+        p.fields.update(await self.counts(p))
+        scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
+        await self._refuse_duplicate(p, scope)
+        return await self._converge(p, scope)
 
     async def _converge(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome:
         name = self.name_in_pulsar(p, scope)
@@ -380,19 +305,18 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
 
     # ---------------------------------------------------------------------------------------------- deletion
 
-    async def _run_deletion(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
-        if FINALIZER not in p.meta.finalizers:
-            return None
+    async def tear_down(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        """See PassFrame."""
         policy = p.spec.deletion_policy
         if policy is DeletionPolicy.RETAIN or not p.touched:
             why = "deletionPolicy is Retain" if policy is DeletionPolicy.RETAIN else "it never managed anything there"
-            await self._release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
             return None
         try:
             scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
         except ObstacleError as obstacle:
             if obstacle.gone and p.held is None:
-                await self._release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
+                await self.release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
                 return None
             raise
         name = self.name_in_pulsar(p, scope)
@@ -409,7 +333,7 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         except AdminUnreachableError as error:
             if all(c.deleting for c in scope.clusters):
                 why = f"all clusters of the instance are being deleted and none answers ({error})"
-                await self._release(p, Reason.PARENT_GONE, f"{name} is not deleted in Pulsar: {why}")
+                await self.release(p, Reason.PARENT_GONE, f"{name} is not deleted in Pulsar: {why}")
                 return None
             raise
         except ConflictError as error:
@@ -417,17 +341,13 @@ class LogicalController(ABC, Generic[SpecT, StatusT, FactsT]):
         except RefusedError as error:
             blocker = Blocker(Reason.REFUSED_BY_PULSAR, str(error))
         if blocker is None:
-            await self._release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
+            await self.release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
             return None
         p.unknown(blocker.reason, blocker.message, known=True)
         p.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)
         if not p.said_before(ConditionType.DELETION_BLOCKED, blocker.message[:200]):
             await p.event(blocker.reason, f"{name} cannot be deleted yet: {blocker.message}", warning=True)
         return Outcome(requeue_after=BLOCKED_SECONDS)
-
-    async def _release(self, p: Pass[SpecT, StatusT], reason: Reason, message: str) -> None:
-        await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
-        await release_finalizer(self.deps, p.obj)
 
 
 def _settled(obj: Json) -> bool:

@@ -16,11 +16,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
-
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, GROUP, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, GROUP, Kind, Reason
 from pulsar_operator.api.v1alpha1.topic_set import (
-    PulsarTopicSetSpec,
     PulsarTopicSetStatus,
     SetClusterStatus,
     SetDeletionPolicy,
@@ -29,12 +26,9 @@ from pulsar_operator.controllers.base import (
     DONE,
     Outcome,
     ensure_finalizer,
-    invalid_fields,
-    meta_of,
-    release_finalizer,
 )
-from pulsar_operator.controllers.logical_pass import KNOWN, Pass
 from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
+from pulsar_operator.controllers.pass_frame import PassFrame
 from pulsar_operator.controllers.topic_set_listing import (
     SILENT_LIMIT_SECONDS,
     SILENT_SECONDS,
@@ -47,7 +41,7 @@ from pulsar_operator.controllers.topic_set_listing import (
 from pulsar_operator.controllers.topic_set_report import Report, tell_events
 from pulsar_operator.controllers.topic_set_round import Listing, Round
 from pulsar_operator.controllers.topic_set_turns import PERIOD_SECONDS, Met, State, Turns
-from pulsar_operator.domain.conditions import ConditionSet, timestamp
+from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.logical.topic_set import (
     Left,
     Selection,
@@ -57,84 +51,28 @@ from pulsar_operator.domain.logical.topic_set import (
     template_hash,
     who_left,
 )
-from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
+from pulsar_operator.ports import Deps, Key
 
 
-class TopicSetController:
+class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
     """Reconciles PulsarTopicSets."""
 
     kind = Kind.TOPIC_SET
 
     def __init__(self, deps: Deps) -> None:
-        self.deps = deps
+        super().__init__(deps)
         self._known: dict[Key, Known] = {}
 
     # ---------------------------------------------------------------------------------------------- the pass
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see the module."""
-        obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
-        if obj is None:
-            self._known.pop(key, None)
-            return DONE
-        p = self._begin(obj)
-        try:
-            outcome = await self._run(p)
-            if outcome is None:
-                return DONE
-            await p.write()
-        except NotFoundError:
-            return DONE  # deleted meanwhile
-        except ConflictError:
-            return Outcome(backoff=True)  # another object of the same name, or somebody who changes it all the time
-        finally:
-            await p.tell()
-        return outcome
+    def forget(self, key: Key) -> None:
+        """See PassFrame."""
+        self._known.pop(key, None)
 
-    def _begin(self, obj: Json) -> SetPass:
-        meta = meta_of(obj)
-        status = obj.get("status") or {}
-        conditions = ConditionSet(KNOWN, status.get("conditions") or (), meta.generation, self.deps.clock.now())
-        spec: PulsarTopicSetSpec | None = None
-        invalid: str | None = None
-        try:
-            spec = PulsarTopicSetSpec.model_validate(obj.get("spec") or {})
-        except ValidationError as error:
-            invalid = invalid_fields(error)
-        before = PulsarTopicSetStatus.model_validate(status)
-        p: SetPass = Pass(self.deps, obj, meta, spec, before, conditions, invalid)
-        p.fields["pending_actions"] = None
-        return p
-
-    async def _run(self, p: SetPass) -> Outcome | None:
-        """Everything but the status write; None when the object may be gone."""
-        if p.meta.deleting and FINALIZER not in p.meta.finalizers:
-            return None
-        if p.spec is None:
-            if p.meta.deleting and p.held is None:
-                why = f"Nothing is deleted in Pulsar: the specification cannot be read ({p.invalid})"
-                await self._release(p, Reason.FINALIZER_RELEASED, why)
-                return None
-            p.unknown(Reason.INVALID_SPEC, str(p.invalid), known=True)
-            p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, str(p.invalid))
-            return DONE
-        try:
-            if p.meta.deleting:
-                return await self._delete(p)
-            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
-            return await self._converge(p, scope)
-        except ObstacleError as obstacle:
-            p.unknown(obstacle.reason, obstacle.message, known=obstacle.known)
-            if obstacle.reason in {Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED}:
-                p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)
-            return Outcome(requeue_after=obstacle.requeue)
-        except AdminUnreachableError as error:
-            p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
-            return Outcome(requeue_after=error.retry_after, backoff=True)
-
-    async def _converge(self, p: SetPass, scope: Scope) -> Outcome:
+    async def converge(self, p: SetPass) -> Outcome:
+        """See PassFrame."""
+        scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
         place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
-        p.fields["pulsar_name"] = "/".join(place)
         p.fields["pulsar_name"] = "/".join(place)
         known = self._recall(p)
         now = self._now()
@@ -323,18 +261,18 @@ class TopicSetController:
 
     # -------------------------------------------------------------------------------------------------- deletion
 
-    async def _delete(self, p: SetPass) -> Outcome | None:
+    async def tear_down(self, p: SetPass) -> Outcome | None:
         """Delete the recorded topics, in rounds; then let the object go."""
         policy = p.spec.deletion_policy
         if policy is SetDeletionPolicy.RETAIN or p.before.owned is None:
             why = "deletionPolicy is Retain" if policy is SetDeletionPolicy.RETAIN else "it never made anything there"
-            await self._release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
             return None
         try:
             scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
         except ObstacleError as obstacle:
             if obstacle.gone and p.held is None:
-                await self._release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
+                await self.release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
                 return None
             raise
         place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
@@ -345,12 +283,12 @@ class TopicSetController:
         try:
             listing = await list_topics(p, scope, known, place, left, now)
         except ObstacleError:
-            await self._release(p, Reason.DELETED, f"Namespace {'/'.join(place)} is gone, and the topics with it")
+            await self.release(p, Reason.DELETED, f"Namespace {'/'.join(place)} is gone, and the topics with it")
             return None
         except AdminUnreachableError as error:
             if all(c.deleting for c in scope.clusters):
                 why = f"all clusters of the instance are being deleted and none answers ({error})"
-                await self._release(p, Reason.PARENT_GONE, f"The topics are not deleted in Pulsar: {why}")
+                await self.release(p, Reason.PARENT_GONE, f"The topics are not deleted in Pulsar: {why}")
                 return None
             raise
         taken = await taken_by_others(p, scope, known, listing, left)
@@ -365,16 +303,12 @@ class TopicSetController:
         if not removal.turns and not listing.silent:
             # What the list did not show may have come since: only a new one says that nothing is left.
             if listing.at == now:
-                await self._release(p, Reason.DELETED, "All topics of the set are deleted in Pulsar")
+                await self.release(p, Reason.DELETED, "All topics of the set are deleted in Pulsar")
                 return None
             known.listing = None
             return Outcome(requeue_after=0.0)
         report.deletion(listing.silent)
         return self._next(p, known, waits_for_consent=False)
-
-    async def _release(self, p: SetPass, reason: Reason, message: str) -> None:
-        await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
-        await release_finalizer(self.deps, p.obj)
 
 
 def _complete(p: SetPass) -> bool:

@@ -1,0 +1,119 @@
+"""The frame of a pass of the logical plane: read the object, do what its kind does, write one status, tell once.
+
+Whatever a kind is, an object whose specification cannot be read changes nothing in Pulsar and says which field; one
+that misses a parent or gets no answer says so and comes again; one that is being deleted and holds no finalizer of
+ours is left alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.controllers.base import DONE, Outcome, invalid_fields, meta_of, release_finalizer
+from pulsar_operator.controllers.logical_pass import KNOWN, Pass, SpecT, StatusT
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
+
+_OF_THE_SPEC = frozenset({Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE})
+"""Obstacles that somebody's change of a specification takes away."""
+
+
+class PassFrame(ABC, Generic[SpecT, StatusT]):
+    """Reconciles one kind of the logical plane."""
+
+    kind: Kind
+    known: tuple[ConditionType, ...] = KNOWN
+    """Condition types of the kind, which are never absent."""
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    @abstractmethod
+    async def converge(self, p: Pass[SpecT, StatusT]) -> Outcome:
+        """Make Pulsar like the specification says. Raises ObstacleError, AdminUnreachableError."""
+
+    @abstractmethod
+    async def tear_down(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        """One step of a deletion that the finalizer holds; None when it was released."""
+
+    def forget(self, key: Key) -> None:
+        """The custom resource is gone; nothing about it need be remembered."""
+        return None
+
+    def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
+        """Why the object's name cannot be used in Pulsar, or None."""
+        return None
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see the module."""
+        obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+        if obj is None:
+            self.forget(key)
+            return DONE
+        return await self.finish(self.begin(obj))
+
+    def begin(self, obj: Json) -> Pass[SpecT, StatusT]:
+        """The pass of an object that was read."""
+        models = MODELS[self.kind]
+        meta, status = meta_of(obj), obj.get("status") or {}
+        conditions = ConditionSet(self.known, status.get("conditions") or (), meta.generation, self.deps.clock.now())
+        spec: Any = None
+        invalid: str | None = None
+        try:
+            spec = models.spec.model_validate(obj.get("spec") or {})
+        except ValidationError as error:
+            invalid = invalid_fields(error)
+        before: Any = models.status.model_validate(status)
+        p: Pass[SpecT, StatusT] = Pass(self.deps, obj, meta, spec, before, conditions)
+        p.fields["pending_actions"] = None
+        p.invalid = self.problem_of_name(p) if invalid is None else invalid
+        return p
+
+    async def finish(self, p: Pass[SpecT, StatusT]) -> Outcome:
+        """Run the pass, then write the status and tell what happened."""
+        try:
+            outcome = await self._run(p)
+            if outcome is None:
+                return DONE
+            await p.write()
+        except NotFoundError:
+            return DONE  # deleted meanwhile
+        except ConflictError:
+            return Outcome(backoff=True)  # another object of the same name, or somebody who changes it all the time
+        finally:
+            await p.tell()
+        return outcome
+
+    async def _run(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        """Everything but the status write; None when the object may be gone."""
+        if p.meta.deleting and FINALIZER not in p.meta.finalizers:
+            return None
+        if p.spec is None and p.meta.deleting and p.held is None:
+            why = f"Nothing is deleted in Pulsar: the specification cannot be read ({p.invalid})"
+            await self.release(p, Reason.FINALIZER_RELEASED, why)
+            return None
+        if p.invalid is not None and (p.spec is None or not p.meta.deleting):
+            p.unknown(Reason.INVALID_SPEC, p.invalid, known=True)
+            p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, p.invalid)
+            return DONE
+        try:
+            return await (self.tear_down(p) if p.meta.deleting else self.converge(p))
+        except ObstacleError as obstacle:
+            p.unknown(obstacle.reason, obstacle.message, known=obstacle.known)
+            if obstacle.reason in _OF_THE_SPEC:
+                p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)
+            return Outcome(requeue_after=obstacle.requeue)
+        except AdminUnreachableError as error:
+            p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
+            return Outcome(requeue_after=error.retry_after, backoff=True)
+
+    async def release(self, p: Pass[SpecT, StatusT], reason: Reason, message: str) -> None:
+        """Say why and let the object go."""
+        await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
+        await release_finalizer(self.deps, p.obj)
