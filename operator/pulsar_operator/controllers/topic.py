@@ -85,6 +85,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             schemas=parts.schemas,
             version=scope.version,
             safe=p.safe,
+            of_the_instance=scope.names,
         )
 
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:

@@ -285,9 +285,24 @@ async def test_a_topic_goes_where_its_namespace_may_be() -> None:
     assert holding(w) == set()
 
 
-async def test_a_cluster_nobody_registered_is_refused() -> None:
+@pytest.mark.parametrize("scope", ["Local", "Global"])
+@pytest.mark.parametrize("clusters", [["typo"], ["a", "typo"], ["a", "b", "typo"]])
+async def test_a_cluster_nobody_knows_is_refused(clusters: list[str], scope: str) -> None:
+    """Nothing of the list is written: the name may be meant for a cluster that has the topic."""
     w = await world()
-    await topic(w, policies={"replicationClusters": ["a", "typo"]})
+    before = {"replicationClusters": ["a", "b"], "maxProducers": 3}
+    await topic(w, policies=before, policyScope=scope)
+    await topic(w, policies={"replicationClusters": clusters, "maxProducers": 4}, policyScope=scope)
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
-    assert (status, reason) == ("False", "RefusedByPulsar")
-    assert "typo" in message and replicated(w, "a") is None
+    assert (status, reason) == ("False", "InvalidSpec")
+    assert "spec.policies.replicationClusters names 'typo', which is no cluster of the instance" in message
+    assert "(its clusters: a, b): correct the name or create a PulsarCluster with that clusterName" in message
+    assert w.condition(Kind.TOPIC, "x")[0] == "False"
+    where = "a" if scope == "Local" else "*"
+    assert replicated(w, where) == ["a", "b"] and holding(w) == {"a", "b"}
+    assert w.pulsar.topic_policies[where, X]["maxProducers"] == 4, "the rest converges"
+    assert await w.second_pass_writes() == ([], [])
+    await topic(w, policies=before, policyScope=scope)
+    assert w.condition(Kind.TOPIC, "x")[0] == "True"
+    await topic(w)
+    assert replicated(w, where) is None, "it was still the operator's to take back"

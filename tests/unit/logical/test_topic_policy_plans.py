@@ -48,7 +48,8 @@ def everything(pulsar: FakePulsar) -> dict[str, dict[str | None, Any]]:
 def plan(pulsar: FakePulsar, spec: PulsarTopicSpec, memory: Memory) -> Plan:
     rows = concerned(TOPIC_POLICIES, wanted_policies(spec), memory.managed)
     found = {row.field: read(pulsar, row) for row in rows}
-    return plan_topic(spec, TopicFacts("t", "n", "x", dict.fromkeys(CLUSTERS, 0), found=found), memory)
+    facts = TopicFacts("t", "n", "x", dict.fromkeys(CLUSTERS, 0), found=found, of_the_instance=frozenset(CLUSTERS))
+    return plan_topic(spec, facts, memory)
 
 
 def converge(pulsar: FakePulsar, spec: PulsarTopicSpec, memory: Memory) -> Plan:
@@ -111,7 +112,7 @@ def test_what_is_new_is_set_before_what_is_old_is_reset(spec: tuple[dict[str, An
 @given(spec=SPECS, managed=FIELDS)
 def test_a_silent_cluster_is_kept_in_mind(spec: tuple[dict[str, Any], str], managed: set[str]) -> None:
     declared = spec_of(spec)
-    facts = TopicFacts("t", "n", "x", {"a": 0}, silent=("b",))
+    facts = TopicFacts("t", "n", "x", {"a": 0}, silent=("b",), of_the_instance=frozenset(CLUSTERS))
     made = plan_topic(declared, facts, Memory(managed=frozenset(managed)))
     local = {row.field for row in TOPIC_POLICIES if row.per_cluster}
     assert made.kept == {name for name in managed & local if name not in made.declared}

@@ -97,19 +97,27 @@ class Clusters:
         return self.replicating | self.allowed
 
 
+def unknown_clusters(field: str, given: Collection[str], of_the_instance: frozenset[str]) -> list[Problem]:
+    """Names in a list of clusters that no PulsarCluster of the instance has."""
+    known, path = ", ".join(sorted(of_the_instance)) or "none", field.partition("@")[0]
+    return [
+        Problem(
+            field,
+            Reason.INVALID_SPEC,
+            f"spec.{path} names {cluster!r}, which is no cluster of the instance (its clusters: {known}): correct the "
+            "name or create a PulsarCluster with that clusterName",
+        )
+        for cluster in sorted(set(given) - of_the_instance)
+    ]
+
+
 def declared_clusters(
     draft: Draft, spec: PulsarNamespaceSpec, of_the_instance: frozenset[str], holding: frozenset[str] = frozenset()
 ) -> dict[str, list[str] | None]:
     """The two lists by field without names nobody knows, which are reported; without them the rest is still good."""
     wanted: dict[str, list[str] | None] = {}
-    known = ", ".join(sorted(of_the_instance)) or "none"
     for name, given in ((CLUSTERS, spec.replication_clusters), (ALLOWED, spec.allowed_clusters)):
-        for cluster in sorted(set(given or ()) - of_the_instance):
-            text = (
-                f"spec.{name} names {cluster!r}, which is no cluster of the instance (its clusters: {known}): correct "
-                "the name or create a PulsarCluster with that clusterName"
-            )
-            draft.problems.append(Problem(name, Reason.INVALID_SPEC, text))
+        draft.problems += unknown_clusters(name, given or (), of_the_instance)
         # One that holds the namespace is not taken out because its PulsarCluster is gone.
         wanted[name] = sorted(set(given or ()) & (of_the_instance | holding)) or None
     return wanted

@@ -5,7 +5,7 @@ Partition numbers are in the configuration store, one write for all clusters; a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.cron import Schedule
+from pulsar_operator.domain.logical.clusters import unknown_clusters
 from pulsar_operator.domain.logical.entries import Live, plan_entries
 from pulsar_operator.domain.logical.names import topic_name, topic_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
@@ -24,7 +25,8 @@ from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, PolicyRow, Unr
 from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
 
 PARTITIONS = "partitions"
-GLOBAL_CLUSTERS = f"policies.replicationClusters@{PolicyScope.GLOBAL}"
+LOCAL_CLUSTERS = "policies.replicationClusters"
+GLOBAL_CLUSTERS = f"{LOCAL_CLUSTERS}@{PolicyScope.GLOBAL}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class TopicFacts:
     safe: frozenset[str] = frozenset()
     """Clusters of the namespace's allowed_clusters, where nothing deletes the topic; known where the spec has
     replicationClusters."""
+    of_the_instance: frozenset[str] = frozenset()
+    """Pulsar names of the instance's clusters."""
 
     @property
     def absent(self) -> bool:
@@ -103,7 +107,7 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
     """What is new is set before what is old is reset, so that a change of policyScope leaves no gap."""
     wanted = wanted_policies(spec)
     absent = facts.absent
-    rows = _without_loss(draft, wanted, facts, memory)
+    rows = _without_loss(draft, wanted, facts, memory, _with_known_clusters(draft, wanted, facts, memory))
     plan_policies(
         draft,
         sorted(rows, key=lambda row: wanted[row.field] is None),
@@ -118,13 +122,29 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
     )
 
 
-def _without_loss(draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, memory: Memory) -> list[PolicyRow]:
+def _with_known_clusters(
+    draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, memory: Memory
+) -> Sequence[PolicyRow]:
+    """The rows without a list that names a cluster nobody knows. None of it is written: a name that is only misspelt
+    is a cluster that would no longer get the topic."""
+    for field_ in (LOCAL_CLUSTERS, GLOBAL_CLUSTERS):
+        problems = unknown_clusters(field_, wanted[field_] or (), facts.of_the_instance)
+        if problems:
+            draft.problems += problems
+            draft.declared |= {field_} & memory.managed
+            return [row for row in TOPIC_POLICIES if row.field != field_]
+    return TOPIC_POLICIES
+
+
+def _without_loss(
+    draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, memory: Memory, rows: Sequence[PolicyRow]
+) -> Sequence[PolicyRow]:
     """The rows that may be written. A global list counts in every cluster, and brokers of one that is not in it delete
     the topic, unless the namespace's allowed_clusters name it (class PersistentTopic, checkReplication)."""
     declared = wanted[GLOBAL_CLUSTERS]
     lost = sorted({*facts.clusters, *facts.silent} - set(declared) - facts.safe) if declared is not None else []
-    if not lost:
-        return list(TOPIC_POLICIES)
+    if not lost or all(row.field != GLOBAL_CLUSTERS for row in rows):
+        return rows
     draft.declared |= {GLOBAL_CLUSTERS} & memory.managed
     names = ", ".join(lost)
     text = (
@@ -133,7 +153,7 @@ def _without_loss(draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, me
         "PulsarNamespace, or set spec.policyScope to Local"
     )
     draft.problems.append(Problem(GLOBAL_CLUSTERS, Reason.CONSENT_REQUIRED, text))
-    return [row for row in TOPIC_POLICIES if row.field != GLOBAL_CLUSTERS]
+    return [row for row in rows if row.field != GLOBAL_CLUSTERS]
 
 
 def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
