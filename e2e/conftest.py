@@ -5,7 +5,7 @@ The cluster is the tests' own, by its own kubeconfig; the user's current context
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,9 @@ from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, Helm, 
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import not_ready, pulsar_objects
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from tests.support.policy_contract import Place, opened
+from tests.support.recorder import CountingMetrics
 
 CLUSTER = "pulsar-e2e"
 
@@ -78,6 +81,23 @@ def deployed(kubectl: Kubectl, helm: Helm, clean: None) -> Iterator[Deployed]:
     found = Deployed(kubectl, helm, f"{CLUSTER}-control-plane")
     found.wait_ready()
     yield found
+
+
+@pytest.fixture
+async def admin() -> AsyncIterator[AiohttpAdmin]:
+    """The operator's own adapter of the admin REST."""
+    found = AiohttpAdmin(CountingMetrics(), deadline=30.0)
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
+@pytest.fixture
+async def place(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Place]:
+    """A namespace and a topic on the Pulsar of the test cluster."""
+    async for found in opened(admin, admin_url):
+        yield found
 
 
 @pytest.fixture(scope="session")

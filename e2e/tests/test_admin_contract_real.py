@@ -8,20 +8,15 @@ import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from tests.support.admin_contract import AdminContract, Site, opened
-from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
 
 
 @pytest.fixture
-async def site(admin_url: str) -> AsyncIterator[Site]:
+async def site(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Site]:
     """The Pulsar of the test cluster."""
-    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        async for found in opened(admin, admin_url):
-            yield found
-    finally:
-        await admin.close()
+    async for found in opened(admin, admin_url):
+        yield found
 
 
 class TestAdminContractReal(AdminContract):

@@ -6,7 +6,6 @@ Pulsar keeps permissions also where authorization is off. That it enforces them 
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,27 +14,8 @@ from tests.support.admin_contract import local_cluster
 from tests.support.entry_contract import EntryContract
 from tests.support.lists_scenario import Scenario
 from tests.support.logical import World
-from tests.support.policy_contract import Place, opened
-from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
-
-
-@pytest.fixture
-async def admin() -> AsyncIterator[AiohttpAdmin]:
-    """The adapter."""
-    found = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        yield found
-    finally:
-        await found.close()
-
-
-@pytest.fixture
-async def place(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Place]:
-    """A namespace and a topic on the Pulsar of the test cluster."""
-    async for found in opened(admin, admin_url):
-        yield found
 
 
 class TestEntriesReal(EntryContract):

@@ -23,7 +23,6 @@ from pulsar_operator.export import Options, export
 from tests.support.export import dry_run, exported, manifests, notes
 from tests.support.export_site import DEFINITION, HOSTILE, PROPERTIES, SUBSCRIPTION, furnished, loadable
 from tests.support.policy_contract import Place
-from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
 INSTANCE = "demo"
@@ -34,14 +33,10 @@ need a namespace that is replicated."""
 
 
 @pytest.fixture
-async def place(admin_url: str) -> AsyncIterator[Place]:
+async def place(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Place]:
     """A tenant of the test's own, furnished by plain admin calls."""
-    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        async for found in furnished(admin, admin_url):
-            yield found
-    finally:
-        await admin.close()
+    async for found in furnished(admin, admin_url):
+        yield found
 
 
 async def test_controllers_find_nothing_to_do(place: Place, admin_url: str) -> None:

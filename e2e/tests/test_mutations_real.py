@@ -6,7 +6,7 @@ A sample through the proxy of the test cluster; all of them, by ``make mutations
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -67,16 +67,6 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
     folder: Path = tmp_path_factory.mktemp("standalone")
     with secured_standalone(paths().pulsar_home, folder, OPEN) as running:
         yield from _two_clusters(running.admin_url)
-
-
-@pytest.fixture
-async def admin() -> AsyncIterator[AiohttpAdmin]:
-    """The adapter."""
-    found = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        yield found
-    finally:
-        await found.close()
 
 
 @pytest.mark.parametrize("mutation", ALL[::EVERY], ids=lambda m: f"{m.kind}-{m.id}")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from e2e.kind.paths import paths
-from pulsar_operator.adapters.admin import AiohttpAdmin
 from tests.support.classfile import field_names
 from tests.support.policy_classes import (
     LOCAL_POLICIES_CLASS,
@@ -17,21 +14,9 @@ from tests.support.policy_classes import (
     unknown_of_namespace,
     unknown_of_topic,
 )
-from tests.support.policy_contract import Place, PolicyContract, opened
-from tests.support.recorder import CountingMetrics
+from tests.support.policy_contract import PolicyContract
 
 pytestmark = pytest.mark.kind
-
-
-@pytest.fixture
-async def place(admin_url: str) -> AsyncIterator[Place]:
-    """A namespace and a topic on the Pulsar of the test cluster."""
-    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        async for found in opened(admin, admin_url):
-            yield found
-    finally:
-        await admin.close()
 
 
 class TestPoliciesReal(PolicyContract):

@@ -20,7 +20,6 @@ from e2e.support.objects import condition, is_ready
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from tests.support.classfile import field_names
 from tests.support.instance_contract import InstanceContract, Site, opened
-from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
 
@@ -35,14 +34,10 @@ CLASSES = {
 
 
 @pytest.fixture
-async def site(admin_url: str) -> AsyncIterator[Site]:
+async def site(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Site]:
     """Names of a test's own on the Pulsar of the test cluster."""
-    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        async for found in opened(admin, admin_url):
-            yield found
-    finally:
-        await admin.close()
+    async for found in opened(admin, admin_url):
+        yield found
 
 
 class TestInstanceContractReal(InstanceContract):
@@ -62,7 +57,7 @@ def test_every_field_of_the_classes_is_known(name: str) -> None:
     assert found == CLASSES[name]
 
 
-def admin(deployed: Deployed, method: str, path: str, body: Any = None) -> Any:
+def call(deployed: Deployed, method: str, path: str, body: Any = None) -> Any:
     """A plain call of the admin REST, as another writer makes it; None where there is nothing."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
@@ -93,8 +88,8 @@ def example(deployed: Deployed) -> Iterator[list[dict[str, Any]]]:
         kind, name = document["kind"].lower(), document["metadata"]["name"]
         options = ("-n", deployed.namespace, "--ignore-not-found", "--timeout=90s")
         deployed.kubectl.run("delete", kind, name, *options, timeout=110)
-    assert admin(deployed, "GET", "resourcegroups/gold") is None
-    assert admin(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") is None
+    assert call(deployed, "GET", "resourcegroups/gold") is None
+    assert call(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") is None
     deployed.wait_ready(within=120)
 
 
@@ -145,23 +140,23 @@ def test_the_example(deployed: Deployed, example: list[dict[str, Any]]) -> None:
         },
         "unload_scope": "changed",
     }
-    assert admin(deployed, "GET", "resourcegroups/gold") == group
-    assert admin(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
+    assert call(deployed, "GET", "resourcegroups/gold") == group
+    assert call(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
     for name in ("billing", "invoices"):
-        assert admin(deployed, "GET", f"namespaces/shop/{name}")["resource_group_name"] == "gold"
+        assert call(deployed, "GET", f"namespaces/shop/{name}")["resource_group_name"] == "gold"
     status = (kubectl.get("pulsarisolationpolicy", namespace, "billing") or {})["status"]
     assert status["clusters"] == [{"name": "east", "exists": True, "brokers": 1}]
 
-    admin(deployed, "PUT", "resourcegroups/gold", {"publishRateInMsgs": 1})
+    call(deployed, "PUT", "resourcegroups/gold", {"publishRateInMsgs": 1})
     # A broker that is primary serves nobody else: the cluster's only one must not be.
     drifted = {**policy, "primary": ["east-broker-7.*"]}
-    admin(deployed, "POST", "clusters/east/namespaceIsolationPolicies/billing", drifted)
+    call(deployed, "POST", "clusters/east/namespaceIsolationPolicies/billing", drifted)
     look_again(deployed, "pulsarresourcegroup", "gold")
     look_again(deployed, "pulsarisolationpolicy", "billing")
 
     def repaired() -> bool:
-        assert admin(deployed, "GET", "resourcegroups/gold") == group
-        assert admin(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
+        assert call(deployed, "GET", "resourcegroups/gold") == group
+        assert call(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
         return True
 
     eventually(repaired, within=60, what="the declared values are back")

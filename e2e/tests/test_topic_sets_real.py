@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -15,9 +15,6 @@ from e2e.conftest import Deployed
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
-from pulsar_operator.adapters.admin import AiohttpAdmin
-from tests.support.policy_contract import Place, opened
-from tests.support.recorder import CountingMetrics
 from tests.support.topic_set_contract import TopicSetContract
 
 pytestmark = pytest.mark.kind
@@ -25,17 +22,6 @@ pytestmark = pytest.mark.kind
 EXAMPLE = QUICKSTART.parent / "topic-set.yaml"
 KIND = "pulsartopicset"
 NUMBER = 10
-
-
-@pytest.fixture
-async def place(admin_url: str) -> AsyncIterator[Place]:
-    """A namespace and a topic on the Pulsar of the test cluster."""
-    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        async for found in opened(admin, admin_url):
-            yield found
-    finally:
-        await admin.close()
 
 
 class TestTopicSetReal(TopicSetContract):
