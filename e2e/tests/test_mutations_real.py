@@ -17,7 +17,8 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.admin_contract import local_cluster
 from tests.support.mutation_bench import OTHER, Bench
-from tests.support.mutations import KINDS, Mutation, mutations
+from tests.support.mutation_chains import KINDS, Mutation
+from tests.support.mutations import mutations
 from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.crdgen import structural
-from tests.support.mutations import KINDS
+from tests.support.mutation_chains import AROUND, KINDS, OF_TEMPLATES
 from tests.support.samples import minimal
 
 Json = dict[str, Any]
-PTN, PNS, PT, PIP = Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.ISOLATION_POLICY
+PTN, PNS, PT, PIP, PTS = Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.ISOLATION_POLICY, Kind.TOPIC_SET
 
 CONTROL: Mapping[str, str] = {
     "newline": "a\nb",
@@ -135,6 +135,8 @@ class Place:
     """The rest of the specification."""
     prefix: str = ""
     """Where the text is only the end of the value."""
+    suffix: str = ""
+    """What the operator adds to it."""
     goes_to_pulsar: bool = True
     beside: tuple[str, ...] = ()
     """What else is in the list."""
@@ -145,6 +147,11 @@ class Place:
     def id(self) -> str:
         """For messages."""
         return f"{self.kind}-{self.path}"
+
+    @property
+    def names_it(self) -> bool:
+        """Whether it cannot change, since the object is found by it."""
+        return self.path in ("name", "count.prefix")
 
     @property
     def field(self) -> str:
@@ -220,8 +227,31 @@ def _avro(part: str) -> Json:
     return {"schema": {**_PAIR["schema"], part: {"type": "Avro", "definition": _RECORD}}}
 
 
+def _templates() -> Iterator[Place]:
+    """What a topic has and templates have."""
+    for place in _OF_TOPICS:
+        if place.field in OF_TEMPLATES and not place.path.startswith("policies.replicationClusters"):
+            before = {**AROUND[PTS], "template": {"policyScope": "Local", **place.before}}
+            yield replace(place, kind=PTS, path=f"template.{place.path}", before=before)
+
+
+_OF_TOPICS: tuple[Place, ...] = (
+    Place(PT, "name", TOPIC),
+    *_policies(PT, "policies", {}),
+    *_lists(PT, {}),
+    Place(PT, "policies.replicationClusters[]", NAME, beside=_ONE, needs=_CLUSTER),
+    Place(PT, "compaction.schedule", BOUNDARY),
+    Place(PT, "policies.shadowTopics[]", FULL_TOPIC, prefix="{shadow}"),
+    Place(PT, "subscriptions[].name", PATH_TEXT, _LATEST, _DELETE),
+    Place(PT, "subscriptions[].properties{key}", MAP_KEY, _SUBSCRIPTION, _DELETE),
+    Place(PT, "subscriptions[].properties{}", VALUE, _SUBSCRIPTION, _DELETE),
+    Place(PT, "schema.definition", DEFINITION, {"type": "Avro"}, needs="a definition"),
+    *(Place(PT, f"schema.{part}.definition", TEXT, {}, _avro(part), needs="a definition") for part in ("key", "value")),
+    Place(PT, "schema.properties{key}", MAP_KEY, {"type": "String"}),
+    Place(PT, "schema.properties{}", VALUE, {"type": "String"}),
+)
 PLACES: tuple[Place, ...] = (
-    *(Place(kind, "name", NAME) for kind in KINDS if kind not in (PT, PIP)),
+    *(Place(kind, "name", NAME) for kind in KINDS if kind not in (PT, PIP, PTS)),
     Place(PTN, "adminRoles[]", ROLE),
     Place(PTN, "allowedClusters[]", NAME, {}, {"allowedClusters": [*_ONE]}, beside=_ONE, needs=_CLUSTER),
     Place(PTN, "allowedNamespaces[]", KUBERNETES, goes_to_pulsar=False),
@@ -236,19 +266,18 @@ PLACES: tuple[Place, ...] = (
     Place(PNS, "subscriptionPermissions[].roles[]", PATH_TEXT, {"subscription": "s"}, _HERE),
     Place(PNS, "allowedNamespaces[]", KUBERNETES, {}, _HERE, goes_to_pulsar=False),
     Place(PNS, "bundles.boundaries[]", BOUNDARY),
-    Place(PT, "name", TOPIC),
-    *_policies(PT, "policies", {}),
-    *_lists(PT, {}),
-    Place(PT, "policies.replicationClusters[]", NAME, beside=_ONE, needs=_CLUSTER),
-    Place(PT, "compaction.schedule", BOUNDARY),
-    Place(PT, "policies.shadowTopics[]", FULL_TOPIC, prefix="{shadow}"),
-    Place(PT, "subscriptions[].name", PATH_TEXT, _LATEST, _DELETE),
-    Place(PT, "subscriptions[].properties{key}", MAP_KEY, _SUBSCRIPTION, _DELETE),
-    Place(PT, "subscriptions[].properties{}", VALUE, _SUBSCRIPTION, _DELETE),
-    Place(PT, "schema.definition", DEFINITION, {"type": "Avro"}, needs="a definition"),
-    *(Place(PT, f"schema.{part}.definition", TEXT, {}, _avro(part), needs="a definition") for part in ("key", "value")),
-    Place(PT, "schema.properties{key}", MAP_KEY, {"type": "String"}),
-    Place(PT, "schema.properties{}", VALUE, {"type": "String"}),
+    *_OF_TOPICS,
+    *_templates(),
+    Place(PTS, "names[]", TOPIC, {}, AROUND[PTS] | _DELETE, beside=("{own}",)),
+    Place(PTS, "count.prefix", TOPIC, {"first": 0, "number": 1}, {"template": {}}, suffix="0"),
+    Place(PTS, "patterns[]", TEXT, {}, {"template": {}}, goes_to_pulsar=False),
+    Place(
+        PTS,
+        "template.policies.replicationClusters[]",
+        BOUNDARY,
+        {},
+        {**AROUND[PTS], "template": {}},
+    ),
     Place(PIP, "name", NAME, {}, _ISOLATION),
     Place(PIP, "clusters[]", NAME, {}, _ISOLATION, beside=_ONE, needs=_CLUSTER),
     Place(PIP, "namespaces[]", EXPRESSION, {}, _ISOLATION),

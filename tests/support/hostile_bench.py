@@ -12,7 +12,8 @@ from pulsar_operator.domain.logical.names import failure_domain_path, isolation_
 from tests.support.endstate import differences
 from tests.support.hostile import VALUES, Place
 from tests.support.mutation_bench import COMPLETE, PASSES, SELF, Attempt, Bench
-from tests.support.mutations import PNS, PT, Json, Mutation, filled
+from tests.support.mutation_chains import PNS, PT, PTS, Json, Mutation
+from tests.support.mutations import filled
 
 BYSTANDER = "bystander"
 
@@ -23,15 +24,15 @@ class HostileBench(Bench):
     async def carry(self, place: Place, labels: Sequence[str]) -> list[str]:
         """Give an object each text, one after the other, and none in the end; what is wrong, in words."""
         problems: list[str] = []
-        if place.path == "name":
+        if place.names_it:
             for label in labels:
                 named = Mutation(place.kind, place.path, label, place.spec(None), place.spec(VALUES[label]))
                 async with self.attempt(named) as attempt:
-                    problems += [f"{label}: {each}" for each in await Carrying(attempt).name(VALUES[label])]
+                    problems += [f"{label}: {each}" for each in await Carrying(attempt).name(place, VALUES[label])]
             return problems
         steps = {label: (place.spec(VALUES[label]), place.prefix + VALUES[label]) for label in labels}
         # What is uploaded with a version of a schema is never changed.
-        apart = [{label: step} for label, step in steps.items()] if place.path.startswith("schema") else [steps]
+        apart = [{label: step} for label, step in steps.items()] if "schema." in place.path else [steps]
         for each in apart:
             words = Mutation(place.kind, place.path, "", place.spec(None), {"all": [spec for spec, _ in each.values()]})
             async with self.attempt(words) as attempt:
@@ -68,17 +69,19 @@ class Carrying:
             problems += [f"{label}: {each}" for each in refusal]
             problems += [f"{label}: another object: {each}" for each in differences(others, await self.others())]
         await attempt.declare(self.me, before, ready=False)
-        if not any("schema" in spec for spec, _ in steps.values()):  # those that were uploaded stay
+        if not any(
+            "schema" in spec.get("template", spec) for spec, _ in steps.values()
+        ):  # those that were uploaded stay
             problems += await attempt.equal("taken off again", lambda: attempt.shown(self.me), zero)
         return problems + await attempt.equal("another object in the end", self.others, others)
 
-    async def name(self, text: str) -> list[str]:
+    async def name(self, place: Place, text: str) -> list[str]:
         """An object of that name is made and deleted."""
         attempt, world = self.attempt, self.attempt.world
         await self.bystanders()
         others = await self.others()
         await attempt.declare(self.me, {**attempt.mutation.after, "deletionPolicy": "Delete"}, ready=False)
-        problems = self.refusal("name")
+        problems, text = self.refusal(place.field), text + place.suffix
         now = await self.others()
         if problems is not None:
             problems += [f"refused, and yet: {each}" for each in differences(others, now)]
@@ -120,10 +123,10 @@ class Carrying:
     async def bystanders(self) -> None:
         """A namespace and topics whose names hostile text might come out as."""
         ask, own = self.attempt.place.ask, self.attempt.own
-        if self.kind not in (PNS, PT):
+        if self.kind not in (PNS, PT, PTS):
             return
         await ask("PUT", "namespaces", own, BYSTANDER, body={"replication_clusters": [self.attempt.bench.cluster]})
-        for namespace in (BYSTANDER, *(["n"] if self.kind is PT else [])):
+        for namespace in (BYSTANDER, *(["n"] if self.kind in (PT, PTS) else [])):
             for topic in ("a", "b"):
                 await ask("PUT", "persistent", own, namespace, topic)
                 await ask("POST", "persistent", own, namespace, topic, "permissions", "a", body=["produce"])
@@ -143,9 +146,13 @@ class Carrying:
             live = await ask("GET", "namespaces", own, name)
             granted = live["auth_policies"]["destination_auth"]
             live["auth_policies"]["destination_auth"] = {k: v for k, v in granted.items() if not k.endswith(self.me)}
+            mine = {f"persistent://{own}/n/{topic}" for topic in await attempt.topics_of(self.me)}
             topics = await ask("GET", "persistent", own, name)
             topics += await ask("GET", "persistent", own, name, "partitioned")
-            out[full] = {"policies": live, "topics": sorted(t for t in topics if not t.endswith(self.me))}
+            out[full] = {
+                "policies": live,
+                "topics": sorted(t for t in topics if not t.endswith(self.me) and t not in mine),
+            }
         cluster = attempt.bench.cluster
         policies = await attempt.find(*isolation_path(cluster, "")[:-1]) or {}
         domains = await attempt.find(*failure_domain_path(cluster)) or {}

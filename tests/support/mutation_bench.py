@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import ConditionType, Kind
+from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path, resource_group_path
 from pulsar_operator.domain.logical.schema import schema_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Call, too_old
 from pulsar_operator.ports import AdminEndpoint, NotFoundError, PulsarAdminPort
 from tests.support.endstate import differences
 from tests.support.logical import World
-from tests.support.mutations import PNS, PT, PTN, VERSION, Json, Mutation, filled
+from tests.support.mutation_chains import PNS, PT, PTN, PTS, VERSION, Json, Mutation
+from tests.support.mutations import filled
 from tests.support.policy_contract import OTHER, Place
 
 PASSES = 150
@@ -149,14 +151,17 @@ class Attempt:
         for word, group in (("{group}", "1"), ("{other_group}", "2")):
             if word in words:
                 await self.place.ask("PUT", "resourcegroups", f"{self.own}-{group}", body={"publishRateInMsgs": 1000})
-        if self.mutation.kind in (PNS, PT):
+        if self.mutation.kind in (PNS, PT, PTS):
             self.world.tenant(self.own, allowedClusters=[self.bench.cluster, OTHER])
             await self.settle(PTN, self.own)
-        if self.mutation.kind is PT:
+        if self.mutation.kind in (PT, PTS):
             self.world.namespace("n", tenant=self.own, replicationClusters=[self.bench.cluster])
             await self.settle(PNS, "n")
         for word, topic in (("{shadow}", "s1"), ("{other_shadow}", "s2")):
             if word in words:
+                await self.place.ask("PUT", *self.place.topic(topic))
+        if "patterns" in self.mutation.before:
+            for topic in (f"{self.own}-{who}-{end}" for who in "mf" for end in "xy"):
                 await self.place.ask("PUT", *self.place.topic(topic))
 
     async def declare(self, name: str, spec: Json, *, refused: str | None = None, ready: bool = True) -> None:
@@ -169,6 +174,8 @@ class Attempt:
                 self.world.namespace(name, tenant=self.own, **spec)
             case Kind.TOPIC:
                 self.world.topic(name, namespace="n", **spec)
+            case Kind.TOPIC_SET:
+                self.world.topics(name, namespace="n", **spec)
             case Kind.RESOURCE_GROUP:
                 self.world.group(name, **spec)
             case _:
@@ -216,6 +223,8 @@ class Attempt:
                 found = await self._namespace(self.own, name)
             case Kind.TOPIC:
                 found = await self._topic(name)
+            case Kind.TOPIC_SET:
+                found = {topic: await self._topic(topic) for topic in await self.topics_of(name)}
             case Kind.RESOURCE_GROUP:
                 found = {"group": await self.find(*resource_group_path(name))}
             case _:
@@ -243,6 +252,14 @@ class Attempt:
             if row.own_get
         }
         return {"policies": await self.find(*base), "own": own}
+
+    async def topics_of(self, name: str) -> list[str]:
+        """Local names of the topics there are that a set declares, or that begin with its name."""
+        spec = (self.world.get(PTS, name) or {}).get("spec", {})
+        base = ("persistent", self.own, "n")
+        full = [*(await self.find(*base) or []), *(await self.find(*base, "partitioned") or [])]
+        found = {re.sub(PARTITION_SUFFIX, "", topic.split("/", 4)[4]) for topic in full}
+        return sorted(topic for topic in found if topic.startswith(name) or topic in spec.get("names", ()))
 
     async def _topic(self, name: str) -> Json:
         path = self.place.topic(name)

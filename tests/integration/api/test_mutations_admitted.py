@@ -9,7 +9,8 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from tests.support.apiserver import ApiServer, Response
-from tests.support.mutations import KINDS, Json, filled, mutations
+from tests.support.mutation_chains import KINDS, Json
+from tests.support.mutations import filled, mutations
 from tests.support.policy_examples import PLACEHOLDERS
 from tests.support.samples import manifest, minimal, path
 

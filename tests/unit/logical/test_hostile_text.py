@@ -27,7 +27,8 @@ from tests.support.hostile import (
 )
 from tests.support.hostile_bench import HostileBench
 from tests.support.logical import World
-from tests.support.mutations import KINDS, filled
+from tests.support.mutation_chains import KINDS
+from tests.support.mutations import filled
 from tests.support.policy_contract import OTHER
 from tests.support.policy_examples import PLACEHOLDERS
 
