@@ -88,13 +88,15 @@ def _cut_by_names(declared: Sequence[tuple[int, str]], brokers: int) -> list[int
 def _greedy(declared: Sequence[tuple[int, str]], limits: dict[str, int], most: int) -> list[int]:
     points = [0]
     inside: Counter[str] = Counter()
-    before = -1
+    held, before = 0, -1
     for position, topic in declared:
-        full = inside.total() >= most or inside[topic] >= limits[topic]
+        full = held >= most or inside[topic] >= limits[topic]
         if full and (cut := cut_between(before, position)) is not None:
             points.append(cut)
             inside.clear()
+            held = 0
         inside[topic] += 1
+        held += 1
         before = position
     return [*points, LAST_BOUNDARY]
 

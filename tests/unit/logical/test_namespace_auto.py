@@ -73,6 +73,42 @@ async def test_declared_topics_and_partitions_are_cut_apart() -> None:
     assert "16 declared topics" in next(e.message for e in world.kube.events if "Create namespace" in e.message)
 
 
+def _said(world: World) -> str:
+    return next(e.message for e in world.kube.events if "Create namespace" in e.message)
+
+
+async def test_topics_of_sets_count_as_single_ones_do() -> None:
+    world = world_of(3)
+    here = {"namespaceRef": {"name": "orders"}}
+    world.topics("c", **here, count={"prefix": "clicks-", "first": 5, "number": 40}, template={"partitions": 2})
+    world.topics("n", **here, names=["a", "b", "clicks-0"])
+    world.topic("a", **here)
+    world.topics("p", **here, patterns=["*"])
+    world.topics("wrong", **here, names=["x"], count={"prefix": "x-", "number": "many"})
+    world.topics("elsewhere", namespaceRef={"name": "other"}, count={"prefix": "o-", "number": 64})
+    world.namespace("orders", **AUTO)
+    await world.run()
+    parts = [f"clicks-{n}-partition-{part}" for n in range(5, 45) for part in range(2)]
+    names = [f"persistent://shop/orders/{name}" for name in (*parts, "a", "b", "clicks-0")]
+    assert f"{len(names)} declared topics and partitions" in _said(world)
+    assert max(spread(boundaries(world), names)) == 2
+
+
+async def test_of_very_large_sets_every_nth_topic_counts_with_all_its_partitions() -> None:
+    world = world_of(2)
+    template = {"partitions": 100}
+    for prefix in ("a-", "b-"):
+        count = {"prefix": prefix, "number": 1_000_000}
+        world.topics(prefix, namespaceRef={"name": "orders"}, count=count, template=template)
+    world.namespace("orders", **AUTO)
+    await world.reconcile(Kind.TENANT, "shop")
+    await world.reconcile(Kind.NAMESPACE, "orders")
+    assert "100000 declared topics and partitions" in _said(world)
+    names = [f"persistent://shop/orders/a-{n}" for n in range(0, 1_000_000, 1000)]
+    held = spread(boundaries(world), names)
+    assert max(held) <= 3 * sum(held) / len(held)
+
+
 async def test_recorded_traffic_decides_where_there_is_any() -> None:
     cells = [{"position": 1000 + n * 10, "weight": 100.0} for n in range(40)]
     sizing = {"namespace": "shop/orders", "bundlesNow": 4, "boundaries": [], "freshBoundaries": [], "weight": 4000.0}
