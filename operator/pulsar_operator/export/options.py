@@ -30,6 +30,8 @@ class Options:
     topic_policies: bool = True
     subscriptions: bool = True
     schemas: bool = True
+    topic_sets: int | None = None
+    """From so many topics on that are alike they are a PulsarTopicSet; None = there are no sets."""
     cluster: str | None = None
     output: str = "-"
     token_file: str | None = None
@@ -43,6 +45,7 @@ class Options:
             "--instance": self.instance if self.instance != DEFAULT_INSTANCE else None,
             "--namespace": self.namespace,
             "--tenants": self.tenants.pattern if self.tenants is not None else None,
+            "--topic-sets": str(self.topic_sets) if self.topic_sets is not None else None,
             "--cluster": self.cluster,
             "--output": self.output if self.output != "-" else None,
         }
@@ -95,6 +98,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="read the newest schema of topics, one call for each topic (default)",
     )
     parser.add_argument(
+        "--topic-sets",
+        type=int,
+        metavar="N",
+        help="write topics of a namespace that are alike as one PulsarTopicSet, where there are N or more; "
+        "those with permissions or subscriptions are written one by one (default: no sets)",
+    )
+    parser.add_argument(
         "--cluster", metavar="NAME", help="Pulsar name of the cluster that answers (default: it is asked)"
     )
     parser.add_argument(
@@ -122,6 +132,8 @@ def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Op
         parser.error(f"--instance {given.instance!r} is no name of a Kubernetes object")
     if given.namespace is not None and (_NAMESPACE.fullmatch(given.namespace) is None or len(given.namespace) > 63):
         parser.error(f"--namespace {given.namespace!r} is no name of a Kubernetes namespace")
+    if given.topic_sets is not None and given.topic_sets < 2:
+        parser.error(f"--topic-sets {given.topic_sets}: it takes 2 topics at least to be alike")
     try:
         tenants = re.compile(given.tenants) if given.tenants is not None else None
     except re.error as error:
@@ -136,6 +148,7 @@ def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Op
         topic_policies=given.topic_policies,
         subscriptions=given.subscriptions,
         schemas=given.schemas,
+        topic_sets=given.topic_sets,
         cluster=given.cluster or None,
         output=given.output,
         token_file=given.token_file,

@@ -13,7 +13,7 @@ from pulsar_operator.domain.export import Entry, Source, render, sentence
 
 TOLD = 20
 """Lines on standard error about what was not exported; the output has them all."""
-KINDS = (Kind.RESOURCE_GROUP, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.ISOLATION_POLICY)
+KINDS = (Kind.RESOURCE_GROUP, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET, Kind.ISOLATION_POLICY)
 """In the order they are written: a namespace waits for its group."""
 PROGRESS_SECONDS = 10.0
 """Between two lines of progress where there is no terminal."""
@@ -98,10 +98,13 @@ def summarise(exported: Exported, err: TextIO, command: str) -> None:
     """What was and was not exported, on standard error; ``command`` is what the user types to do it again."""
     rows = [(kind.value, *_counts(exported, kind)) for kind in KINDS]
     specs = [entry.manifest["spec"] for entry in exported.entries if entry.manifest is not None]
+    sets = [spec for spec in specs if "template" in spec]
+    specs += [spec["template"] for spec in sets]
     inside = {
         "with policies": sum(1 for spec in specs if spec.get("policies")),
         "subscriptions": sum(len(spec.get("subscriptions") or ()) for spec in specs),
         "schemas": sum(1 for spec in specs if spec.get("schema")),
+        "topics in sets": sum(len(spec["names"]) for spec in sets),
     }
     print(f"{'':<22}{'exported':>10}{'left out':>10}{'not read':>10}", file=err)
     for name, written, left, lost in rows:

@@ -39,6 +39,7 @@ from pulsar_operator.domain.export import (
     object_name,
     rated_subscriptions,
     split_partition,
+    with_sets,
 )
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import (
@@ -130,7 +131,10 @@ class Exporter:
         files: dict[str, Sequence[Entry]] = {"instance": shared} if shared else {}
         files |= {"tenants": [entry for entry, _ in read if entry is not None]}
         for each in sorted(found, key=lambda n: (n.tenant, n.name)):
-            files[object_name(each.tenant, each.name)] = [each.entry, *sorted(each.entries, key=lambda e: e.about)]
+            entries = each.entries
+            if self._options.topic_sets is not None:
+                entries = with_sets(self._settings, each.tenant, each.name, entries, self._options.topic_sets)
+            files[object_name(each.tenant, each.name)] = [each.entry, *sorted(entries, key=lambda e: e.about)]
         return Exported(Source(cluster, self._version, self._not_read()), files)
 
     def _not_read(self) -> tuple[str, ...]:

@@ -149,6 +149,8 @@ def test_the_token_is_sent_and_never_told(server: Server, tmp_path: Path, capsys
         (["--admin-url", "http://a", "--instance", "A b"], "--instance 'A b'"),
         (["--admin-url", "http://a", "--namespace", "x.y"], "--namespace 'x.y'"),
         (["--admin-url", "http://a", "--token-file", "/nowhere"], "--token-file /nowhere: No such file"),
+        (["--admin-url", "http://a", "--topic-sets", "1"], "--topic-sets 1: it takes 2 topics at least"),
+        (["--admin-url", "http://a", "--topic-sets", "many"], "--topic-sets"),
         (["--admin-url", "http://a", "--colour"], "--colour"),
     ],
 )
@@ -283,13 +285,12 @@ def test_an_export_without_some_topics_has_a_code_of_its_own(
         web.json_response(refused, status=403) if request.path.endswith("/x/stats") else None
     )
     file = str(tmp_path / "a b.yaml")
-    assert run(["export", "--admin-url", server.url, "--output", file, "--tenants", "t|u", "--no-schemas"]) == 3
+    options = ["--tenants", "t|u", "--topic-sets", "2", "--no-schemas"]
+    assert run(["export", "--admin-url", server.url, "--output", file, *options]) == 3
     err = capsys.readouterr().err
     assert "2 things could not be read" in err and "subscriptions could not be read" in err
-    again = (
-        f"run again: pulsar-operator export --admin-url {server.url} --tenants 't|u' --output '{file}' --no-schemas\n"
-    )
-    assert again in err
+    again = f"--admin-url {server.url} --tenants 't|u' --topic-sets 2 --output '{file}' --no-schemas\n"
+    assert f"run again: pulsar-operator export {again}" in err
 
 
 async def test_what_goes_away_meanwhile_is_no_failure(pulsar: ExportPulsar) -> None:

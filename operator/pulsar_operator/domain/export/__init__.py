@@ -26,6 +26,7 @@ from pulsar_operator.domain.export.names import (
 )
 from pulsar_operator.domain.export.parts import durable_subscriptions, rated_subscriptions
 from pulsar_operator.domain.export.policies import Note, may_hold_policies
+from pulsar_operator.domain.export.sets import with_sets
 from pulsar_operator.domain.export.shared import export_domains, export_group, export_isolation
 from pulsar_operator.domain.export.text import Source, render, sentence, shown
 
@@ -56,4 +57,5 @@ __all__ = [
     "sentence",
     "shown",
     "split_partition",
+    "with_sets",
 ]

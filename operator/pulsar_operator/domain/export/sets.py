@@ -1,0 +1,85 @@
+"""Topics of a namespace that are all alike, as one PulsarTopicSet instead of a manifest each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.topic_set import MAX_NAMES, PulsarTopicSetSpec, TopicTemplate
+from pulsar_operator.domain.export.manifests import Entry, Settings, manifest_of
+from pulsar_operator.domain.export.names import is_system_topic, object_name
+from pulsar_operator.domain.export.rules import problem_of
+
+MAX_NAMES_BYTES = 100_000
+"""Of all names of a set: kubectl apply keeps a copy of the object in an annotation, and annotations have 256 KiB. The
+template, with a schema of 64 KiB, has to fit too."""
+_OF_THE_TOPIC = frozenset({"namespaceRef", "name"})
+_OF_TEMPLATES = frozenset(info.alias or name for name, info in TopicTemplate.model_fields.items())
+DIGEST = 8
+
+
+def with_sets(settings: Settings, tenant: str, namespace: str, entries: Iterable[Entry], least: int) -> list[Entry]:
+    """The entries of a namespace's topics, with sets in place of those that are alike, where at least ``least`` are.
+
+    A topic of which something is not exported keeps its own manifest, where the comment about it belongs; so does one
+    with what a template cannot say.
+    """
+    alike: dict[str, tuple[Mapping[str, Any], list[tuple[str, Entry]]]] = {}
+    out = []
+    for entry in entries:
+        found = _in_template(entry)
+        if found is None:
+            out.append(entry)
+        else:
+            name, template = found
+            alike.setdefault(json.dumps(template, sort_keys=True), (template, []))[1].append((name, entry))
+    for text, (template, members) in alike.items():
+        names = sorted(name for name, _ in members)
+        sets = _sets(settings, (tenant, namespace), text, template, names) if len(members) >= least else None
+        out += [entry for _, entry in members] if sets is None else sets
+    return out
+
+
+def _in_template(entry: Entry) -> tuple[str, Mapping[str, Any]] | None:
+    """Local name and template of a topic; None for one that a set cannot have."""
+    if entry.kind is not Kind.TOPIC or entry.manifest is None or entry.notes:
+        return None
+    spec = entry.manifest["spec"]
+    name = str(spec.get("name", entry.manifest["metadata"]["name"]))
+    template = {key: value for key, value in spec.items() if key not in _OF_THE_TOPIC}
+    apart = not set(template) <= _OF_TEMPLATES or "replicationClusters" in template.get("policies", {})
+    return None if apart or is_system_topic(name) else (name, template)
+
+
+def _sets(
+    settings: Settings, place: tuple[str, str], text: str, template: Mapping[str, Any], names: Sequence[str]
+) -> list[Entry] | None:
+    """As many sets as the names need; None where one would not be admitted. A set is called by its template, ``text``,
+    so that its name stays the same when topics come and go."""
+    word = f"set-{hashlib.sha256(text.encode()).hexdigest()[:DIGEST]}"
+    out = []
+    for number, portion in enumerate(_portions(names), start=1):
+        own = word if number == 1 else f"{word}-{number}"
+        spec = {"namespaceRef": {"name": object_name(*place)}, "names": portion, "template": dict(template)}
+        if problem_of(PulsarTopicSetSpec, spec) is not None:
+            return None
+        about = f"topics of namespace {'/'.join(place)}, {own}"
+        out.append(manifest_of(settings, Kind.TOPIC_SET, about, object_name(*place, own), spec, ()))
+    return out
+
+
+def _portions(names: Sequence[str]) -> Iterator[list[str]]:
+    portion: list[str] = []
+    held = 0
+    for name in names:
+        size = len(json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")) + 1
+        if portion and (len(portion) == MAX_NAMES or held + size > MAX_NAMES_BYTES):
+            yield portion
+            portion, held = [], 0
+        portion.append(name)
+        held += size
+    if portion:
+        yield portion
