@@ -17,10 +17,16 @@ from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import not_ready, pulsar_objects
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from tests.support.faults_summary import SEED, seed
 from tests.support.policy_contract import Place, opened
 from tests.support.recorder import CountingMetrics
 
 CLUSTER = "pulsar-e2e"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Which sample of hostile text is taken."""
+    return f"hostile text: sample of {SEED}={seed()}; make hostile takes all of it"
 
 
 @dataclass(frozen=True)

@@ -102,19 +102,19 @@ GROUP_WORD = _refusing(*(set(VALUES) - {"endpoint", "null-word"}))
 PATH_TEXT = _refusing(*CONTROL, "dot", "dots", "empty", *_LONG)
 """A segment of a path."""
 ROLE = _refusing(*CONTROL, "leading", "trailing", "space", "empty", *_LONG)
-TOPIC = _refusing(*CONTROL, *_SLASHES, "dot", "dots", "space", "empty", *_LONG)
+TOPIC = _refusing(*CONTROL, *_SLASHES, "dot", "dots", "trailing", "space", "empty", *_LONG)
 LIST_WORD = _refusing(*CONTROL, *_BLANK, "comma", "empty", *_LONG)
 """A member of what Pulsar keeps as one text with commas."""
 CLASS = _refusing(*CONTROL, "empty", *_LONG)
 """A name that a broker repeats when it refuses it."""
-FULL_TOPIC = _refusing(*CONTROL, *_SLASHES, *_LONG)
+FULL_TOPIC = _refusing(*CONTROL, *_SLASHES, "trailing", "space", *_LONG)
 """What follows the beginning of a full topic name."""
 TEXT = _refusing("empty", *_LONG)
 VALUE = _refusing(*_LONG)
 KEY = _refusing(*CONTROL, "dot", "dots", "empty", *_LONG)
 """A key that is a segment of a path when it is removed."""
-MAP_KEY = _refusing()
-"""A key that only travels in a body; the sizes of the whole object limit it."""
+MAP_KEY = _refusing(*_LONG)
+"""A key that only travels in a body."""
 DEFINITION = _refusing("empty", "over-64-kilobytes")
 EXPRESSION = _refusing("empty", "asterisk", *_LONG)
 BROKER = BOUNDARY = TIME = _refusing(*VALUES)
@@ -251,7 +251,7 @@ _OF_TOPICS: tuple[Place, ...] = (
     Place(PT, "schema.properties{}", VALUE, {"type": "String"}),
 )
 PLACES: tuple[Place, ...] = (
-    *(Place(kind, "name", NAME) for kind in KINDS if kind not in (PT, PIP, PTS)),
+    *(Place(kind, "name", NAME, {}, AROUND.get(kind, {})) for kind in KINDS if kind not in (PT, PIP, PTS)),
     Place(PTN, "adminRoles[]", ROLE),
     Place(PTN, "allowedClusters[]", NAME, {}, {"allowedClusters": [*_ONE]}, beside=_ONE, needs=_CLUSTER),
     Place(PTN, "allowedNamespaces[]", KUBERNETES, goes_to_pulsar=False),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pulsar_operator.api.constants import ConditionType
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
+from pulsar_operator.ports import ConflictError, UnavailableError
 from tests.support.endstate import differences
 from tests.support.hostile import VALUES, Place
 from tests.support.mutation_bench import COMPLETE, PASSES, SELF, Attempt, Bench
@@ -118,27 +120,42 @@ class Carrying:
             for text in texts:
                 name = text.removeprefix("{shadow}")
                 if name:
-                    await self.attempt.place.ask("PUT", *self.attempt.place.topic(f"s1{name}"))
+                    await self.made("PUT", *self.attempt.place.topic(f"s1{name}"))
 
     async def bystanders(self) -> None:
         """A namespace and topics whose names hostile text might come out as."""
-        ask, own = self.attempt.place.ask, self.attempt.own
+        made, own = self.made, self.attempt.own
         if self.kind not in (PNS, PT, PTS):
             return
-        await ask("PUT", "namespaces", own, BYSTANDER, body={"replication_clusters": [self.attempt.bench.cluster]})
+        await made("PUT", "namespaces", own, BYSTANDER, body={"replication_clusters": [self.attempt.bench.cluster]})
         for namespace in (BYSTANDER, *(["n"] if self.kind in (PT, PTS) else [])):
             for topic in ("a", "b"):
-                await ask("PUT", "persistent", own, namespace, topic)
-                await ask("POST", "persistent", own, namespace, topic, "permissions", "a", body=["produce"])
-        await ask("POST", "namespaces", own, BYSTANDER, "permissions", "a", body=["produce"])
-        await ask("PUT", "namespaces", own, BYSTANDER, "properties", body={"a": "1"})
+                await made("PUT", "persistent", own, namespace, topic)
+                await made("POST", "persistent", own, namespace, topic, "permissions", "a", body=["produce"])
+        await made("POST", "namespaces", own, BYSTANDER, "permissions", "a", body=["produce"])
+        await made("PUT", "namespaces", own, BYSTANDER, "properties", body={"a": "1"})
+
+    async def made(self, *call: str, body: Any = None) -> None:
+        """A plain call of a test, until Pulsar answers: a busy one says 500 to the first topic of a namespace."""
+        last: UnavailableError | None = None
+        for _ in range(PASSES):
+            with contextlib.suppress(ConflictError):  # a call before had taken effect
+                try:
+                    await self.attempt.place.ask(*call, body=body)
+                except UnavailableError as error:
+                    last = error
+                    await asyncio.sleep(self.attempt.bench.pause)
+                    continue
+            return
+        raise AssertionError(f"{' '.join(call)}: {last}")
 
     async def others(self) -> Json:
         """All of Pulsar's objects but the one under test, by name, and what bystanders have."""
         attempt = self.attempt
         ask, own = attempt.place.ask, attempt.own
-        tenants = [tenant for tenant in await ask("GET", "tenants") if tenant != self.me]
-        out: Json = {"tenants": sorted(tenants), "groups": sorted(await ask("GET", "resourcegroups"))}
+        tenants = [tenant for tenant in await ask("GET", "tenants") if tenant != self.me and self.lasting(tenant)]
+        groups = [group for group in await ask("GET", "resourcegroups") if self.lasting(group)]
+        out: Json = {"tenants": sorted(tenants), "groups": sorted(groups)}
         for full in await ask("GET", "namespaces", own) if own in tenants else ():
             name = full.split("/")[1]
             if name == self.me:
@@ -156,9 +173,16 @@ class Carrying:
         cluster = attempt.bench.cluster
         policies = await attempt.find(*isolation_path(cluster, "")[:-1]) or {}
         domains = await attempt.find(*failure_domain_path(cluster)) or {}
-        out["isolation"] = {name: each for name, each in policies.items() if name != self.me}
-        out["domains"] = {name: each for name, each in domains.items() if not name.startswith(self.me)}
+        out["isolation"] = {name: each for name, each in policies.items() if name != self.me and self.lasting(name)}
+        out["domains"] = {
+            name: each for name, each in domains.items() if not name.startswith(self.me) and self.lasting(name)
+        }
         return out
+
+    def lasting(self, name: str) -> bool:
+        """Whether it belongs to no attempt that runs beside this one."""
+        own = self.attempt.own
+        return name == own or name.startswith(f"{own}-") or not name.startswith(f"{self.attempt.bench.own}-")
 
 
 def _texts(value: Any) -> Iterator[str]:

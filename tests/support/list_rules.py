@@ -11,6 +11,7 @@ PTN, PNS, PT = Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC
 PATTERN = "should match"
 KEY = "a key of properties must have"
 DEFINITION = "schema.definition is required"
+SHORT_KEYS = "keys of properties must have at most 1024 characters"
 KEY_AND_VALUE = "schema.key and schema.value are required with type KeyValue"
 PARTS: Json = {"key": {"type": "String"}, "value": {"type": "Avro", "definition": "{}"}}
 PERSISTENT = "need a persistent topic"
@@ -92,6 +93,8 @@ LIST_CREATES: tuple[Create, ...] = (
     Create(PT, "subscription-twice", _subscriptions("a", "a"), "Duplicate value"),
     Create(PT, "subscription-of-64-kilobytes", _subscriptions("s" * 65536), "may not be more than 255"),
     Create(PT, "subscription-position", _subscriptions("a", initialPosition="earliest"), "Unsupported value"),
+    Create(PT, "subscription-key-of-1024", _subscriptions("a", properties={"k" * 1024: "v"})),
+    Create(PT, "subscription-key-of-1025", _subscriptions("a", properties={"k" * 1025: "v"}), SHORT_KEYS),
     Create(PT, "subscription-rate", _subscriptions("a", dispatchRate={"messagesPerPeriod": 5})),
     Create(PT, "non-persistent-subscription", {"persistence": "NonPersistent", **_subscriptions("a")}, PERSISTENT),
     Create(PT, "non-persistent-properties", {"persistence": "NonPersistent", "properties": {"a": "b"}}, PERSISTENT),
@@ -110,6 +113,7 @@ LIST_CREATES: tuple[Create, ...] = (
     ),
     Create(PT, "schema-avro", _schema(type="Avro", definition="{}")),
     Create(PT, "schema-string", _schema(type="String", properties={"a": "b"})),
+    Create(PT, "schema-key-of-1025", _schema(type="String", properties={"k" * 1025: "v"}), SHORT_KEYS),
     Create(PT, "schema-avro-without-definition", _schema(type="Avro"), DEFINITION),
     Create(PT, "schema-string-with-definition", _schema(type="String", definition="{}"), DEFINITION),
     Create(PT, "schema-native", _schema(type="ProtobufNative", definition="{}")),

@@ -144,6 +144,7 @@ _CLUSTERS: tuple[Create, ...] = (
     Create(PT, "clusters-slash", _policies(replicationClusters=["a/b"]), PATTERN),
     Create(PT, "shadow-topic-newline", _policies(shadowTopics=["persistent://t/n/a\r\nb"]), PATTERN),
     Create(PT, "shadow-topic-control", _policies(shadowTopics=["persistent://t/n/a\x01b"]), PATTERN),
+    Create(PT, "shadow-topic-trailing-space", _policies(shadowTopics=["persistent://t/n/a "]), PATTERN),
     Create(PT, "shadow-topic", _policies(shadowTopics=["persistent://t/n/\u00fc b"])),
     Create(PT, "filter-newline", _policies(entryFilters=["a\nb"]), PATTERN),
     Create(PT, "filter-control", _policies(entryFilters=["a\x01b"]), PATTERN),

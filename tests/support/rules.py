@@ -236,8 +236,14 @@ CREATES: tuple[Create, ...] = (
     Create(PNS, "ttl-negative", {"policies": {"messageTTLSeconds": -1}}, "should be greater than or equal to 0"),
     Create(PNS, "policy-unknown-field", {"policies": {"messageTtl": 5}}, 'unknown field "spec.policies.messageTtl"'),
     # PulsarTopic
-    *(Create(PT, f"name-{name!r}", {"name": name}, PATTERN) for name in ("a/b", ".", "..", " ", "a\nb", "a\x7fb")),
-    *(Create(PT, f"name-{name!r}", {"name": name}) for name in ("a b", "a%2Fb", "a?b#c", "süß", ".a", "a-partition-x")),
+    *(
+        Create(PT, f"name-{name!r}", {"name": name}, PATTERN)
+        for name in ("a/b", ".", "..", " ", "a ", "a\nb", "a\x7fb")
+    ),
+    *(
+        Create(PT, f"name-{name!r}", {"name": name})
+        for name in ("a b", " a.", "a%2Fb", "a?b#c", "süß", ".a", "a-partition-x")
+    ),
     Create(PT, "name-partition", {"name": "a-partition-3"}, IS_PARTITION),
     Create(PT, "object-name-partition", refused=IS_PARTITION, name="a-partition-3"),
     Create(PT, "object-name-partition-called-otherwise", {"name": "a"}, name="a-partition-3"),

@@ -82,7 +82,7 @@ def test_names_pulsar_forbids_do_not_parse(kind: Kind, name: str) -> None:
         MODELS[kind].spec.model_validate(minimal(kind) | {"name": name})
 
 
-@pytest.mark.parametrize("name", ["..", ".", "a/b", "", " ", "a\nb", "a\x00"])
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "", " ", "a ", "a. ", "a\nb", "a\x00"])
 def test_topic_names_pulsar_forbids_do_not_parse(name: str) -> None:
     with pytest.raises(ValidationError):
         MODELS[Kind.TOPIC].spec.model_validate(minimal(Kind.TOPIC) | {"name": name})

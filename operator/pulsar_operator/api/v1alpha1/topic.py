@@ -14,9 +14,10 @@ from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import PolicyScope, TopicPolicies
 from pulsar_operator.api.v1alpha1.topic_parts import Subscriptions, TopicSchema
 
-TOPIC_NAME = r"^[^/\x00-\x1f\x7f]*[^/\x00-\x1f\x7f. ][^/\x00-\x1f\x7f]*$"
-"""No slash, which separates the parts of a full topic name, no control character, and at least one character that is
-neither a dot nor a space: Pulsar refuses blank names, ZooKeeper refuses "." and ".." in paths."""
+TOPIC_NAME = r"^[^/\x00-\x1f\x7f]*[^/\x00-\x1f\x7f. ]([^/\x00-\x1f\x7f]*[^/\x00-\x20\x7f])?$"
+"""No slash, which separates the parts of a full topic name, no control character, at least one character that is
+neither a dot nor a space, and no space at the end: Pulsar refuses blank names, ZooKeeper refuses "." and ".." in paths,
+and Java clients cut spaces off and go to another topic (class ProducerBuilderImpl)."""
 
 PARTITION_SUFFIX = "-partition-[0-9]+$"
 """Suffix Pulsar gives to the partitions of a topic (class TopicName)."""

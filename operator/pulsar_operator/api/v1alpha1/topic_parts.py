@@ -11,7 +11,13 @@ from pulsar_operator.api.v1alpha1.base import ApiModel, validations
 from pulsar_operator.api.v1alpha1.entries import SubscriptionName
 from pulsar_operator.api.v1alpha1.policies import DispatchRate
 
-_Few = Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=16)]
+MAX_KEY = 1024
+_Few = Annotated[dict[str, Annotated[str, Field(max_length=MAX_KEY)]], Field(max_length=16)]
+_SHORT_KEYS = (
+    f"!has(self.properties) || self.properties.all(k, size(k) <= {MAX_KEY})",
+    f"keys of properties must have at most {MAX_KEY} characters",
+)
+"""Pulsar answers 500 to a body with a name of more than 50000 (its JSON parser's limit, seen on 4.0.8)."""
 
 
 class InitialPosition(StrEnum):
@@ -23,6 +29,8 @@ class InitialPosition(StrEnum):
 
 class Subscription(ApiModel):
     """A durable subscription. It is made when it is missing and never moved."""
+
+    model_config = ConfigDict(json_schema_extra=validations(_SHORT_KEYS))
 
     name: SubscriptionName
     """Name of the subscription."""
@@ -115,6 +123,7 @@ class TopicSchema(ApiModel):
                 "schema.key and schema.value are required with type KeyValue, and not allowed with others, like "
                 "schema.encoding",
             ),
+            _SHORT_KEYS,
         )
     )
 

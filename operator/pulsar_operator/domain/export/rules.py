@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.entries import is_property_key
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
+from pulsar_operator.api.v1alpha1.topic_parts import MAX_KEY
 
 Struct = Mapping[str, Any]
 MEBIBYTE = 1048576
@@ -89,6 +90,7 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
     "spec.properties need a persistent topic": _durable("properties"),
     "spec.subscriptions need a persistent topic": _durable("subscriptions"),
     "a key of properties must have": _keys_fit,
+    "keys of properties must have at most": lambda s: all(len(key) <= MAX_KEY for key in s.get("properties") or ()),
     "spec.allowedClusters must contain all of spec.replicationClusters": (
         lambda s: "allowedClusters" not in s or set(s.get("replicationClusters") or ()) <= set(s["allowedClusters"])
     ),

@@ -28,9 +28,10 @@ from pulsar_operator.api.v1alpha1.policies.values import (
     SubscriptionTypes,
 )
 
-SHADOW_TOPIC = r"^persistent://[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]+$"
+SHADOW_TOPIC = r"^persistent://[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]*[^/\x00-\x20\x7f]$"
 """A full name without control characters: a broker repeats the name in the status line of its refusal, which makes an
-answer that no proxy understands."""
+answer that no proxy understands. And without a space at its end, which brokers cut off: they would make the topic of
+the shorter name and fill that one (class ShadowReplicator)."""
 
 
 class PolicyScope(StrEnum):

@@ -1,0 +1,166 @@
+"""Hostile text in every place of the logical kinds on a real Pulsar; see tests/support/hostile.py.
+
+A standalone of its own, by the operator's controllers. A sample of the values for each place, by a fixed seed; all of
+them by ``make hostile``. Beside what HostileBench compares, nothing of a tenant of others may change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.kind.paths import paths
+from e2e.support.standalone import Standalone, secured_standalone
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import AdminEndpoint
+from tests.support.admin_contract import local_cluster
+from tests.support.endstate import differences
+from tests.support.faults_summary import SEED, rng, seed
+from tests.support.hostile import PLACES, VALUES, Place
+from tests.support.hostile_bench import BYSTANDER, HostileBench
+from tests.support.policy_contract import OTHER
+from tests.support.recorder import CountingMetrics
+
+pytestmark = pytest.mark.kind
+
+OPEN = {"authenticationEnabled": "false", "authorizationEnabled": "false"}
+NOWHERE = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
+TRIED = tuple(place for place in PLACES if place.goes_to_pulsar and any(map(place.form.takes, VALUES)))
+INSIDE = (Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET)
+NAMES = tuple(place for place in TRIED if place.names_it and place.kind not in INSIDE)
+SAMPLED = 2
+"""Values of each place in the sample."""
+AT_ONCE = 4
+"""Places side by side: most of the time is waiting."""
+Problems = Mapping[str, Sequence[str]]
+
+
+def all_values(place: Place) -> list[str]:
+    """Labels of everything the API server admits there."""
+    return [label for label in VALUES if place.form.takes(label)]
+
+
+def sample() -> dict[str, list[str]]:
+    """Some labels for each place, by the seed; those come first that fewer places had so far, so that all are used."""
+    random, used, found = rng("hostile text"), Counter[str](), {}
+    for place in TRIED:
+        labels = all_values(place)
+        random.shuffle(labels)
+        found[place.id] = sorted(labels, key=lambda label: used[label])[:SAMPLED]
+        used.update(found[place.id])
+    return found
+
+
+class Bystander:
+    """A tenant of others, and all it has."""
+
+    def __init__(self, bench: HostileBench) -> None:
+        self._bench = bench
+        self._endpoint = AdminEndpoint(bench.cluster, bench.url)
+
+    async def ask(self, method: str, *path: str, body: Any = None) -> Any:
+        """One plain call."""
+        return await self._bench.admin.call(self._endpoint, method, path, body=body)
+
+    async def make(self) -> None:
+        """Its tenant, namespace, topics, policies and group; hostile text says its name."""
+        cluster, namespace = self._bench.cluster, ("namespaces", BYSTANDER, BYSTANDER)
+        await self.ask("PUT", "tenants", BYSTANDER, body={"adminRoles": ["a"], "allowedClusters": [cluster]})
+        await self.ask("PUT", *namespace, body={"replication_clusters": [cluster]})
+        await self.ask("PUT", *namespace, "properties", body={"a": "1"})
+        await self.ask("POST", *namespace, "permissions", "a", body=["produce"])
+        await self.ask("POST", *namespace, "maxProducersPerTopic", body=7)
+        await self.ask("PUT", "resourcegroups", BYSTANDER, body={"publishRateInMsgs": 7})
+        for topic in ("a", "b"):
+            full = ("persistent", BYSTANDER, BYSTANDER, topic)
+            await self.ask("PUT", *full)
+            await self.ask("PUT", *full, "properties", body={"a": "1"})
+            await self.ask("PUT", *full, "subscription", "a")
+            await self.ask("POST", *full, "permissions", "a", body=["produce"])
+            await self.ask("POST", *full, "maxProducers", body=7)
+
+    async def look(self) -> dict[str, Any]:
+        """What Pulsar shows of it."""
+        found = {
+            "tenant": await self.ask("GET", "tenants", BYSTANDER),
+            "namespaces": await self.ask("GET", "namespaces", BYSTANDER),
+            "namespace": await self.ask("GET", "namespaces", BYSTANDER, BYSTANDER),
+            "topics": await self.ask("GET", "persistent", BYSTANDER, BYSTANDER),
+            "group": await self.ask("GET", "resourcegroups", BYSTANDER),
+        }
+        for topic in ("a", "b"):
+            full = ("persistent", BYSTANDER, BYSTANDER, topic)
+            for each in ("properties", "subscriptions", "permissions", "maxProducers", "retention", "partitions"):
+                found[f"{topic}/{each}"] = await self.ask("GET", *full, each)
+        return found
+
+
+async def carried(running: Standalone, chosen: Mapping[str, Sequence[str]]) -> Problems:
+    """Every place with its labels, and what is wrong by the place."""
+    admin, turns = AiohttpAdmin(CountingMetrics(), deadline=30.0), asyncio.Semaphore(AT_ONCE)
+    try:
+        cluster = await local_cluster(admin, running.admin_url)
+        await admin.call(AdminEndpoint("-", running.admin_url), "PUT", ("clusters", OTHER), body=NOWHERE)
+        bench = HostileBench(admin, cluster, running.admin_url)
+        bystander = Bystander(bench)
+        await bystander.make()
+        before = await bystander.look()
+
+        async def one(place: Place) -> list[str]:
+            async with turns:
+                try:
+                    problems = await bench.carry(place, chosen[place.id])
+                except Exception as error:  # one place must not hide what came out of the others
+                    problems = [f"{type(error).__name__}: {error}"]
+                return problems + [f"the bystander: {each}" for each in differences(before, await bystander.look())]
+
+        # Others see a tenant of that name come and go, and do not know whose it is.
+        outcomes = {place.id: await one(place) for place in NAMES}
+        beside = [place for place in TRIED if place not in NAMES]
+        return outcomes | dict(
+            zip([place.id for place in beside], await asyncio.gather(*map(one, beside)), strict=True)
+        )
+    finally:
+        await admin.close()
+
+
+def _run(folder: Path, chosen: Mapping[str, Sequence[str]]) -> Problems:
+    with secured_standalone(paths().pulsar_home, folder, OPEN) as running:
+        return asyncio.run(carried(running, chosen))
+
+
+@pytest.fixture(scope="module")
+def of_sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Problems]:
+    """What came out of the sample."""
+    yield _run(tmp_path_factory.mktemp("standalone"), sample())
+
+
+@pytest.fixture(scope="module")
+def of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Problems]:
+    """What came out of every value."""
+    yield _run(tmp_path_factory.mktemp("standalone"), {place.id: all_values(place) for place in TRIED})
+
+
+def test_the_sample_has_every_value() -> None:
+    assert {label for labels in sample().values() for label in labels} == {
+        label for place in TRIED for label in all_values(place)
+    }
+
+
+@pytest.mark.parametrize("place", TRIED, ids=lambda place: place.id)
+def test_sample(of_sample: Problems, place: Place) -> None:
+    """Carried exactly, or refused with a message, and nothing else changes."""
+    assert of_sample[place.id] == [], f"{SEED}={seed()}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", TRIED, ids=lambda place: place.id)
+def test_all(of_all: Problems, place: Place) -> None:
+    """The same."""
+    assert of_all[place.id] == []
