@@ -15,6 +15,7 @@ from e2e.kind.steps import StepFailedError
 COMMANDS = {
     "tools": "prerequisites, kubectl, helm, kind, kube-apiserver, etcd, Pulsar and the Java client; needs no engine",
     "java-client": "the Java program of the conformance suite; needs no engine",
+    "newer-pulsar": "the jars of a newer Pulsar, for tests of what only that has; needs no engine",
     "engine": "a container engine that answers",
     "node-image": "the node image of the cluster",
     "pulsar-base": "the base image of the Pulsar images, and the distribution unpacked",

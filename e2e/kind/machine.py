@@ -45,6 +45,10 @@ class Machine:
         if what == "java-client":
             self._run([prereq.prerequisites_step(JAVA_NEEDS), javaclient.java_client_step(self.cache)])
             return
+        if what == "newer-pulsar":
+            steps = [pulsar.distribution_step(self.cache), pulsar.newer_step(self.cache)]
+            self._run([prereq.prerequisites_step(PULSAR_NEEDS), *steps])
+            return
         if what == "engine":
             self._run([engine_step(self.cache, self.docker)])
             self._source()

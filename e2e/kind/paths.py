@@ -60,6 +60,11 @@ class Paths:
         return pulsar.pulsar_home(self.cache)
 
     @property
+    def newer_pulsar_home(self) -> Path:
+        """A newer Pulsar, for what only that has; ``python -m e2e.kind newer-pulsar`` makes it."""
+        return pulsar.pulsar_home(self.cache, versions.NEWER_PULSAR)
+
+    @property
     def java_client(self) -> Path:
         """The folder of jars of the conformance suite's Java program."""
         return javaclient.java_client(self.cache)

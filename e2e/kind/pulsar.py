@@ -14,15 +14,17 @@ from e2e.kind.shell import Log
 from e2e.kind.steps import Step, file_step
 
 RECIPE = Path(__file__).parent / "recipes" / "pulsar"
+NEWER_RECIPE = Path(__file__).parent / "recipes" / "pulsar-newer"
 ARTIFACT = f"org.apache.pulsar:pulsar-server-distribution:{versions.PULSAR}:tar.gz:bin"
 MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+MAVEN_TREE_PLUGIN = f"{MAVEN_PLUGIN}-dependencies"
 #: What the image takes of the distribution; examples and the workers of Pulsar Functions are left out.
 TAKEN = ("bin", "conf", "lib", "LICENSE", "NOTICE")
 
 
-def pulsar_home(cache: Cache) -> Path:
-    """The folder of the unpacked distribution."""
-    return cache.pulsar_home / f"apache-pulsar-{versions.PULSAR}"
+def pulsar_home(cache: Cache, version: str = versions.PULSAR) -> Path:
+    """The folder of the unpacked distribution, or of what newer_step makes like one."""
+    return cache.pulsar_home / f"apache-pulsar-{version}"
 
 
 def distribution_step(cache: Cache) -> Step:
@@ -43,6 +45,30 @@ def distribution_step(cache: Cache) -> Step:
     digest = digest_texts("pulsar-1", ARTIFACT)
     outputs = [home / "bin" / "pulsar", home / "lib"]
     return file_step(cache, f"pulsar {versions.PULSAR}", "pulsar", digest, outputs=outputs, build=build)
+
+
+def newer_step(cache: Cache) -> Step:
+    """A newer Pulsar that runs as a standalone: its jars, with scripts and configuration of the distribution."""
+    home, older = pulsar_home(cache, versions.NEWER_PULSAR), pulsar_home(cache)
+
+    def build(log: Log) -> None:
+        with scratch_folder(cache, "pulsar-newer") as folder:
+            shutil.copy(NEWER_RECIPE / "pom.xml", folder)
+            named = {"pulsar": versions.NEWER_PULSAR, "opentelemetry": versions.NEWER_OPENTELEMETRY}
+            options = [f"-D{name}.version={version}" for name, version in named.items()]
+            # Jars of one name and version come from several groups.
+            options += [f"-DoutputDirectory={folder / 'lib'}", "-DincludeScope=runtime", "-Dmdep.prependGroupId=true"]
+            log.run(["mvn", "--batch-mode", "--quiet", MAVEN_TREE_PLUGIN, *options], cwd=folder)
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir(parents=True)
+            shutil.move(folder / "lib", home / "lib")
+            for name in ("bin", "conf"):
+                shutil.copytree(older / name, home / name)
+
+    recipe = digest_paths(NEWER_RECIPE, [NEWER_RECIPE])
+    digest = digest_texts("pulsar-newer-1", versions.NEWER_PULSAR, versions.NEWER_OPENTELEMETRY, ARTIFACT, recipe)
+    outputs = [home / "bin" / "pulsar", home / "conf", home / "lib"]
+    return file_step(cache, f"pulsar {versions.NEWER_PULSAR}", "pulsar-newer", digest, outputs=outputs, build=build)
 
 
 def base_digest() -> str:

@@ -17,6 +17,9 @@ HELM_KUBERNETES_LIBS = "0.36.3"
 PROVISIONER_LIB = "13.0.0"
 CSI_LIB_UTILS = "0.25.0"
 PULSAR = "4.0.8"
+#: For what only a newer Pulsar has; no image is made of it.
+NEWER_PULSAR = "4.2.4"
+NEWER_OPENTELEMETRY = "1.62.0"
 UV = "0.13.8"
 #: The minor version of Python inside the operator image; the wheels beside it are chosen for exactly this one.
 IMAGE_PYTHON = "3.11"
