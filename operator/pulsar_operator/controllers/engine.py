@@ -220,6 +220,8 @@ class Engine:
 
     async def _resync(self, *, first: bool) -> None:
         found: set[Key] = set()
+        if first and self._cache is not None:
+            self._cache.expect(self._reconcilers)
         for kind in self._reconcilers:
             keys = await self._resync_kind(kind, first=first)
             found |= keys

@@ -7,10 +7,12 @@ event that follows runs whatever depends on it again. Fed by engine.py; without 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.refindex import PARENT_FIELD, consents, key_of, references
@@ -18,6 +20,9 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key, ReaderPort
 
 T = TypeVar("T")
 
+FIRST_LIST_SECONDS: Final = 20.0
+"""So long after the start a pass waits for the lists that are being made, rather than make the same ones again: every
+namespace that counts its topics would hold all of them, of all namespaces, in memory."""
 KEPT = frozenset(Kind) - {Kind.TOPIC}
 """Kinds whose objects are kept whole: others ask what they say, and they are few beside topics."""
 
@@ -97,11 +102,26 @@ class WatchCache:
         """How many children of a kind an object has, by their Kubernetes namespace: ten thousand are counted at every
         change of one, so nobody goes through them."""
         self._synced: set[Kind] = set()
+        self._coming: dict[Kind, asyncio.Event] = {}
+        self._waited_until = 0.0
         self._listed: dict[Key, tuple[str, bytes]] = {}
         """Version and JSON of objects of the first list nobody looked at yet, of kinds that are not kept. As text they
         take a quarter of the memory."""
         self._versions: dict[Key, str | None] = {}
         """What the watches said of such objects before that list; None = gone."""
+
+    def expect(self, kinds: Iterable[Kind]) -> None:
+        """The first lists of kinds begin now; for a while questions about them wait for the answer."""
+        self._coming = {kind: asyncio.Event() for kind in kinds}
+        self._waited_until = asyncio.get_running_loop().time() + FIRST_LIST_SECONDS
+
+    async def _is_synced(self, kind: Kind) -> bool:
+        """Whether everything of a kind is known; where its first list is being made, after it."""
+        if kind not in self._synced and (coming := self._coming.get(kind)) is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(self._waited_until):
+                    await coming.wait()
+        return kind in self._synced
 
     def first_list(self, kind: Kind, objects: Iterable[Json]) -> None:
         """Keep what the list at the start of the process found, for one look at each."""
@@ -146,6 +166,8 @@ class WatchCache:
         """Every object of the kind has been taken in once."""
         if kind not in self._synced:
             self._synced.add(kind)
+            if kind in self._coming:
+                self._coming.pop(kind).set()
             self._versions = {key: version for key, version in self._versions.items() if key.kind is not kind}
 
     def _index(self, key: Key, name: Identity | None, parents: frozenset[Key]) -> None:
@@ -173,26 +195,26 @@ class WatchCache:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """See ports.ReaderPort."""
-        if kind not in self._synced or kind not in KEPT:
+        if kind not in KEPT or not await self._is_synced(kind):
             return await self._direct.get(kind, namespace, name)
         return self._objects[kind].get(Key(kind, namespace, name))
 
     async def every(self, kind: Kind) -> list[Json]:
         """See ports.ReaderPort."""
-        if kind not in self._synced or kind not in KEPT:
+        if kind not in KEPT or not await self._is_synced(kind):
             return await self._direct.every(kind)
         return list(self._objects[kind].values())
 
     async def namesakes(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
         kind = Kind(obj["kind"])
-        if kind not in self._synced:
+        if not await self._is_synced(kind):
             return await self._direct.namesakes(obj)
         return sorted(self._named.get(_identity(kind, obj), set()) - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """See ports.ReaderPort."""
-        if child not in self._synced:
+        if not await self._is_synced(child):
             return await self._direct.dependents(target, child)
         key = key_of(Kind(target["kind"]), target)
         counted: Mapping[str, int] = self._children.get((key, child), {})
@@ -200,7 +222,7 @@ class WatchCache:
 
     async def named(self, target: Json, child: Kind) -> dict[str, Key]:
         """See ports.ReaderPort."""
-        if child not in self._synced:
+        if not await self._is_synced(child):
             return await self._direct.named(target, child)
         key = key_of(Kind(target["kind"]), target)
         # Asked by sets of topics alone, a few times a minute, so that going through all of them is cheap enough.

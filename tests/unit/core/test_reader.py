@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -124,3 +125,38 @@ async def test_ten_thousand_children_are_counted_without_going_through_them(monk
     cache.update(Kind.TOPIC, topic("t2", "one", parent="other"))
     assert await cache.dependents(parent, Kind.TOPIC) == 9_998
     assert looked == 2 * len(SPACES)
+
+
+class Counting(DirectReader):
+    """Counts what the API server is asked."""
+
+    def __init__(self, kube: FakeKube) -> None:
+        super().__init__(SimpleNamespace(kube=kube))  # type: ignore[arg-type]
+        self.lists = 0
+
+    async def dependents(self, target: Json, child: Kind) -> int:
+        self.lists += 1
+        return await super().dependents(target, child)
+
+
+async def test_a_question_waits_for_the_first_list_instead_of_making_another() -> None:
+    """Every namespace that counts its topics at a start would read all topics there are."""
+    asked = Counting(FakeKube())
+    cache = WatchCache(asked)
+    cache.expect([Kind.NAMESPACE, Kind.TOPIC])
+    questions = [asyncio.create_task(cache.dependents(namespace([]), Kind.TOPIC)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert not any(question.done() for question in questions)
+    cache.update(Kind.TOPIC, topic("a", "one"))
+    cache.synced(Kind.TOPIC)
+    assert await asyncio.gather(*questions) == [1, 1, 1]
+    assert asked.lists == 0
+
+
+async def test_a_first_list_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "FIRST_LIST_SECONDS", 0.01)
+    asked = Counting(FakeKube())
+    cache = WatchCache(asked)
+    cache.expect([Kind.TOPIC])
+    assert [await cache.dependents(namespace([]), Kind.TOPIC) for _ in range(2)] == [0, 0]
+    assert asked.lists == 2
