@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Mapping
 
+from e2e.support.admin import ask
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import condition
@@ -24,11 +24,13 @@ def patch_cluster(kubectl: Kubectl, namespace: str, name: str, spec: Mapping[str
     eventually(rolled, within=300, what=f"the pods of {name} rolled")
 
 
+def look_again(kubectl: Kubectl, kind: str, namespace: str, name: str) -> None:
+    """Wake the operator for one object, without waiting for its next resync."""
+    for value in ("pulsaroperator.io/pause=false", "pulsaroperator.io/pause-"):
+        kubectl.run("annotate", kind, name, "-n", namespace, "--overwrite", value)
+
+
 def answers(admin_url: str) -> None:
     """Wait until admin REST answers through the proxy, which keeps the old pod's address for a moment."""
 
-    def probe() -> bool:
-        with urllib.request.urlopen(f"{admin_url}/admin/v2/clusters", timeout=10) as answer:
-            return bool(answer.read())
-
-    eventually(probe, within=90, what="admin REST through the proxy")
+    eventually(lambda: ask(admin_url, "GET", "clusters"), within=90, what="admin REST through the proxy")

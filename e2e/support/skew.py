@@ -6,7 +6,6 @@ Loads are read from outside, from each broker's own statistics: the same reading
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 from e2e.counting.client import CountingRun
+from e2e.support.admin import ask, look_up
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl, KubectlError
 from e2e.support.traffic import Traffic, topics_within
@@ -112,13 +112,7 @@ class Brokers:
 
     def admin(self, method: str, path: str, body: object = None) -> Any:
         """Admin REST through the proxy; the answer, decoded."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self.admin_url}/admin/v2/{path}", data, {"Content-Type": "application/json"}, method=method
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            text = answer.read()
-            return json.loads(text) if text else None
+        return ask(self.admin_url, method, path, body)
 
     @contextmanager
     def dynamic(self, settings: Mapping[str, str]) -> Iterator[None]:
@@ -132,12 +126,6 @@ class Brokers:
                 if name in settings:
                     self.admin("DELETE", f"brokers/configuration/{name}")
 
-    def look_up(self, topic: str) -> None:
-        """Give a topic's bundle an owner, as a client does."""
-        name = topic.removeprefix("persistent://")
-        with urllib.request.urlopen(f"{self.admin_url}/lookup/v2/topic/persistent/{name}", timeout=30) as answer:
-            answer.read()
-
     def place(self, index: int, broker: str) -> None:
         """Bring a bundle of the skewed namespace to a broker."""
         (probe,) = topics_within(NAMESPACE, [(BOUNDS[index], BOUNDS[index + 1])], 1, prefix="probe")
@@ -145,9 +133,9 @@ class Brokers:
         def placed() -> bool:
             if f"{NAMESPACE}/{span(index)}" in self.owned(broker):
                 return True
-            self.look_up(probe)
+            look_up(self.admin_url, probe)
             self.admin("PUT", f"namespaces/{NAMESPACE}/{span(index)}/unload?destinationBroker={broker}")
-            self.look_up(probe)
+            look_up(self.admin_url, probe)
             return f"{NAMESPACE}/{span(index)}" in self.owned(broker)
 
         eventually(placed, within=90, what=f"bundle {index} at {broker}")

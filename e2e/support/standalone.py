@@ -25,6 +25,8 @@ ADMIN = "conformance-admin"
 """The superuser's role."""
 ROLE = "conformance-role"
 """A role without rights."""
+OPEN = {"authenticationEnabled": "false", "authorizationEnabled": "false"}
+"""Settings of one without security."""
 LAUNCHER = {"PULSAR_MEM": "-Xms128m -Xmx512m -XX:MaxDirectMemorySize=512m", "PULSAR_GC": "-XX:+UseSerialGC"}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 
 from e2e.conftest import Deployed
+from e2e.support.admin import ask, look_up
 from e2e.support.eventually import eventually
-from e2e.tests.test_rolls import admin
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.balance.hashing import topic_hash
 from pulsar_operator.controllers.traffic import Traffic
@@ -62,22 +61,18 @@ def a_namespace() -> str:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
 def test_contract(deployed: Deployed, check: Any) -> None:
     namespace = a_namespace()
-    admin(deployed, "PUT", f"namespaces/{namespace}", {"bundles": {"boundaries": BOUNDARIES, "numBundles": 2}})
+    ask(deployed.admin_url, "PUT", f"namespaces/{namespace}", {"bundles": {"boundaries": BOUNDARIES, "numBundles": 2}})
     made: list[str] = []
 
     async def make(name: str) -> None:
         path = name.removeprefix("persistent://")
         if name not in made:
-            await asyncio.to_thread(admin, deployed, "PUT", f"persistent/{path}")
+            await asyncio.to_thread(ask, deployed.admin_url, "PUT", f"persistent/{path}")
             made.append(name)
 
-        def look_up() -> None:
-            with urllib.request.urlopen(f"{deployed.admin_url}/lookup/v2/topic/persistent/{path}", timeout=30) as found:
-                found.read()
-
-        await asyncio.to_thread(look_up)
+        await asyncio.to_thread(look_up, deployed.admin_url, name)
         # The broker counts a topic once it is loaded.
-        await asyncio.to_thread(admin, deployed, "GET", f"persistent/{path}/stats")
+        await asyncio.to_thread(ask, deployed.admin_url, "GET", f"persistent/{path}/stats")
 
     async def run() -> None:
         port = ThroughProxy(deployed.admin_url)
@@ -91,10 +86,10 @@ def test_contract(deployed: Deployed, check: Any) -> None:
         asyncio.run(run())
     finally:
         for name in made:
-            admin(deployed, "DELETE", f"persistent/{name.removeprefix('persistent://')}?force=true")
+            ask(deployed.admin_url, "DELETE", f"persistent/{name.removeprefix('persistent://')}?force=true")
 
         def removed() -> bool:
-            admin(deployed, "DELETE", f"namespaces/{namespace}")
+            ask(deployed.admin_url, "DELETE", f"namespaces/{namespace}")
             return True
 
         eventually(removed, within=60, what="the namespace is gone")

@@ -18,20 +18,14 @@ import pytest
 from e2e.counting import simple
 from e2e.kind.paths import paths
 from e2e.support.entryfilter import PROPERTY, with_entry_filters
-from e2e.support.standalone import Standalone, secured_standalone
-from pulsar_operator.adapters.admin import AiohttpAdmin
+from e2e.support.site import NAMES, Site
+from e2e.support.standalone import OPEN, Standalone, secured_standalone
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import AdminEndpoint, RefusedError
-from tests.support.admin_contract import local_cluster
-from tests.support.logical import World
-from tests.support.recorder import CountingMetrics
+from pulsar_operator.ports import RefusedError
 
 pytestmark = pytest.mark.kind
 
-OPEN = {"authenticationEnabled": "false", "authorizationEnabled": "false"}
 FILTERS = ("skip", "skip-too")
-PASSES = 150
-PAUSE_SECONDS = 0.1
 BEFORE, MARKED, AFTER = "before", "marked", "after"
 
 
@@ -44,62 +38,46 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         yield found
 
 
-@dataclass
-class Site:
-    """A tenant with namespace n and topic x, declared as objects, and clients."""
-
-    world: World
-    admin: AiohttpAdmin
-    endpoint: AdminEndpoint
-    client: pulsar.Client
-    tenant: str
-
-    async def ask(self, method: str, *path: str, body: Any = None, **query: str) -> Any:
-        """A plain call, as another writer makes it."""
-        return await self.admin.call(self.endpoint, method, path, body=body, query=query)
+class Filters(Site):
+    """The filters of the namespace and of the topic."""
 
     def declare(self, kind: Kind, filters: list[str] | None) -> None:
-        """Apply the namespace or the topic with these filters, without any where None."""
+        """Apply the object with these filters, without any where None."""
         more: Any = {} if filters is None else {"policies": {"entryFilters": filters}}
-        if kind is Kind.NAMESPACE:
-            self.world.namespace("n", tenant=self.tenant, replicationClusters=[self.endpoint.cluster], **more)
-        else:
-            self.world.topic("x", namespace="n", **more)
+        self.apply(kind, **more)
 
-    def base(self, kind: Kind) -> tuple[str, ...]:
+    def policy(self, kind: Kind) -> tuple[str, ...]:
         """Path of the policy."""
-        if kind is Kind.NAMESPACE:
-            return ("namespaces", self.tenant, "n", "entryFilters")
-        return ("persistent", self.tenant, "n", "x", "entryFilters")
+        return (*self.path(kind), "entryFilters")
 
     async def live(self, kind: Kind) -> str:
         """What Pulsar has, with commas; empty where nothing is set."""
-        query = {"applied": "false"} if kind is Kind.TOPIC else {}
-        found = await self.ask("GET", *self.base(kind), **query)
-        return str((found or {}).get("entryFilterNames") or "")
+        return await self._read(kind, **({"applied": "false"} if kind is Kind.TOPIC else {}))
+
+    async def _read(self, kind: Kind, **query: str) -> str:
+        return str((await self.ask("GET", *self.policy(kind), **query) or {}).get("entryFilterNames") or "")
 
     async def settle(self, kind: Kind, wanted: str) -> None:
         """Passes of the operator until the object is Ready and Pulsar has the filters."""
-        name = "n" if kind is Kind.NAMESPACE else "x"
-        said: Any = None
-        for _ in range(PASSES):
-            await self.world.reconcile(kind, name)
-            said = self.world.condition(kind, name), await self.live(kind)
-            if (said[0][1], said[1]) == ("Ready", wanted):
-                return
-            await asyncio.sleep(PAUSE_SECONDS)
-        raise AssertionError(f"{kind} {name} with {wanted!r}: {said}")
+
+        async def look() -> tuple[str, str]:
+            return self.reason(kind), await self.live(kind)
+
+        await self.until(look, lambda seen: seen == ("Ready", wanted), f"{kind} has {wanted!r}", by=kind)
 
     async def applied(self, wanted: str) -> None:
         """Until the topic goes by these filters: policies travel through a topic."""
-        path = ("persistent", self.tenant, "n", "x", "entryFilters")
-        found: Any = None
-        for _ in range(PASSES):
-            found = await self.ask("GET", *path, applied="true")
-            if str((found or {}).get("entryFilterNames") or "") == wanted:
-                return
-            await asyncio.sleep(PAUSE_SECONDS)
-        raise AssertionError(f"the topic goes by {found}, not by {wanted!r}")
+        await self.until(
+            lambda: self._read(Kind.TOPIC, applied="true"), lambda seen: seen == wanted, f"the topic goes by {wanted!r}"
+        )
+
+
+@dataclass
+class Messages:
+    """A client that publishes to the topic and consumes it."""
+
+    client: pulsar.Client
+    topic: str
 
     async def received(self, subscription: str = "") -> list[str]:
         """Three messages are published, the second with the filters' property: those that a subscription gets.
@@ -110,11 +88,10 @@ class Site:
         return await asyncio.to_thread(self._received, subscription or uuid.uuid4().hex)
 
     def _received(self, subscription: str) -> list[str]:
-        topic = f"persistent://{self.tenant}/n/x"
-        consumer = self.client.subscribe(topic, subscription, initial_position=pulsar.InitialPosition.Latest)
+        consumer = self.client.subscribe(self.topic, subscription, initial_position=pulsar.InitialPosition.Latest)
         try:
             # Messages of a batch have no properties that a filter is shown.
-            producer = self.client.create_producer(topic, batching_enabled=False)
+            producer = self.client.create_producer(self.topic, batching_enabled=False)
             for text in (BEFORE, MARKED, AFTER):
                 producer.send(text.encode(), properties=PROPERTY if text == MARKED else {})
             producer.close()
@@ -129,63 +106,63 @@ class Site:
 
 
 @pytest.fixture
-async def site(running: Standalone) -> AsyncIterator[Site]:
+async def site(running: Standalone) -> AsyncIterator[Filters]:
     """The objects, Ready without a filter."""
-    admin, client = AiohttpAdmin(CountingMetrics(), deadline=30.0), simple.client(running.service_url)
-    try:
-        cluster = await local_cluster(admin, running.admin_url)
-        world = World(cluster, admin=admin, urls={cluster: running.admin_url})
-        tenant = f"filters-{uuid.uuid4().hex[:10]}"
-        found = Site(world, admin, AdminEndpoint(cluster, running.admin_url), client, tenant)
-        world.tenant(tenant, allowedClusters=[cluster])
-        await world.reconcile(Kind.TENANT, tenant)
-        for kind in (Kind.NAMESPACE, Kind.TOPIC):
+    async with Filters.opened(running.admin_url, "filters") as found:
+        for kind in NAMES:
             found.declare(kind, None)
             await found.settle(kind, "")
         yield found
+
+
+@pytest.fixture
+def messages(running: Standalone, site: Filters) -> Iterator[Messages]:
+    """Messages of the site's topic."""
+    client = simple.client(running.service_url)
+    try:
+        yield Messages(client, f"persistent://{site.tenant}/n/x")
     finally:
         client.close()
-        await admin.close()
 
 
 @pytest.mark.parametrize("kind", [Kind.NAMESPACE, Kind.TOPIC])
-async def test_set_kept_and_taken_away(site: Site, kind: Kind) -> None:
+async def test_set_kept_and_taken_away(site: Filters, messages: Messages, kind: Kind) -> None:
     """What is declared filters; what others change comes back; without it messages arrive again."""
     one, both = FILTERS[0], ",".join(FILTERS)
-    assert await site.received() == [BEFORE, MARKED, AFTER]
+    assert await messages.received() == [BEFORE, MARKED, AFTER]
 
     for wanted in ([one], list(FILTERS), [one]):
         site.declare(kind, wanted)
         await site.settle(kind, ",".join(wanted))
         await site.applied(",".join(wanted))
-        assert await site.received() == [BEFORE, AFTER]
+        assert await messages.received() == [BEFORE, AFTER]
 
     for drift in (("DELETE", None), ("POST", {"entryFilterNames": both})):
-        await site.ask(drift[0], *site.base(kind), body=drift[1])
+        await site.ask(drift[0], *site.policy(kind), body=drift[1])
         await site.applied(both if drift[1] else "")
         await site.settle(kind, one)
     assert "DriftRepaired" in site.world.reasons(kind)
     await site.applied(one)
-    assert await site.received() == [BEFORE, AFTER]
+    assert await messages.received() == [BEFORE, AFTER]
 
     site.declare(kind, None)
     await site.settle(kind, "")
     await site.applied("")
-    assert await site.received() == [BEFORE, MARKED, AFTER]
+    assert await messages.received() == [BEFORE, MARKED, AFTER]
 
 
-async def test_a_subscription_that_was_consumed_goes_by_it_after_an_unload(site: Site) -> None:
+async def test_a_subscription_that_was_consumed_goes_by_it_after_an_unload(site: Filters, messages: Messages) -> None:
     """What the manual says of Pulsar: a dispatcher keeps the filters it began with."""
-    assert await site.received("old") == [BEFORE, MARKED, AFTER]
+    assert await messages.received("old") == [BEFORE, MARKED, AFTER]
     site.declare(Kind.TOPIC, [FILTERS[0]])
     await site.settle(Kind.TOPIC, FILTERS[0])
     await site.applied(FILTERS[0])
-    assert await site.received("old") == [BEFORE, MARKED, AFTER]
+    assert await messages.received("old") == [BEFORE, MARKED, AFTER]
     await site.ask("PUT", "persistent", site.tenant, "n", "x", "unload")
-    assert await site.received("old") == [BEFORE, AFTER]
+    assert await messages.received("old") == [BEFORE, AFTER]
 
 
-async def test_the_topic_goes_before_its_namespace(site: Site) -> None:
+async def test_the_topic_goes_before_its_namespace(site: Filters, messages: Messages) -> None:
     """A topic's own list is in place of the namespace's, not beside it."""
     site.declare(Kind.NAMESPACE, [FILTERS[0]])
     site.declare(Kind.TOPIC, [FILTERS[1]])
@@ -195,22 +172,20 @@ async def test_the_topic_goes_before_its_namespace(site: Site) -> None:
     site.declare(Kind.TOPIC, None)
     await site.settle(Kind.TOPIC, "")
     await site.applied(FILTERS[0])
-    assert await site.received() == [BEFORE, AFTER]
+    assert await messages.received() == [BEFORE, AFTER]
 
 
 @pytest.mark.parametrize("kind", [Kind.NAMESPACE, Kind.TOPIC])
-async def test_a_filter_that_no_broker_has_is_refused_by_name(site: Site, kind: Kind) -> None:
+async def test_a_filter_that_no_broker_has_is_refused_by_name(site: Filters, kind: Kind) -> None:
     """Beside one that is there, nothing is set; the name in the message is the missing one."""
     site.declare(kind, [FILTERS[0], "absent"])
-    name = "n" if kind is Kind.NAMESPACE else "x"
-    for _ in range(PASSES):
-        await site.world.reconcile(kind, name)
-        status, reason, message = site.world.condition(kind, name, "Accepted")
-        if reason == "RefusedByPulsar":
-            break
-        await asyncio.sleep(PAUSE_SECONDS)
-    assert (status, reason) == ("False", "RefusedByPulsar")
+
+    async def accepted() -> tuple[str, str, str]:
+        return site.world.condition(kind, NAMES[kind], "Accepted")
+
+    status, _, message = await site.until(accepted, lambda seen: seen[1] == "RefusedByPulsar", "refused", by=kind)
+    assert status == "False"
     assert "entryFilters" in message and "absent" in message
     assert await site.live(kind) == ""
     with pytest.raises(RefusedError):
-        await site.ask("POST", *site.base(kind), body={"entryFilterNames": "absent"})
+        await site.ask("POST", *site.policy(kind), body={"entryFilterNames": "absent"})

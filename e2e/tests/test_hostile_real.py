@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from e2e.kind.paths import paths
-from e2e.support.standalone import Standalone, secured_standalone
+from e2e.support.standalone import OPEN, Standalone, secured_standalone
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint
@@ -29,7 +29,6 @@ from tests.support.recorder import CountingMetrics
 
 pytestmark = pytest.mark.kind
 
-OPEN = {"authenticationEnabled": "false", "authorizationEnabled": "false"}
 NOWHERE = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
 TRIED = tuple(place for place in PLACES if place.goes_to_pulsar and any(map(place.form.takes, VALUES)))
 INSIDE = (Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from e2e.kind.paths import paths
-from e2e.support.standalone import secured_standalone
+from e2e.support.standalone import OPEN, secured_standalone
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.admin_contract import local_cluster
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.kind
 EVERY = 43
 """The sample takes one of so many."""
 ALL = [mutation for kind in KINDS for mutation in mutations(kind) if mutation.in_memory is None]
-OPEN = {"authenticationEnabled": "false", "authorizationEnabled": "false"}
 NOWHERE = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import uuid
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,11 @@ import pytest
 
 from e2e.kind import versions
 from e2e.kind.paths import paths
-from e2e.support.standalone import Standalone, secured_standalone
-from pulsar_operator.adapters.admin import AiohttpAdmin
+from e2e.support.site import Site
+from e2e.support.standalone import OPEN, Standalone, secured_standalone
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope, too_old
-from pulsar_operator.ports import AdminEndpoint
-from tests.support.admin_contract import local_cluster
 from tests.support.classfile import field_names
-from tests.support.logical import World
 from tests.support.policy_classes import (
     LOCAL_POLICIES_CLASS,
     POLICIES_CLASS,
@@ -29,14 +23,10 @@ from tests.support.policy_classes import (
     unknown_of_namespace,
     unknown_of_topic,
 )
-from tests.support.recorder import CountingMetrics
 
 pytestmark = [pytest.mark.kind, pytest.mark.slow]
 
-OPEN = {"authenticationEnabled": "false", "authorizationEnabled": "false"}
 NEWER = tuple(row for row in POLICIES if too_old(row, versions.PULSAR))
-PASSES = 150
-PAUSE_SECONDS = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -47,35 +37,19 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         yield found
 
 
-@dataclass
-class Site:
-    """A tenant with namespace n and topic x, declared as objects."""
-
-    world: World
-    admin: AiohttpAdmin
-    endpoint: AdminEndpoint
-    tenant: str
-
-    async def call(self, call: Call) -> Any:
-        """A plain call, as another writer makes it."""
-        return await self.admin.call(
-            self.endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
-        )
+class Rows(Site):
+    """The policy of one row at a time."""
 
     def base(self, row: PolicyRow) -> tuple[str, ...]:
         """Path of the object a row belongs to."""
-        return (
-            ("namespaces", self.tenant, "n") if row.scope is Scope.NAMESPACE else ("persistent", self.tenant, "n", "x")
-        )
+        return self.path(kind_of(row))
 
-    def declare(self, row: PolicyRow, value: Any) -> tuple[Kind, str]:
+    def declare(self, row: PolicyRow, value: Any) -> None:
         """Apply the object with this value, without the policy where None."""
-        policies = {} if value is None else {"policies": {row.path.removeprefix("policies."): value}}
-        if row.scope is Scope.NAMESPACE:
-            self.world.namespace("n", tenant=self.tenant, replicationClusters=[self.endpoint.cluster], **policies)
-            return Kind.NAMESPACE, "n"
-        self.world.topic("x", namespace="n", policyScope=row.field.partition("@")[2] or "Local", **policies)
-        return Kind.TOPIC, "x"
+        more: dict[str, Any] = {} if value is None else {"policies": {row.path.removeprefix("policies."): value}}
+        if kind_of(row) is Kind.TOPIC:
+            more["policyScope"] = row.field.partition("@")[2] or "Local"
+        self.apply(kind_of(row), **more)
 
     async def read(self, row: PolicyRow) -> Any:
         """The live value."""
@@ -84,58 +58,59 @@ class Site:
             await self.call(row.get_call(base) if row.own_get else Call("GET", base)), self.endpoint.cluster
         )
 
-    async def until(self, row: PolicyRow, wanted: Any, *, by: tuple[Kind, str] | None = None) -> None:
-        """Until Pulsar has the value, None = none is set; with passes of the operator for the object ``by``."""
-        said: Any = None
-        for _ in range(PASSES):
-            if by is not None:
-                await self.world.reconcile(*by)
-            live = await self.read(row)
-            ready = by is None or self.world.condition(*by)[1] == "Ready"
-            if ready and (row.in_sync(wanted, live) if wanted is not None else not row.is_set(live)):
-                return
-            said = live, by and self.world.condition(*by)
-            await asyncio.sleep(PAUSE_SECONDS)
-        raise AssertionError(f"{row.field} is not {wanted!r}: {said}")
+    async def has(self, row: PolicyRow, wanted: Any) -> None:
+        """Until Pulsar has the value, None = none is set."""
+        await self.until(lambda: self.read(row), lambda live: is_as(row, wanted, live), f"{row.field} is {wanted!r}")
+
+    async def settle(self, row: PolicyRow, wanted: Any) -> None:
+        """Apply the object with the value; passes of the operator until it is Ready and Pulsar has the value."""
+        self.declare(row, wanted)
+        kind = kind_of(row)
+
+        async def look() -> tuple[str, Any]:
+            return self.reason(kind), await self.read(row)
+
+        await self.until(
+            look,
+            lambda seen: seen[0] == "Ready" and is_as(row, wanted, seen[1]),
+            f"{kind} has {row.field} {wanted!r}",
+            by=kind,
+        )
+
+
+def kind_of(row: PolicyRow) -> Kind:
+    """Whose policy it is."""
+    return Kind.NAMESPACE if row.scope is Scope.NAMESPACE else Kind.TOPIC
+
+
+def is_as(row: PolicyRow, wanted: Any, live: Any) -> bool:
+    """Whether the live value is the wanted one, None = none is set."""
+    return row.in_sync(wanted, live) if wanted is not None else not row.is_set(live)
 
 
 @pytest.fixture
-async def site(running: Standalone) -> AsyncIterator[Site]:
-    """The objects, Ready."""
-    admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
-    try:
-        cluster = await local_cluster(admin, running.admin_url)
-        world = World(cluster, admin=admin, urls={cluster: running.admin_url})
-        world.version = versions.NEWER_PULSAR
-        world.cluster(cluster)
-        found = Site(world, admin, AdminEndpoint(cluster, running.admin_url), f"newer-{uuid.uuid4().hex[:10]}")
-        world.tenant(found.tenant, allowedClusters=[cluster])
-        await world.reconcile(Kind.TENANT, found.tenant)
-        world.namespace("n", tenant=found.tenant, replicationClusters=[cluster])
-        await world.reconcile(Kind.NAMESPACE, "n")
+async def site(running: Standalone) -> AsyncIterator[Rows]:
+    """The tenant and its namespace."""
+    async with Rows.opened(running.admin_url, "newer", version=versions.NEWER_PULSAR) as found:
         yield found
-    finally:
-        await admin.close()
 
 
 @pytest.mark.parametrize("row", NEWER, ids=lambda row: f"{row.scope}-{row.field}")
-async def test_set_kept_and_taken_away(site: Site, row: PolicyRow) -> None:
+async def test_set_kept_and_taken_away(site: Rows, row: PolicyRow) -> None:
     """Every example is read back, what others change comes back, and without it nothing is set."""
     one, other = row.examples[:2]
-    await site.until(row, None, by=site.declare(row, None))
-    for value in (*row.examples, one):
-        await site.until(row, value, by=site.declare(row, value))
-    kind, _ = by = site.declare(row, one)
+    for value in (None, *row.examples, one):
+        await site.settle(row, value)
     for drift in (row.set_call(site.base(row), other), row.remove_call(site.base(row))):
         assert drift is not None
         await site.call(drift)
-        await site.until(row, other if drift.method != "DELETE" else None)
-        await site.until(row, one, by=by)
-    assert "DriftRepaired" in site.world.reasons(kind)
-    await site.until(row, None, by=site.declare(row, None))
+        await site.has(row, other if drift.method != "DELETE" else None)
+        await site.settle(row, one)
+    assert "DriftRepaired" in site.world.reasons(kind_of(row))
+    await site.settle(row, None)
 
 
-async def test_every_key_of_a_namespace_is_known(site: Site) -> None:
+async def test_every_key_of_a_namespace_is_known(site: Rows) -> None:
     """A policy that it shows, and no row reads, fails here by its name."""
     assert unknown_of_namespace(await site.call(Call("GET", ("namespaces", site.tenant, "n")))) == set()
 

@@ -25,6 +25,7 @@ from e2e.conformance.runner import Target, instance, run_checks
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
 from e2e.counting.report import Report
+from e2e.support.admin import ask
 from e2e.support.changes import answers, patch_cluster
 from e2e.support.deploy import ROOT
 from e2e.support.eventually import eventually
@@ -32,7 +33,6 @@ from e2e.support.objects import condition
 from e2e.support.rolling import Watch, even
 from e2e.support.skew import BUNDLES, COUNTED, NAMESPACE, Attempt, Brokers, loaded, rates_of, skew, table
 from e2e.support.traffic import Traffic
-from e2e.tests.test_rolls import admin
 
 STATS_SECONDS = 10
 YOUNG = {
@@ -51,7 +51,7 @@ def brokers(deployed: Deployed) -> Iterator[Brokers]:
     answers(deployed.admin_url)
 
     def ids() -> list[str]:
-        found = sorted(admin(deployed, "GET", "brokers/east"))
+        found = sorted(ask(deployed.admin_url, "GET", "brokers/east"))
         assert len(found) == 3, found
         return found
 
@@ -142,7 +142,7 @@ def evened(deployed: Deployed, brokers: Brokers) -> Evened:
             promised=proposal["after"]["busiestOverMean"],
         )
         columns = deployed.kubectl.run("get", "prb", "-n", deployed.namespace)
-        dynamic = admin(deployed, "GET", "brokers/configuration/values")
+        dynamic = ask(deployed.admin_url, "GET", "brokers/configuration/values")
     return Evened(attempt, proposal, status, report, columns, dynamic)
 
 
@@ -204,7 +204,7 @@ def left_to_pulsar(
                 owners |= found
                 time.sleep(2)
         measured = brokers.unevenness(published)
-        bounds = admin(deployed, "GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
+        bounds = ask(deployed.admin_url, "GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
         report = run.finish()
     splits = len(bounds) - 1 - BUNDLES
     pause = report.publish_pause.seconds

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 import yaml
 
 from e2e.conftest import Deployed
 from e2e.kind.paths import paths
+from e2e.support.admin import ask, find
+from e2e.support.changes import look_again
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import KubectlError
@@ -57,27 +57,6 @@ def test_every_field_of_the_classes_is_known(name: str) -> None:
     assert found == CLASSES[name]
 
 
-def call(deployed: Deployed, method: str, path: str, body: Any = None) -> Any:
-    """A plain call of the admin REST, as another writer makes it; None where there is nothing."""
-    data = None if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"}
-    request = Request(f"{deployed.admin_url}/admin/v2/{path}", data=data, method=method, headers=headers)
-    try:
-        with urlopen(request, timeout=30) as answer:
-            text = answer.read()
-    except HTTPError as error:
-        if error.code == 404:
-            return None
-        raise
-    return json.loads(text) if text.strip() else None
-
-
-def look_again(deployed: Deployed, kind: str, name: str) -> None:
-    """Wake the operator for one object, without waiting for its next resync."""
-    for value in ("pulsaroperator.io/pause=false", "pulsaroperator.io/pause-"):
-        deployed.kubectl.run("annotate", kind, name, "-n", deployed.namespace, "--overwrite", value)
-
-
 @pytest.fixture
 def example(deployed: Deployed) -> Iterator[list[dict[str, Any]]]:
     """The example's documents; its objects are deleted again, in Pulsar too."""
@@ -88,8 +67,8 @@ def example(deployed: Deployed) -> Iterator[list[dict[str, Any]]]:
         kind, name = document["kind"].lower(), document["metadata"]["name"]
         options = ("-n", deployed.namespace, "--ignore-not-found", "--timeout=90s")
         deployed.kubectl.run("delete", kind, name, *options, timeout=110)
-    assert call(deployed, "GET", "resourcegroups/gold") is None
-    assert call(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") is None
+    assert find(deployed.admin_url, "resourcegroups/gold") is None
+    assert find(deployed.admin_url, "clusters/east/namespaceIsolationPolicies/billing") is None
     deployed.wait_ready(within=120)
 
 
@@ -140,23 +119,23 @@ def test_the_example(deployed: Deployed, example: list[dict[str, Any]]) -> None:
         },
         "unload_scope": "changed",
     }
-    assert call(deployed, "GET", "resourcegroups/gold") == group
-    assert call(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
+    assert find(deployed.admin_url, "resourcegroups/gold") == group
+    assert find(deployed.admin_url, "clusters/east/namespaceIsolationPolicies/billing") == policy
     for name in ("billing", "invoices"):
-        assert call(deployed, "GET", f"namespaces/shop/{name}")["resource_group_name"] == "gold"
+        assert find(deployed.admin_url, f"namespaces/shop/{name}")["resource_group_name"] == "gold"
     status = (kubectl.get("pulsarisolationpolicy", namespace, "billing") or {})["status"]
     assert status["clusters"] == [{"name": "east", "exists": True, "brokers": 1}]
 
-    call(deployed, "PUT", "resourcegroups/gold", {"publishRateInMsgs": 1})
+    ask(deployed.admin_url, "PUT", "resourcegroups/gold", {"publishRateInMsgs": 1})
     # A broker that is primary serves nobody else: the cluster's only one must not be.
     drifted = {**policy, "primary": ["east-broker-7.*"]}
-    call(deployed, "POST", "clusters/east/namespaceIsolationPolicies/billing", drifted)
-    look_again(deployed, "pulsarresourcegroup", "gold")
-    look_again(deployed, "pulsarisolationpolicy", "billing")
+    ask(deployed.admin_url, "POST", "clusters/east/namespaceIsolationPolicies/billing", drifted)
+    look_again(kubectl, "pulsarresourcegroup", namespace, "gold")
+    look_again(kubectl, "pulsarisolationpolicy", namespace, "billing")
 
     def repaired() -> bool:
-        assert call(deployed, "GET", "resourcegroups/gold") == group
-        assert call(deployed, "GET", "clusters/east/namespaceIsolationPolicies/billing") == policy
+        assert find(deployed.admin_url, "resourcegroups/gold") == group
+        assert find(deployed.admin_url, "clusters/east/namespaceIsolationPolicies/billing") == policy
         return True
 
     eventually(repaired, within=60, what="the declared values are back")

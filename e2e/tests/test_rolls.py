@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.parse
-import urllib.request
-from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
-from e2e.support.changes import answers, patch_cluster
+from e2e.support.admin import ask
+from e2e.support.changes import answers, look_again, patch_cluster
 from e2e.support.eventually import eventually
 from e2e.support.objects import is_ready
 
 PAYMENTS = "persistent://shop/orders/payments"
-
-
-def admin(deployed: Deployed, method: str, path: str, body: object = None) -> Any:
-    """Admin REST through the proxy, as a foreign tool would call it."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        f"{deployed.admin_url}/admin/v2/{path}", data, {"Content-Type": "application/json"}, method=method
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        text = answer.read()
-        return json.loads(text) if text else None
 
 
 def set_broker_config(deployed: Deployed, config: dict[str, str] | None) -> None:
@@ -43,7 +30,7 @@ def uids(deployed: Deployed) -> dict[str, str]:
 
 def topics(deployed: Deployed) -> set[str]:
     """Persistent topics of the quickstart's namespace, without partitions and system topics."""
-    found = {name.rsplit("/", 1)[-1] for name in admin(deployed, "GET", "persistent/shop/orders")}
+    found = {name.rsplit("/", 1)[-1] for name in ask(deployed.admin_url, "GET", "persistent/shop/orders")}
     return {name for name in found if "-partition-" not in name and not name.startswith("__")}
 
 
@@ -54,7 +41,9 @@ def test_scale_subresource_adds_and_removes_a_broker(deployed: Deployed) -> None
         def scaled() -> bool:
             cluster = deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")
             assert cluster is not None and is_ready(cluster), cluster
-            return bool(cluster["status"]["broker"]["ready"] == replicas == len(admin(deployed, "GET", "brokers/east")))
+            return bool(
+                cluster["status"]["broker"]["ready"] == replicas == len(ask(deployed.admin_url, "GET", "brokers/east"))
+            )
 
         eventually(scaled, within=120, what=f"{replicas} brokers, in Pulsar too")
 
@@ -96,24 +85,22 @@ def test_declared_topics_outlive_inactive_topic_deletion(
         assert report.violations() == [], report.text()
         rolled = {name for name, uid in uids(deployed).items() if before.get(name) != uid}
         assert rolled == {"east-broker-0"}, "only the component whose configuration changed"
-        admin(deployed, "PUT", "persistent/shop/orders/marker")
+        ask(deployed.admin_url, "PUT", "persistent/shop/orders/marker")
         collections(deployed, 5)
         assert {"idle", "marker"} <= topics(deployed)
 
         set_broker_config(deployed, {**fast, "brokerDeleteInactiveTopicsEnabled": "true"})
-        admin(deployed, "GET", "persistent/shop/orders/marker/stats")  # only a loaded topic is looked at
+        ask(deployed.admin_url, "GET", "persistent/shop/orders/marker/stats")  # only a loaded topic is looked at
         eventually(lambda: "marker" not in topics(deployed), within=60, what="the undeclared idle topic collected")
         set_broker_config(deployed, None)
-        deployed.kubectl.run(
-            "annotate", "pulsartopic", "idle", "-n", deployed.namespace, "pulsaroperator.io/pause=false", "--overwrite"
-        )
+        look_again(deployed.kubectl, "pulsartopic", deployed.namespace, "idle")
         eventually(lambda: "idle" in topics(deployed), within=60, what="the declared topic made again")
     finally:
         set_broker_config(deployed, None)
         deployed.kubectl.run("delete", "pulsartopic", "idle", "-n", deployed.namespace)
         try:
-            admin(deployed, "DELETE", "persistent/shop/orders/idle?force=true")
-        except urllib.error.HTTPError as error:
+            ask(deployed.admin_url, "DELETE", "persistent/shop/orders/idle?force=true")
+        except HTTPError as error:
             assert error.code == 404
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 import yaml
 
 from e2e.conftest import Deployed
+from e2e.support.admin import ask, find
+from e2e.support.changes import look_again
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
@@ -28,20 +28,6 @@ class TestTopicSetReal(TopicSetContract):
     """See tests/support/topic_set_contract.py."""
 
 
-def call(deployed: Deployed, method: str, path: str) -> Any:
-    """A plain call of the admin REST, as another writer makes it; None where there is nothing."""
-    headers = {"Content-Type": "application/json"}
-    request = Request(f"{deployed.admin_url}/admin/v2/{path}", method=method, headers=headers)
-    try:
-        with urlopen(request, timeout=30) as answer:
-            text = answer.read()
-    except HTTPError as error:
-        if error.code == 404:
-            return None
-        raise
-    return json.loads(text) if text.strip() else None
-
-
 @pytest.fixture
 def example(deployed: Deployed) -> Iterator[dict[str, Any]]:
     """The example with few topics that go with it; deleted again, in Pulsar too."""
@@ -56,7 +42,7 @@ def example(deployed: Deployed) -> Iterator[dict[str, Any]]:
 
 def devices(deployed: Deployed) -> set[str]:
     """Topics of the example that Pulsar has."""
-    found = call(deployed, "GET", "persistent/shop/orders") or ()
+    found = find(deployed.admin_url, "persistent/shop/orders") or ()
     return {name.rsplit("/", 1)[1] for name in found if "/device-" in name}
 
 
@@ -79,14 +65,13 @@ def test_the_example(deployed: Deployed, example: dict[str, Any]) -> None:
     kubectl.apply(json.dumps(example))
     ready(NUMBER)
     assert devices(deployed) == {f"device-{n}" for n in range(NUMBER)}
-    assert call(deployed, "GET", f"{ttl}&applied=false") == 3600
+    assert find(deployed.admin_url, f"{ttl}&applied=false") == 3600
 
-    call(deployed, "POST", f"{ttl}&messageTTL=7")
+    ask(deployed.admin_url, "POST", f"{ttl}&messageTTL=7")
 
     def repaired() -> bool:
-        for value in ("pulsaroperator.io/pause=false", "pulsaroperator.io/pause-"):
-            kubectl.run("annotate", KIND, name, "-n", namespace, "--overwrite", value)
-        assert call(deployed, "GET", f"{ttl}&applied=false") == 3600
+        look_again(kubectl, KIND, namespace, name)
+        assert find(deployed.admin_url, f"{ttl}&applied=false") == 3600
         return True
 
     eventually(repaired, within=60, what="drift is repaired at a look")
