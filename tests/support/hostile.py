@@ -103,6 +103,8 @@ PATH_TEXT = _refusing(*CONTROL, "dot", "dots", "empty", *_LONG)
 """A segment of a path."""
 ROLE = _refusing(*CONTROL, "leading", "trailing", "space", "empty", *_LONG)
 TOPIC = _refusing(*CONTROL, *_SLASHES, "dot", "dots", "trailing", "space", "empty", *_LONG)
+TOPIC_PREFIX = _refusing(*CONTROL, *_SLASHES, "empty", *_LONG)
+"""What a number follows."""
 LIST_WORD = _refusing(*CONTROL, *_BLANK, "comma", "empty", *_LONG)
 """A member of what Pulsar keeps as one text with commas."""
 CLASS = _refusing(*CONTROL, "empty", *_LONG)
@@ -269,7 +271,7 @@ PLACES: tuple[Place, ...] = (
     *_OF_TOPICS,
     *_templates(),
     Place(PTS, "names[]", TOPIC, {}, AROUND[PTS] | _DELETE, beside=("{own}",)),
-    Place(PTS, "count.prefix", TOPIC, {"first": 0, "number": 1}, {"template": {}}, suffix="0"),
+    Place(PTS, "count.prefix", TOPIC_PREFIX, {"first": 0, "number": 1}, {"template": {}}, suffix="0"),
     Place(PTS, "patterns[]", TEXT, {}, {"template": {}}, goes_to_pulsar=False),
     Place(
         PTS,

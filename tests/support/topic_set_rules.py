@@ -42,7 +42,10 @@ TOPIC_SET_CREATES: tuple[Create, ...] = (
     *(Create(PTS, f"name-{name!r}", {"names": [name]}, PATTERN) for name in ("a/b", "..", " ", "a\nb")),
     Create(PTS, "name-of-a-partition", {"names": ["ok", "x-partition-3"]}, IS_PARTITION),
     Create(PTS, "name-like-a-partition", {"names": ["x-partition-3-", "x%2Fy", "ünï"]}),
-    Create(PTS, "prefix-slash", _count(prefix="a/"), PATTERN),
+    *(Create(PTS, f"prefix-{prefix!r}", _count(prefix=prefix), PATTERN) for prefix in ("a/", "a\n", "a\x7f")),
+    Create(PTS, "prefix-empty", _count(prefix=""), "should be at least 1 chars long"),
+    # With a number after them they are names.
+    *(Create(PTS, f"prefix-{prefix!r}", _count(prefix=prefix)) for prefix in ("a ", " ", ".", "..", "x%2F", "ünï")),
     Create(PTS, "prefix-partition", _count(prefix="x-partition-"), PREFIX),
     Create(PTS, "prefix-partition-number", _count(prefix="x-partition-1"), PREFIX),
     Create(PTS, "prefix-like-a-partition", _count(prefix="x-partition")),

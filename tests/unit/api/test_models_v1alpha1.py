@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from pulsar_operator.api.constants import PLURALS, SHORT_NAMES, Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.api.v1alpha1.topic_set import TopicCount
 from pulsar_operator.crdgen import structural
 from tests.support.samples import Json, largest, largest_status, minimal
 
@@ -86,6 +90,21 @@ def test_names_pulsar_forbids_do_not_parse(kind: Kind, name: str) -> None:
 def test_topic_names_pulsar_forbids_do_not_parse(name: str) -> None:
     with pytest.raises(ValidationError):
         MODELS[Kind.TOPIC].spec.model_validate(minimal(Kind.TOPIC) | {"name": name})
+
+
+def parses(spec: type[BaseModel], **fields: Any) -> bool:
+    try:
+        spec.model_validate(fields)
+    except ValidationError:
+        return False
+    return True
+
+
+@given(st.text(st.sampled_from("a. /\n\x7f\u00a0é-"), min_size=1, max_size=6))
+@example("a ")
+def test_a_prefix_is_what_a_number_makes_a_topic_name(prefix: str) -> None:
+    named = parses(PulsarTopicSpec, namespaceRef={"name": "n"}, name=f"{prefix}0")
+    assert parses(TopicCount, prefix=prefix, number=1) is named
 
 
 @pytest.mark.parametrize("key", ["..", ".", "", "a\nb", "a\n", "a\x00", "\x7f", "k" * 257])

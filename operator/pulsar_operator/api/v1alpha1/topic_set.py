@@ -18,6 +18,9 @@ MAX_NAMES = 5000
 MAX_NUMBER = 1_000_000
 _SELECTIONS = ("names", "count", "patterns")
 
+PREFIX = r"^[^/\x00-\x1f\x7f]+$"
+"""What is a topic name (see TOPIC_NAME) with a number after it: that is neither blank nor dots, nor ends in a space."""
+
 _NOT_A_PARTITION = (
     f"!self.matches('{PARTITION_SUFFIX}')",
     "must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
@@ -39,8 +42,8 @@ class TopicCount(ApiModel):
         )
     )
 
-    prefix: Annotated[str, Field(min_length=1, max_length=240, pattern=TOPIC_NAME)]
-    """What the local names begin with."""
+    prefix: Annotated[str, Field(min_length=1, max_length=240, pattern=PREFIX)]
+    """What the local names begin with; a number follows it."""
     first: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     """The first number."""
     number: Annotated[int, Field(ge=0, le=MAX_NUMBER)]
