@@ -94,3 +94,13 @@ def stored(ctx: Context, topic: str, position: int = 1, subscription: str = "sub
     request = urllib.request.Request(f"{url}/position/{position}", headers=headers)
     with urllib.request.urlopen(request, timeout=ctx.admin.timeout) as answer:
         return {name.lower(): value for name, value in answer.headers.items()}
+
+
+def heads(messages: list[Any]) -> set[bytes]:
+    """First four bytes of each: their number, where a check numbers them."""
+    return {bytes(message.data())[:4] for message in messages}
+
+
+def all_of(count: int, before: set[bytes], messages: list[Any]) -> bool:
+    """Whether so many different messages came, with those from before."""
+    return len(before | heads(messages)) >= count

@@ -5,11 +5,8 @@ The same start is then left to Pulsar's own load manager: what it makes of it is
 
 from __future__ import annotations
 
-import json
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +21,15 @@ from e2e.conformance.report import line
 from e2e.conformance.runner import Target, instance, run_checks
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
-from e2e.counting.report import Report
 from e2e.support.admin import ask
 from e2e.support.changes import answers, patch_cluster
 from e2e.support.deploy import ROOT
+from e2e.support.evening import STATS_SECONDS, Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
-from e2e.support.objects import condition
 from e2e.support.rolling import Watch, even
-from e2e.support.skew import BUNDLES, COUNTED, NAMESPACE, Attempt, Brokers, loaded, rates_of, skew, table
+from e2e.support.skew import COUNTED, Attempt, Brokers, rates_of, skew, table
 from e2e.support.traffic import Traffic
 
-STATS_SECONDS = 10
 YOUNG = {
     "statsUpdateFrequencyInSecs": str(STATS_SECONDS),
     "loadBalancerSheddingEnabled": "false",
@@ -68,82 +63,10 @@ def skewed(brokers: Brokers) -> Iterator[list[str]]:
         yield topics
 
 
-def rebalance(deployed: Deployed, name: str, **spec: Any) -> None:
-    """Apply a PulsarRebalance."""
-    body = {"clusterRef": {"name": "east"}, "namespaces": [NAMESPACE], **spec}
-    meta = {"name": name, "namespace": deployed.namespace}
-    deployed.kubectl.apply(
-        json.dumps(
-            {"apiVersion": "pulsaroperator.io/v1alpha1", "kind": "PulsarRebalance", "metadata": meta, "spec": body}
-        )
-    )
-
-
-def wait_for(deployed: Deployed, name: str, kind: str, *, within: float) -> dict[str, Any]:
-    """The object once a condition is True."""
-
-    def there() -> dict[str, Any]:
-        found = deployed.kubectl.get("pulsarrebalance", deployed.namespace, name)
-        assert found is not None and condition(found, kind).get("status") == "True", (found or {}).get("status")
-        return found
-
-    return eventually(there, within=within, what=f"{kind} of PulsarRebalance {name}")
-
-
-def annotate(deployed: Deployed, name: str, word: str) -> None:
-    """Tell a PulsarRebalance what to do."""
-    deployed.kubectl.run(
-        *("annotate", "prb", name, "-n", deployed.namespace, f"pulsaroperator.io/rebalance={word}", "--overwrite")
-    )
-
-
-@dataclass(frozen=True)
-class Evened:
-    """What the operator did to the skewed start."""
-
-    attempt: Attempt
-    proposal: dict[str, Any]
-    status: dict[str, Any]
-    report: Report
-    columns: str
-    dynamic: dict[str, str]
-    """The brokers' dynamic configuration afterwards."""
-
-
 @pytest.fixture(scope="module")
 def evened(deployed: Deployed, brokers: Brokers) -> Evened:
     """A PulsarRebalance, proposed, approved, carried out and measured under traffic."""
-    with skew(brokers) as topics, loaded(deployed.service_url, brokers, topics) as (run, published, before):
-
-        def proposed() -> dict[str, Any]:
-            rebalance(deployed, "even", budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 60})
-            annotate(deployed, "even", "refresh")
-            found = wait_for(deployed, "even", "ProposalReady", within=15)
-            assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.5, found["status"]["proposal"]
-            return found
-
-        proposal = eventually(proposed, within=120, what="a proposal that sees the hot broker")["status"]["proposal"]
-        with run.operation("rebalance"):
-            begin = time.monotonic()
-            annotate(deployed, "even", "approve")
-            status = wait_for(deployed, "even", "Completed", within=240)["status"]
-            seconds = time.monotonic() - begin
-        measured = brokers.unevenness(published)
-        report = run.finish()
-        attempt = Attempt(
-            name="operator (PulsarRebalance)",
-            seconds=seconds,
-            before=before,
-            measured=measured,
-            moves=proposal["moves"],
-            splits=proposal["splits"],
-            publish_pause=report.publish_pause.seconds,
-            lost=report.lost,
-            promised=proposal["after"]["busiestOverMean"],
-        )
-        columns = deployed.kubectl.run("get", "prb", "-n", deployed.namespace)
-        dynamic = ask(deployed.admin_url, "GET", "brokers/configuration/values")
-    return Evened(attempt, proposal, status, report, columns, dynamic)
+    return even_out(brokers, deployed.service_url)
 
 
 @pytest.fixture(autouse=True)
@@ -187,38 +110,12 @@ HELPED = {
 in (the pods' network cards are 10 Gbit/s: at this weight 200 kbit/s count as one of its points)."""
 
 
-def left_to_pulsar(
-    deployed: Deployed, brokers: Brokers, name: str, settings: Mapping[str, str], seconds: float
-) -> tuple[Attempt, Report]:
-    """The skewed start under traffic, for so many seconds with Pulsar's load manager at work and nobody else."""
-    with skew(brokers) as topics, loaded(deployed.service_url, brokers, topics) as (run, published, before):
-        owners = eventually(brokers.owners, within=30, what="owners of the bundles")
-        moves = 0
-        with run.operation(name), brokers.dynamic(settings):
-            begin = moved = time.monotonic()
-            while (now := time.monotonic()) < max(begin + seconds, moved + 2 * STATS_SECONDS + 5):
-                found = brokers.owners_now()
-                changed = [bundle for bundle, owner in found.items() if owners.get(bundle, owner) != owner]
-                if changed:
-                    moves, moved = moves + len(changed), now
-                owners |= found
-                time.sleep(2)
-        measured = brokers.unevenness(published)
-        bounds = ask(deployed.admin_url, "GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
-        report = run.finish()
-    splits = len(bounds) - 1 - BUNDLES
-    pause = report.publish_pause.seconds
-    return Attempt(
-        name, moved - begin if moves else seconds, before, measured, moves, splits, pause, report.lost
-    ), report
-
-
 def test_not_worse_than_pulsars_default_shedder(
     deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As long as the operator worked and two shedding intervals more; what Pulsar does is printed, not demanded."""
     seconds = evened.attempt.seconds + 2 * SHEDDING_SECONDS
-    pulsars, report = left_to_pulsar(deployed, brokers, "Pulsar, defaults", PULSARS_OWN, seconds)
+    pulsars, report = left_to_pulsar(brokers, deployed.service_url, "Pulsar, defaults", PULSARS_OWN, seconds)
     compare(evened, [pulsars], capsys)
     assert report.violations() == []
 
@@ -228,7 +125,9 @@ def test_not_worse_than_pulsars_shedder_when_helped(
     deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same for four shedding intervals, with settings under which the shedder sees the traffic of a test."""
-    pulsars, report = left_to_pulsar(deployed, brokers, "Pulsar, helped", PULSARS_OWN | HELPED, 4 * SHEDDING_SECONDS)
+    pulsars, report = left_to_pulsar(
+        brokers, deployed.service_url, "Pulsar, helped", PULSARS_OWN | HELPED, 4 * SHEDDING_SECONDS
+    )
     compare(evened, [pulsars], capsys)
     assert report.violations() == []
 
@@ -406,19 +305,15 @@ def test_a_proposal_from_the_files_of_the_collector(
             kubectl.run("create", "job", name, "--from=cronjob/demo-sizing", "-n", namespace)
             kubectl.run("wait", "job", name, "-n", namespace, "--for=condition=Complete", "--timeout=240s", timeout=250)
             budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 60}
-            rebalance(deployed, "sized", source="Sizing", budget=budget)
-            kubectl.run(
-                *("annotate", "prb", "sized", "-n", namespace, "pulsaroperator.io/rebalance=refresh", "--overwrite")
-            )
-            found = wait_for(deployed, "sized", "ProposalReady", within=30)
+            rebalance(kubectl, namespace, "sized", source="Sizing", budget=budget)
+            annotate(kubectl, namespace, "sized", "refresh")
+            found = wait_for(kubectl, namespace, "sized", "ProposalReady", within=30)
             assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.2, found["status"]["proposal"]
             return found
 
         proposal = eventually(proposed, within=420, what="a proposal from the sizing result")["status"]["proposal"]
-        kubectl.run(
-            *("annotate", "prb", "sized", "-n", namespace, "pulsaroperator.io/rebalance=approve", "--overwrite")
-        )
-        done = wait_for(deployed, "sized", "Completed", within=240)
+        annotate(kubectl, namespace, "sized", "approve")
+        done = wait_for(kubectl, namespace, "sized", "Completed", within=240)
         log = kubectl.run("logs", f"job/{sized[-1]}", "-n", namespace)
     with capsys.disabled():
         print(f"\n{log[-3000:]}\n{kubectl.run('get', 'prb', '-n', namespace)}")

@@ -7,56 +7,23 @@ What tests use beside the port: ``put``, ``edit``, ``set_status`` and ``remove``
 
 from __future__ import annotations
 
-import inspect
-import re
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pulsar_operator.adapters.kube_http import resource_of
 from pulsar_operator.api.constants import FIELD_MANAGER
-from pulsar_operator.ports import ConflictError, Json, NotFoundError, RefusedError, ResourceType
+from pulsar_operator.ports import ConflictError, Json, NotFoundError, ResourceType
 from tests.fakes import ssa
 from tests.fakes.jsoncopy import deepcopy
+from tests.fakes.kube_calls import Call, Faults, Hook, RecordedEvent
+from tests.fakes.selectors import matches
 
 Id = tuple[str, str, str, str]
 """group, kind, namespace, name"""
 
 WITHOUT_GENERATION = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim", "Event"})
 STATUS_TIME = "2026-01-01T00:00:00Z"
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of the port, as the fault hooks see it."""
-
-    verb: str
-    """get, list, apply, apply_status, create or delete"""
-    kind: str
-    namespace: str | None
-    name: str | None
-
-    @property
-    def is_write(self) -> bool:
-        """Whether the call may change something."""
-        return self.verb not in ("get", "list")
-
-
-Hook = Callable[[Call], Awaitable[None] | None]
-"""Raises what the call shall fail with; as ``before`` nothing happened, as ``after`` it took effect."""
-
-
-@dataclass(frozen=True)
-class RecordedEvent:
-    """An event the operator recorded."""
-
-    kind: str
-    """Normal or Warning"""
-    reason: str
-    message: str
-    object_kind: str
-    object_name: str
 
 
 class FakeKube:
@@ -83,12 +50,12 @@ class FakeKube:
 
     async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See ports.KubePort."""
-        async with _Faults(self, Call("get", kind.kind, namespace, name)):
+        async with Faults(self, Call("get", kind.kind, namespace, name)):
             return deepcopy(self._objects.get(_id(kind, namespace, name)))
 
     async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
         """See ports.KubePort."""
-        async with _Faults(self, Call("list", kind.kind, namespace, None)):
+        async with Faults(self, Call("list", kind.kind, namespace, None)):
             scopes = {namespace} if namespace is not None else set(self.watched)
             return [
                 deepcopy(obj)
@@ -101,7 +68,7 @@ class FakeKube:
     async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:
         """See ports.KubePort."""
         kind, meta = resource_of(manifest), manifest["metadata"]
-        async with _Faults(self, Call("apply", kind.kind, meta["namespace"], meta["name"])) as call:
+        async with Faults(self, Call("apply", kind.kind, meta["namespace"], meta["name"])) as call:
             key = _id(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             self._check_uid(live, meta.get("uid"), meta["name"], missing_is_conflict=True)
@@ -124,7 +91,7 @@ class FakeKube:
         kind, meta = resource_of(manifest), manifest["metadata"]
         if not meta.get("uid"):
             raise ValueError("apply_status needs metadata.uid: a status belongs to one very object")
-        async with _Faults(self, Call("apply_status", kind.kind, meta["namespace"], meta["name"])) as call:
+        async with Faults(self, Call("apply_status", kind.kind, meta["namespace"], meta["name"])) as call:
             key = _id(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             if live is None:
@@ -141,7 +108,7 @@ class FakeKube:
     async def create(self, manifest: Json) -> Json:
         """See ports.KubePort."""
         kind, meta = resource_of(manifest), manifest["metadata"]
-        async with _Faults(self, Call("create", kind.kind, meta["namespace"], meta["name"])) as call:
+        async with Faults(self, Call("create", kind.kind, meta["namespace"], meta["name"])) as call:
             key = _id(kind, meta["namespace"], meta["name"])
             self._check_namespace(meta["namespace"])
             if key in self._objects:
@@ -152,7 +119,7 @@ class FakeKube:
 
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
-        async with _Faults(self, Call("delete", kind.kind, namespace, name)) as call:
+        async with Faults(self, Call("delete", kind.kind, namespace, name)) as call:
             key = _id(kind, namespace, name)
             live = self._objects.get(key)
             if live is None:
@@ -163,7 +130,7 @@ class FakeKube:
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
         """See ports.KubePort."""
         kind, meta = resource_of(obj), obj["metadata"]
-        async with _Faults(self, Call("remove_entries", kind.kind, meta["namespace"], meta["name"])) as call:
+        async with Faults(self, Call("remove_entries", kind.kind, meta["namespace"], meta["name"])) as call:
             key = _id(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             if live is None:
@@ -183,7 +150,7 @@ class FakeKube:
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
         """See ports.KubePort."""
         kind, meta = resource_of(obj), obj["metadata"]
-        async with _Faults(self, Call("drop_finalizer", kind.kind, meta["namespace"], meta["name"])) as call:
+        async with Faults(self, Call("drop_finalizer", kind.kind, meta["namespace"], meta["name"])) as call:
             key = _id(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             if live is None:
@@ -351,29 +318,6 @@ class FakeKube:
             watcher(kind, deepcopy(obj))
 
 
-class _Faults:
-    """Runs the hooks around a call."""
-
-    def __init__(self, fake: FakeKube, call: Call) -> None:
-        self._fake = fake
-        self._call = call
-
-    async def __aenter__(self) -> Call:
-        self._fake.calls.append(self._call)
-        await self._run(self._fake.before)
-        return self._call
-
-    async def __aexit__(self, kind: Any, *_: Any) -> None:
-        if kind is None:
-            await self._run(self._fake.after)
-
-    async def _run(self, hooks: list[Hook]) -> None:
-        for hook in list(hooks):
-            result = hook(self._call)
-            if inspect.isawaitable(result):
-                await result
-
-
 def _id(kind: ResourceType, namespace: str, name: str) -> Id:
     return (kind.group, kind.kind, namespace, name)
 
@@ -415,35 +359,3 @@ def _spec_of(obj: Json) -> Json:
 def _owned(manifest: Json) -> set[ssa.Path]:
     body = {k: v for k, v in manifest.items() if k != "status"}
     return {path for path in ssa.leaves(ssa.to_tree(body)) if path not in ssa.IDENTITY}
-
-
-_SET = re.compile(r"^(?P<key>[^\s!=,()]+)\s+(?P<op>in|notin)\s+\((?P<values>[^)]*)\)$")
-
-
-def matches(selector: str | None, labels: dict[str, str]) -> bool:
-    """Whether labels match a selector: =, ==, !=, in, notin, key, !key.
-
-    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
-    """
-    if not selector:
-        return True
-    return all(_matches(part.strip(), labels) for part in re.split(r",(?![^(]*\))", selector))
-
-
-def _matches(part: str, labels: dict[str, str]) -> bool:
-    found = _SET.match(part)
-    if found:
-        values = {value.strip() for value in found["values"].split(",")}
-        inside = labels.get(found["key"]) in values
-        return inside if found["op"] == "in" else not inside
-    if "!=" in part:
-        key, value = part.split("!=", 1)
-        return labels.get(key.strip()) != value.strip()
-    if "=" in part:
-        key, value = part.replace("==", "=").split("=", 1)
-        return labels.get(key.strip()) == value.strip()
-    if part.startswith("!"):
-        return part[1:] not in labels
-    if not part:
-        raise RefusedError("empty requirement in label selector", status=400)
-    return part in labels

@@ -11,8 +11,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -29,12 +27,12 @@ from typing import Any
 import yaml
 
 from tests.support.audit import AUDIT_POLICY, WRITE_VERBS, AuditEvent, read_audit
+from tests.support.processes import free_ports, launch, stop
 
 Json = dict[str, Any]
 
 STARTUP_SECONDS = 180.0
 """Deadline for the server to be ready: 3 s on an idle machine, far more beside a compiler."""
-STOP_SECONDS = 20.0
 ADMIN = "test-admin"
 MARK = "audit-mark-"
 
@@ -288,15 +286,15 @@ def running_apiserver() -> Iterator[ApiServer]:
             yield _start(etcd, server, folder, processes)
         finally:
             for process in reversed(processes):
-                _stop(process)
+                stop(process)
 
 
 def _start(etcd: Path, server: Path, folder: Path, processes: list[subprocess.Popen[bytes]]) -> ApiServer:
-    client_port, peer_port, secure_port = _free_ports(3)
+    client_port, peer_port, secure_port = free_ports(3)
     store = f"http://127.0.0.1:{client_port}"
     peer = f"http://127.0.0.1:{peer_port}"
     processes.append(
-        _launch(
+        launch(
             folder / "etcd.log",
             [
                 str(etcd),
@@ -321,7 +319,7 @@ def _start(etcd: Path, server: Path, folder: Path, processes: list[subprocess.Po
     policy = folder / "audit-policy.yaml"
     policy.write_text(yaml.safe_dump(AUDIT_POLICY), encoding="utf-8")
     processes.append(
-        _launch(
+        launch(
             folder / "kube-apiserver.log",
             [
                 str(server),
@@ -368,25 +366,6 @@ def _start(etcd: Path, server: Path, folder: Path, processes: list[subprocess.Po
     return api
 
 
-def _launch(log: Path, command: list[str]) -> subprocess.Popen[bytes]:
-    # Where util-linux is there, the kernel ends the child when a killed test run cannot.
-    guard = shutil.which("setpriv")
-    prefix = [guard, "--pdeathsig", "TERM"] if guard else []
-    with log.open("wb") as output:
-        return subprocess.Popen(prefix + command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(timeout=STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def _private_key(file: Path) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:
@@ -397,14 +376,3 @@ def _private_key(file: Path) -> None:
         capture_output=True,
     )
     file.chmod(0o600)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pulsar_operator.adapters.clock import SystemEntropy
@@ -18,6 +17,7 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
+from tests.support.clocks import SteppingClock
 from tests.support.recorder import CountingMetrics
 
 NS = "apps"
@@ -26,18 +26,6 @@ LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.IS
 
 class Killed(BaseException):
     """The operator's process ended here."""
-
-
-class Ticking:
-    """ports.Clock that moves a second with every look."""
-
-    def __init__(self) -> None:
-        self._now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        """Current time."""
-        self._now += timedelta(seconds=1)
-        return self._now
 
 
 class World:
@@ -58,7 +46,7 @@ class World:
 
     def restart(self) -> None:
         """A new operator process."""
-        deps: Any = Deps(self.kube, None, self.admin, Ticking(), SystemEntropy(), CountingMetrics())  # type: ignore[arg-type]
+        deps: Any = Deps(self.kube, None, self.admin, SteppingClock(), SystemEntropy(), CountingMetrics())  # type: ignore[arg-type]
         self.controllers: dict[Kind, Any] = {
             Kind.TENANT: TenantController(deps),
             Kind.NAMESPACE: NamespaceController(deps),

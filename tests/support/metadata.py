@@ -7,9 +7,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
-from pulsar_operator.controllers.bootstrap import BootstrapRequest, Store
+from pulsar_operator.controllers.bootstrap import BootstrapRequest, BootstrapResult, Store, ensure_cluster_metadata
 from pulsar_operator.domain.registration import ClusterUrls
 from pulsar_operator.ports import CONFIG_MAPS, Deps, Json, KubePort, ZooKeeperPort
+from tests.fakes.kube import FakeKube
+from tests.fakes.zookeeper import FakeZooKeeper
 
 NAMESPACE = "pulsar"
 
@@ -108,3 +110,29 @@ async def record_of(kube: KubePort, name: str) -> Json | None:
     """``data`` of the cluster's record, or None."""
     found = await kube.get(CONFIG_MAPS, NAMESPACE, f"{name}-instance-id")
     return None if found is None else dict(found["data"])
+
+
+LOCAL, SHARED = Store("local:2181", "/pulsar"), Store("shared:2181")
+
+
+class BootstrapWorld:
+    """A Kubernetes and the ensembles, with an operator that can be killed."""
+
+    def __init__(self) -> None:
+        self.kube, self.zookeeper, self.switch = FakeKube(), FakeZooKeeper(), KillSwitch()
+        self.switch.watch(self.kube, lambda call: f"{call.verb} {call.kind}")
+        self.switch.watch(self.zookeeper, lambda call: f"{call.op} {call.servers}{call.path}")
+        self.deps = deps(self.kube, self.zookeeper)
+
+    async def ensure(
+        self, name: str = "a", local: Store = LOCAL, shared: Store | None = SHARED, **changes: Any
+    ) -> BootstrapResult:
+        """One set-up of a cluster."""
+        return await ensure_cluster_metadata(self.deps, request(name, local, shared, **changes))
+
+    async def end(self, name: str = "a") -> dict[str, Any]:
+        """Everything there is at the end, without the random id."""
+        record = await record_of(self.kube, name)
+        instance_id = "" if record is None else record["instanceId"]
+        trees = {servers: anonymous(e.tree(), instance_id) for servers, e in self.zookeeper.ensembles.items()}
+        return {"record": record and {**record, "instanceId": "THE-ID"}, **trees}

@@ -11,7 +11,8 @@ from typing import Any
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.base import Outcome
 from pulsar_operator.controllers.topic_set import TopicSetController
-from tests.support.logical import World
+from pulsar_operator.ports import CUSTOM
+from tests.support.logical import NS, World
 
 SET = Kind.TOPIC_SET
 TTL = {"policies": {"messageTTLSeconds": 60}}
@@ -91,3 +92,16 @@ class SetWorld(World):
     def told(self, name: str = "s") -> list[tuple[str, str]]:
         """Reasons and messages of a set's events."""
         return [(e.reason, e.message) for e in self.kube.events if e.object_kind == SET.value and e.object_name == name]
+
+
+def count(number: int, **more: Any) -> dict[str, Any]:
+    """A specification of so many topics, x-0, x-1, ..."""
+    return {"count": {"prefix": "x-", "number": number}, **more}
+
+
+async def drift(w: SetWorld) -> None:
+    """Another writer changes three topics; the set is looked at again."""
+    for n in (3, 4, 17):
+        w.pulsar.topic_policies["a", f"persistent://t/n/x-{n}"]["messageTTL"] = 9
+    w.kube.edit(CUSTOM[SET], NS, "s", lambda obj: obj["metadata"].update(annotations={"pulsaroperator.io/look": "now"}))
+    await w.work()

@@ -7,10 +7,8 @@ while brokers are ready. Nothing sleeps: ``run`` alternates the operator and Kub
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +51,7 @@ from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.backstage import Backstage, FakeBackstage
+from tests.support.clocks import FreshEntropy, SteppingClock
 from tests.support.dataplane import DataPlane, GatedAdmin, GatedZooKeeper
 from tests.support.journal import Journal, TappedAdmin, TappedKube, TappedZooKeeper
 from tests.support.recorder import CountingMetrics
@@ -84,33 +83,6 @@ def quickstart(namespace: str = NS) -> list[Json]:
 def always(_: str) -> bool:
     """What runs inside the pods is not gated."""
     return True
-
-
-class SteppingClock:
-    """A second later at every look."""
-
-    def __init__(self) -> None:
-        self._now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        """Current time."""
-        self._now += timedelta(seconds=1)
-        return self._now
-
-
-class FreshEntropy:
-    """Ids and secrets that never repeat, not even after a restart."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-
-    def uuid(self) -> str:
-        """See ports.Entropy."""
-        return f"00000000-0000-4000-8000-{next(self._numbers):012d}"
-
-    def token(self, nbytes: int = 24) -> str:
-        """See ports.Entropy."""
-        return f"secret-{next(self._numbers)}-{'x' * nbytes}"
 
 
 class World:

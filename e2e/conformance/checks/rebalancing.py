@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -13,67 +12,15 @@ from typing import Any
 
 import pulsar
 
-from e2e.conformance.checks.bundles import TOP, boundaries, bundle_of, even, owner
+from e2e.conformance.brokers import halve, host_of, move, names_in, several
+from e2e.conformance.checks.bundles import TOP, boundaries, bundle_of, even
 from e2e.conformance.context import Context
 from e2e.conformance.model import check
-from e2e.conformance.sending import Answers
+from e2e.conformance.sending import Answers, all_of, heads
 
 SESSIONS = 1200
 """The most producers and consumers a check opens."""
 WHOLE = 1 << 32
-
-
-def several(ctx: Context, number: int) -> list[str]:
-    """Host names of the brokers; the check is skipped where there are fewer."""
-    found = [broker.rsplit(":", 1)[0] for broker in ctx.instance.brokers]
-    ctx.require(len(found) >= number, f"needs {number} brokers, this cluster has {len(found)}")
-    return found
-
-
-def host_of(ctx: Context, topic: str) -> str:
-    """Host name of the broker that serves a topic."""
-    return owner(ctx, topic).removeprefix("pulsar://").rsplit(":", 1)[0]
-
-
-def names_in(namespace: str, ranges: Sequence[tuple[int, int]]) -> list[str]:
-    """A topic's name for each range, [lower, upper), in which its CRC-32 falls."""
-    found: dict[tuple[int, int], str] = {}
-    for number in itertools.count():
-        name = f"persistent://{namespace}/topic-{number}"
-        position = zlib.crc32(name.encode())
-        for lower, upper in ranges:
-            if lower <= position < upper:
-                found.setdefault((lower, upper), name)
-        if len(found) == len(ranges):
-            return [found[one] for one in ranges]
-    raise AssertionError("unreachable")
-
-
-def move(ctx: Context, topic: str, bundle: str, host: str) -> None:
-    """Bring a bundle, one of whose topics is given, to a broker: unloaded with a destination, its owner read back."""
-    namespace = topic.split("://", 1)[1].rsplit("/", 1)[0]
-    (broker,) = [one for one in ctx.instance.brokers if one.rsplit(":", 1)[0] == host]
-
-    def there() -> bool:
-        if host_of(ctx, topic) == host:
-            return True
-        ctx.admin.put(f"namespaces/{namespace}/{bundle}/unload", destinationBroker=broker)
-        return host_of(ctx, topic) == host
-
-    ctx.eventually(there, f"{bundle} at {host}", within=40)
-
-
-def halve(ctx: Context, namespace: str, bundle: str, middle: int) -> None:
-    """Split a bundle in its middle, and read that it is: Pulsar may answer with success and have done nothing (class
-    NamespaceService, splitAndOwnBundleOnceAndRetry), so it is asked again. For a bundle that is split it refuses."""
-
-    def split() -> bool:
-        if middle in boundaries(ctx, namespace):
-            return True
-        ctx.admin.put(f"namespaces/{namespace}/{bundle}/split", splitAlgorithmName="range_equally_divide")
-        return middle in boundaries(ctx, namespace)
-
-    ctx.eventually(split, f"{bundle} split at {middle:#010x}", every=1)
 
 
 @check(
@@ -168,118 +115,6 @@ def split_by_threshold(ctx: Context) -> str:
 
 
 SHARED = {"consumer_type": pulsar.ConsumerType.Shared}
-
-
-@check(
-    "rebalancing.shedding",
-    proves="Bundles of a broker over its threshold move to others, boundaries unchanged, and nothing is lost",
-    concepts="B.shed",
-    seconds=240,
-)
-def shedding(ctx: Context) -> str:
-    """All traffic on one broker, two idle bundles on another.
-
-    Whether the traffic counts as more than the threshold is worked out first. Class ThresholdShedder sheds where
-    a broker's use of its scarcest resource is over the mean of all by more than
-    loadBalancerBrokerThresholdShedderPercentage, and only loadBalancerBundleUnloadMinThroughputThreshold or more.
-    """
-    hosts = several(ctx, 2)
-    _sheds(ctx, len(hosts))
-    number = 3 * len(hosts)
-    namespace = ctx.new_namespace(bundles={"numBundles": number})
-    limits = even(number)
-    names = names_in(namespace, list(itertools.pairwise(limits)))
-    for name in names:
-        move(ctx, name, bundle_of(name, limits), hosts[0])
-    quiet = ctx.new_namespace(bundles={"numBundles": 2})
-    calm = names_in(quiet, list(itertools.pairwise(even(2))))
-    for name in calm:
-        move(ctx, name, bundle_of(name, even(2)), hosts[1])
-    consumers = {name: ctx.consumer(name) for name in names}
-    producers = {name: ctx.producer(name, batching_enabled=True) for name in names}
-    answers = Answers()
-    got: dict[str, set[bytes]] = {name: set() for name in names}
-    due = time.monotonic()
-    rounds = 0
-    asked = due
-
-    def shed() -> dict[str, str]:
-        nonlocal due, rounds, asked
-        for producer in producers.values():
-            answers.send(producer, rounds.to_bytes(4, "big") + bytes(PAYLOAD))
-        rounds += 1
-        for name, consumer in consumers.items():
-            got[name] |= _heads(ctx.drain(consumer, quiet=0.001, within=1))
-        due += len(names) * PAYLOAD / BYTES_A_SECOND
-        time.sleep(max(0.0, due - time.monotonic()))
-        if time.monotonic() < asked + 3:
-            return {}
-        asked = time.monotonic()
-        owners = {name: host_of(ctx, name) for name in names}
-        return owners if any(host != hosts[0] for host in owners.values()) else {}
-
-    begin = time.monotonic()
-    within = ctx.within_limit(5 * 60 * ctx.number("loadBalancerSheddingIntervalMinutes"), "five shedding intervals")
-    owners = ctx.eventually(shed, f"the load manager takes a bundle off {hosts[0]}", within=within, every=0)
-    seconds = time.monotonic() - begin
-    found = boundaries(ctx, namespace)
-    ctx.expect(found == limits, f"boundaries are {found}, they were {limits}")
-    left = [name for name in calm if host_of(ctx, name) != hosts[1]]
-    ctx.expect(not left, f"bundles of a broker without traffic moved too: {left}")
-    answers.ids(rounds * len(names), within=30)
-    for name, consumer in consumers.items():
-        got[name] |= _heads(ctx.drain(consumer, until=partial(_all_of, rounds, got[name])))
-        ctx.expect(len(got[name]) == rounds, f"{name}: {len(got[name])} of {rounds} messages arrived")
-    gone = sum(host != hosts[0] for host in owners.values())
-    return (
-        f"{gone} of {number} bundles left the only busy one of {len(hosts)} brokers after {seconds:.0f} s, boundaries "
-        f"unchanged, 2 of 2 stayed at a quiet one; {rounds * len(names)} messages, all confirmed and received"
-    )
-
-
-def _heads(messages: list[Any]) -> set[bytes]:
-    return {bytes(message.data())[:4] for message in messages}
-
-
-def _all_of(count: int, before: set[bytes], messages: list[Any]) -> bool:
-    """Whether so many different messages came, with those from before."""
-    return len(before | _heads(messages)) >= count
-
-
-PAYLOAD = 10_000
-BYTES_A_SECOND = 1_000_000
-
-
-def _sheds(ctx: Context, brokers: int) -> None:
-    """Skip where this check's traffic is not enough for the load manager, saying which setting makes it so."""
-    for name, word in (
-        ("loadManagerClassName", "ModularLoadManagerImpl"),
-        ("loadBalancerLoadSheddingStrategy", "ThresholdShedder"),
-        ("loadBalancerSheddingEnabled", "true"),
-    ):
-        ctx.require(ctx.setting(name).endswith(word), f"brokers have {name}={ctx.setting(name)}, this needs {word}")
-    least = ctx.number("loadBalancerBundleUnloadMinThroughputThreshold")
-    ctx.require(
-        least <= BYTES_A_SECOND / 20 / 2**20,
-        f"brokers have loadBalancerBundleUnloadMinThroughputThreshold={least} MB/s, more than is to be shed of this "
-        "check's 1 MB/s: set it to 0 in broker.conf or dynamically",
-    )
-    history = ctx.number("loadBalancerHistoryResourcePercentage")
-    ctx.require(
-        history <= 0.5,
-        f"brokers have loadBalancerHistoryResourcePercentage={history}: what happens now counts too little for "
-        "a check of minutes; set it to 0 in broker.conf or dynamically",
-    )
-    card = ctx.admin.get("broker-stats/load-report")["bandwidthIn"]["limit"]
-    weight = ctx.number("loadBalancerBandwidthInResourceWeight") or ctx.number("loadBalancerBandwithInResourceWeight")
-    used = 100 * weight * BYTES_A_SECOND * 8 / 1000 / card if card else 0.0
-    over = used * (1 - 1 / brokers)
-    threshold = ctx.number("loadBalancerBrokerThresholdShedderPercentage")
-    ctx.require(
-        over > 1.5 * threshold,
-        f"this check's 1 MB/s are {used:.3g} % of a broker's network card by loadBalancerBandwidthInResourceWeight="
-        f"{weight:g}, the threshold is {threshold:g} over the mean: raise the weight dynamically",
-    )
 
 
 @check(
@@ -401,7 +236,7 @@ def scale_out(ctx: Context) -> str:
         thread.join()
     answers.ids(sent.total(), within=120)
     for name, consumer in consumers.items():
-        seen = _heads(ctx.drain(consumer, until=partial(_all_of, sent[name], set()), within=60))
+        seen = heads(ctx.drain(consumer, until=partial(all_of, sent[name], set()), within=60))
         ctx.expect(len(seen) == sent[name], f"{name}: {len(seen)} of {sent[name]} messages arrived")
     return (
         f"{len(before)} -> {len(after)} brokers: the new one got {len(got)} of {number} bundles; back to "

@@ -10,9 +10,10 @@ from tests.support.apiserver import ApiServer, Response
 from tests.support.instance_rules import INSTANCE_CREATES, INSTANCE_UPDATES
 from tests.support.policy_rules import POLICY_CREATES, POLICY_UPDATES
 from tests.support.rebalance_rules import REBALANCE_CREATES, REBALANCE_UPDATES
-from tests.support.rules import CREATES, UPDATES, Create, Update, spec_of
+from tests.support.rules import CREATES, Create, Update, spec_of
 from tests.support.samples import Json, manifest, minimal, path
 from tests.support.topic_set_rules import TOPIC_SET_CREATES, TOPIC_SET_UPDATES
+from tests.support.update_rules import UPDATES
 
 STRICT = {"fieldValidation": "Strict"}
 CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES, *REBALANCE_CREATES, *TOPIC_SET_CREATES)

@@ -1,10 +1,11 @@
-"""The controllers of the logical plane against fakes: bring-up, adoption, drift, refusals, duplicates, references."""
+"""The controllers of the logical plane against fakes: bring-up, adoption, drift, refusals, pause."""
 
 from __future__ import annotations
 
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.ports import CUSTOM
 from tests.support.logical import DRY_RUN, NS, PAUSED, World
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
@@ -83,7 +84,7 @@ async def test_a_removed_field_is_reset_and_undeclared_ones_stay() -> None:
 
 async def test_with_an_empty_status_nothing_is_reset() -> None:
     w = await small_world(retention=RETENTION, messageTTLSeconds=3600)
-    w.kube.set_status(_type(Kind.NAMESPACE), NS, "n", {})
+    w.kube.set_status(CUSTOM[Kind.NAMESPACE], NS, "n", {})
     w.namespace(bundles={"count": 4}, policies={"messageTTLSeconds": 3600})
     await w.run()
     assert "retention_policies" in w.pulsar.namespaces["t/n"]
@@ -261,128 +262,6 @@ async def test_a_split_after_creation_is_no_drift() -> None:
     assert w.status(Kind.NAMESPACE, "n")["bundleCount"] == 3
 
 
-async def test_a_cluster_joins_and_leaves_without_its_data() -> None:
-    w = World("a", "b")
-    w.tenant()
-    w.namespace(replicationClusters=["a"])
-    await w.run()
-    assert w.pulsar.namespaces["t/n"]["replication_clusters"] == ["a"]
-    w.namespace(replicationClusters=["a", "b"])
-    await w.run()
-    assert w.pulsar.namespaces["t/n"]["replication_clusters"] == ["a", "b"]
-    w.namespace(replicationClusters=["a"], policies={"messageTTLSeconds": 3})
-    await w.run()
-    live = w.pulsar.namespaces["t/n"]
-    assert (live["replication_clusters"], live["allowed_clusters"]) == (["a"], ["a", "b"]), "b may still hold it"
-    assert live["message_ttl_in_seconds"] == 3
-    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[0] == "True"
-
-
-async def test_plain_topics_are_made_in_every_cluster() -> None:
-    w = World("a", "b")
-    w.tenant()
-    w.namespace()
-    w.topic("x")
-    await w.run()
-    assert all("persistent://t/n/x" in w.pulsar.topics[c] for c in ("a", "b"))
-    assert [c["name"] for c in w.status(Kind.TOPIC, "x")["clusters"]] == ["a", "b"]
-
-
-async def test_a_tenant_without_clusters_follows_the_instance() -> None:
-    w = World("a")
-    w.tenant()
-    await w.run()
-    w.pulsar.clusters.append("b")
-    w.cluster("b")
-    await w.run()
-    assert sorted(w.pulsar.tenants["t"]["allowedClusters"]) == ["a", "b"]
-    w.namespace(replicationClusters=["b"])
-    await w.run()
-    w.delete(Kind.CLUSTER, "b")
-    await w.run()
-    assert sorted(w.pulsar.tenants["t"]["allowedClusters"]) == ["a", "b"], "t/n still uses b"
-    assert "t/n" in w.condition(Kind.TENANT, "t", "Accepted")[2]
-    del w.pulsar.namespaces["t/n"]
-    w.delete(Kind.NAMESPACE, "n")
-    await w.run()
-    assert w.pulsar.tenants["t"]["allowedClusters"] == ["a"]
-
-
-async def test_unknown_clusters_are_named() -> None:
-    w = World("a")
-    w.tenant(allowedClusters=["a", "nowhere"])
-    await w.run()
-    status, reason, message = w.condition(Kind.TENANT, "t", "Accepted")
-    assert (status, reason) == ("False", "InvalidSpec")
-    assert "nowhere" in message
-    assert w.pulsar.tenants["t"]["allowedClusters"] == ["a"]
-
-
-async def test_parents_are_waited_for_and_named() -> None:
-    w = World()
-    w.topic("x")
-    outcome = await w.reconcile(Kind.TOPIC, "x")
-    assert outcome.requeue_after == 15.0
-    assert not outcome.backoff
-    status, reason, message = w.condition(Kind.TOPIC, "x")
-    assert (status, reason) == ("False", "ReferenceNotFound")
-    assert "apps/n" in message
-    w.namespace()
-    await w.reconcile(Kind.NAMESPACE, "n")
-    await w.reconcile(Kind.TOPIC, "x")
-    assert w.condition(Kind.TOPIC, "x")[1] == "ParentNotReady"
-    w.tenant()
-    await w.run()
-    assert w.condition(Kind.TOPIC, "x")[0] == "True"
-
-
-async def test_no_ready_brokers_is_a_wait_and_not_an_error() -> None:
-    w = World()
-    w.cluster_status("a", ready=False)
-    w.tenant()
-    outcome = await w.reconcile(Kind.TENANT, "t")
-    assert (outcome.requeue_after, outcome.backoff) == (15.0, False)
-    assert w.condition(Kind.TENANT, "t")[:2] == ("Unknown", "ParentNotReady")
-    assert w.admin.calls == []
-
-
-async def test_another_kubernetes_namespace_needs_consent() -> None:
-    w = World()
-    w.put(Kind.TENANT, "t", {"instanceRef": {"name": "prod", "namespace": NS}}, ns="other")
-    await w.run()
-    assert w.condition(Kind.TENANT, "t", ns="other")[:2] == ("False", "ReferenceNotAllowed")
-    assert w.pulsar.tenants == {}
-    # Nor does a namespace under that tenant get anywhere.
-    w.put(Kind.NAMESPACE, "n", {"tenantRef": {"name": "t"}}, ns="other")
-    await w.run()
-    assert w.pulsar.namespaces == {}
-
-
-async def test_of_two_objects_for_one_tenant_one_manages() -> None:
-    w = World()
-    w.tenant("first", name="same", adminRoles=["one"])
-    await w.run()
-    w.tenant("second", name="same", adminRoles=["two"], deletionPolicy="Delete")
-    await w.run()
-    assert w.condition(Kind.TENANT, "second")[:2] == ("False", "Duplicate")
-    assert "apps/first" in w.condition(Kind.TENANT, "second")[2]
-    assert w.pulsar.tenants["same"]["adminRoles"] == ["one"]
-    w.delete(Kind.TENANT, "second")
-    await w.run()
-    assert w.get(Kind.TENANT, "second") is None
-    assert "same" in w.pulsar.tenants, "deleting the refused object deletes nothing"
-    assert w.condition(Kind.TENANT, "first")[0] == "True"
-
-
-async def test_of_two_new_objects_exactly_one_manages() -> None:
-    w = World()
-    w.tenant("x1", name="same", adminRoles=["one"])
-    w.tenant("x2", name="same", adminRoles=["two"])
-    await w.run()
-    assert sorted(w.condition(Kind.TENANT, n)[1] for n in ("x1", "x2")) == ["Duplicate", "Ready"]
-    assert len(w.pulsar.tenants["same"]["adminRoles"]) == 1
-
-
 async def test_pulsar_away_is_unknown_and_backs_off() -> None:
     w = await small_world(messageTTLSeconds=60)
     w.admin.down = {"a"}
@@ -393,34 +272,6 @@ async def test_pulsar_away_is_unknown_and_backs_off() -> None:
     w.admin.down = set()
     await w.run()
     assert w.condition(Kind.NAMESPACE, "n")[0] == "True"
-
-
-async def test_the_next_cluster_answers_when_the_first_is_away() -> None:
-    w = World("a", "b")
-    w.admin.down = {"a"}
-    w.tenant()
-    w.namespace(policies={"messageTTLSeconds": 60})
-    w.topic("p", partitions=2)
-    await w.run()
-    assert w.condition(Kind.NAMESPACE, "n")[0] == "True"
-    assert w.condition(Kind.TOPIC, "p")[0] == "True"
-
-
-async def test_a_plain_topic_is_not_ready_while_one_of_its_clusters_is_silent() -> None:
-    w = World("a", "b")
-    w.tenant()
-    w.namespace()
-    await w.run()
-    w.admin.down = {"b"}
-    w.topic("x")
-    await w.run()
-    status, reason, message = w.condition(Kind.TOPIC, "x")
-    assert (status, reason) == ("Unknown", "AdminUnreachable") and "no answer from b: " in message
-    assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after == 15
-    w.admin.down = set()
-    await w.run()
-    assert w.condition(Kind.TOPIC, "x")[0] == "True"
-    assert "persistent://t/n/x" in w.pulsar.topics["b"]
 
 
 async def test_paused_observes_and_acts_on_nothing() -> None:
@@ -460,9 +311,3 @@ async def test_names_pulsar_would_misread_are_refused(name: str) -> None:
     await w.run()
     assert w.condition(Kind.TOPIC, name)[:2] == ("False", "InvalidSpec")
     assert all(name not in path for _, path in w.admin.writes)
-
-
-def _type(kind: Kind):  # type: ignore[no-untyped-def]
-    from pulsar_operator.ports import CUSTOM
-
-    return CUSTOM[kind]

@@ -1,32 +1,18 @@
-"""PulsarTopicSet through its controller: made, changed, drifted, refused, silent, shared, shrunk, deleted."""
+"""PulsarTopicSet through its controller: made, changed, drifted, refused, silent, shared, paused."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, Kind
-from pulsar_operator.controllers.topic_set_removal import AT_A_TIME
+from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.topic_set_turns import CANARIES, SETTLE_SECONDS
 from pulsar_operator.ports import CUSTOM, ConflictError, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical import DRY_RUN, NS, PAUSED
-from tests.support.topic_sets import SET, TTL, SetWorld
-
-
-def count(number: int, **more: Any) -> dict[str, Any]:
-    return {"count": {"prefix": "x-", "number": number}, **more}
-
-
-async def drift(w: SetWorld) -> None:
-    """Another writer changes three topics; the set is looked at again."""
-    for n in (3, 4, 17):
-        w.pulsar.topic_policies["a", f"persistent://t/n/x-{n}"]["messageTTL"] = 9
-    w.kube.edit(CUSTOM[SET], NS, "s", lambda obj: obj["metadata"].update(annotations={"pulsaroperator.io/look": "now"}))
-    await w.work()
+from tests.support.topic_sets import SET, TTL, SetWorld, count, drift
 
 
 @pytest.mark.parametrize("clusters", [("a",), ("a", "b")])
@@ -48,12 +34,8 @@ async def test_made_and_then_nothing_more_is_written(clusters: tuple[str, ...], 
     assert "owned" not in w.status(SET, "s")
     assert [reason for reason, _ in w.told()].count("Created") <= 2, "told together"
     await w.run()
-    w.clock.time += _minutes(10)
+    w.clock.time += timedelta(minutes=10)
     assert await w.second_pass_writes() == ([], [])
-
-
-def _minutes(number: float) -> timedelta:
-    return timedelta(minutes=number)
 
 
 async def test_a_changed_template_and_a_removed_field() -> None:
@@ -300,202 +282,11 @@ async def test_patterns_manage_what_is_there_and_make_nothing() -> None:
     assert w.counts() == {"desired": 3, "ready": 3}
     w.pulsar.topics["b"]["persistent://t/n/in-3"] = FakeTopic()
     w.pulsar._drop_topic("persistent://t/n/in-1")
-    w.clock.time += _minutes(10)
+    w.clock.time += timedelta(minutes=10)
     await w.work()
     assert w.policies("in-3", "b") == {"messageTTL": 60}
     assert "in-1" not in w.local("a")
     assert w.counts() == {"desired": 3, "ready": 3}
-
-
-# ---------------------------------------------------------------------------------------------------------- who leaves
-
-
-async def test_with_retain_who_leaves_is_let_go_for_good() -> None:
-    w = await SetWorld.made()
-    w.topics("s", **count(30), template=TTL)
-    await w.work()
-    w.topics("s", **count(20), template=TTL)
-    await w.work()
-    w.topics("s", **count(15, deletionPolicy="Delete"), template=TTL)
-    await w.work()
-    assert w.local() == {f"x-{n}" for n in range(30)}
-    assert w.counts() == {"desired": 15, "ready": 15}
-
-
-async def test_with_delete_a_few_are_deleted_and_who_is_used_stays() -> None:
-    w = await SetWorld.made("a", "b")
-    w.topics("s", **count(30, deletionPolicy="Delete"), template={**TTL, "partitions": 2})
-    await w.work()
-    used = w.pulsar.topics["a"]["persistent://t/n/x-29-partition-1"]
-    used.producers = 1
-    w.topics("s", **count(25, deletionPolicy="Delete"), template={**TTL, "partitions": 2})
-    await w.work()
-    assert w.local() == {f"x-{n}-partition-{i}" for n in (*range(25), 29) for i in range(2)}
-    status, reason, message = w.condition(SET, "s")
-    assert (status, reason) == ("False", "NotEmpty")
-    assert "such as x-29: topic x-29-partition-1 in cluster a has 1 connected producers" in message
-    assert w.counts() == {"desired": 25, "ready": 25, "leaving": 1}
-    assert w.status(SET, "s")["owned"] == {"number": 30}
-    used.producers = 0
-    await w.wait(60)
-    assert w.local() == {f"x-{n}-partition-{i}" for n in range(25) for i in range(2)}
-    assert w.status(SET, "s")["owned"] == {"number": 25}
-    assert w.condition(SET, "s")[0] == "True"
-
-
-async def test_many_at_once_need_a_word_for_this_very_change() -> None:
-    w = await SetWorld.made()
-    w.topics("s", **count(300, deletionPolicy="Delete"))
-    await w.work()
-    generation = w.topics("s", **count(20, deletionPolicy="Delete"))["metadata"]["generation"]
-    await w.work()
-    await w.wait(3600)
-    assert len(w.local()) == 300
-    status, reason, message = w.condition(SET, "s")
-    assert (status, reason) == ("False", "WaitingForConsent")
-    assert "280 of 300 topics left the set" in message
-    assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}" in message
-    for value in ("true", str(generation - 1), "s"):
-        w.topics("s", **count(20, deletionPolicy="Delete"), annotations={ANNOTATION_CONFIRM_REMOVAL: value})
-        await w.work()
-        assert len(w.local()) == 300, value
-    consent = {ANNOTATION_CONFIRM_REMOVAL: str(generation)}
-    w.topics("s", **count(20, deletionPolicy="Delete"), annotations=consent)
-    await w.reconcile(SET, "s")
-    assert len(w.local()) == 300 - AT_A_TIME, "a few at a time"
-    await w.work()
-    assert w.local() == {f"x-{n}" for n in range(20)}
-    assert w.condition(SET, "s")[0] == "True"
-    # The next change is another one.
-    w.topics("s", **count(0, deletionPolicy="Delete"), annotations=consent)
-    await w.work()
-    assert w.condition(SET, "s")[1] == "WaitingForConsent"
-    assert len(w.local()) == 20
-
-
-async def test_nothing_is_deleted_while_a_cluster_is_silent() -> None:
-    """Its clients may need the topics; a partitioned one would go for all clusters with the first."""
-    w = await SetWorld.made("a", "b")
-    template = {**TTL, "partitions": 2}
-    w.topics("s", **count(30, deletionPolicy="Delete"), template=template)
-    await w.work()
-    for part in range(2):
-        w.pulsar.topics["b"][f"persistent://t/n/x-29-partition-{part}"] = FakeTopic()
-    everything = w.local()
-    w.admin.down.add("b")
-    w.topics("s", **count(28, deletionPolicy="Delete"), template=template)
-    passes = await w.wait(600)
-    assert passes < 20
-    assert w.local() == everything
-    assert w.condition(SET, "s")[:2] == ("Unknown", "AdminUnreachable")
-    w.admin.down.clear()
-    await w.wait(300)
-    assert w.local() == {f"x-{n}-partition-{i}" for n in range(28) for i in range(2)}
-    assert w.local("b") == set()
-    w.admin.down.add("b")
-    w.delete(SET, "s")
-    await w.wait(600)
-    assert len(w.local()) == 56
-    assert w.condition(SET, "s", "DeletionBlocked")[:2] == ("True", "AdminUnreachable")
-    w.admin.down.clear()
-    await w.wait(300)
-    assert w.get(SET, "s") is None
-    assert w.local() == set()
-
-
-async def test_names_that_leave() -> None:
-    w = await SetWorld.made()
-    w.topics("s", names=["a", "b", "c"], deletionPolicy="Delete")
-    await w.work()
-    w.pulsar.topics["a"]["persistent://t/n/z"] = FakeTopic()
-    w.topics("s", names=["b", "d"], deletionPolicy="Delete")
-    await w.work()
-    assert w.local() == {"b", "d", "z"}
-    assert [message for reason, message in w.told() if reason == "Deleted"] == [
-        "2 topics that left the set are deleted: a, c"
-    ]
-
-
-async def test_who_left_and_is_declared_by_somebody_else_stays() -> None:
-    w = await SetWorld.made()
-    w.topics("s", names=["a", "b", "c"], deletionPolicy="Delete")
-    await w.work()
-    w.topic("a")
-    w.topics("young", names=["b"])
-    w.topics("s", names=[], deletionPolicy="Delete")
-    await w.work()
-    assert w.local() == {"a", "b"}
-    w.delete(SET, "s")
-    await w.work()
-    assert w.get(SET, "s") is None
-    assert w.local() == {"a", "b"}
-
-
-async def test_an_empty_list_deletes_nothing_and_makes_nothing_twice() -> None:
-    w = await SetWorld.made()
-    w.topics("s", **count(30, deletionPolicy="Delete"), template=TTL)
-    await w.work()
-    topics = w.pulsar.topics["a"]
-    w.pulsar.topics["a"] = {}
-    real = w.pulsar.handle
-
-    def blind(cluster: str, method: str, path: Any, query: Any, body: Any) -> Any:
-        listing = method == "GET" and tuple(path) == ("persistent", "t", "n")
-        w.pulsar.topics["a"] = {} if listing else topics
-        return real(cluster, method, path, query, body)
-
-    w.pulsar.handle = blind  # type: ignore[method-assign]
-    w.clock.time += _minutes(10)
-    await w.work()
-    w.topics("s", **count(25, deletionPolicy="Delete"), template=TTL)
-    await w.work()
-    assert len(topics) == 30
-    assert w.condition(SET, "s")[0] == "True"
-    assert not any(call.method == "DELETE" for call in w.admin.calls)
-
-
-async def test_deleting_the_set() -> None:
-    w = await SetWorld.made("a", "b")
-    w.topics("s", **count(250, deletionPolicy="Delete"), template=TTL)
-    await w.work()
-    obj = w.get(SET, "s")
-    assert obj is not None and FINALIZER in obj["metadata"]["finalizers"]
-    w.pulsar.topics["b"]["persistent://t/n/x-9"].producers = 2
-    w.pulsar.topics["a"]["persistent://t/n/other"] = FakeTopic()
-    w.delete(SET, "s")
-    await w.work()
-    assert w.local() == {"x-9", "other"}
-    assert w.condition(SET, "s", "DeletionBlocked")[:2] == ("True", "NotEmpty")
-    w.pulsar.topics["b"]["persistent://t/n/x-9"].producers = 0
-    await w.wait(60)
-    assert w.get(SET, "s") is None
-    assert w.local("a") == {"other"}
-    assert w.local("b") == set()
-
-
-async def test_deleting_a_set_that_retains() -> None:
-    w = await SetWorld.made()
-    w.topics("s", **count(30), template=TTL)
-    await w.work()
-    obj = w.get(SET, "s")
-    assert obj is not None and not obj["metadata"].get("finalizers")
-    w.delete(SET, "s")
-    await w.reconcile(SET, "s")
-    assert w.get(SET, "s") is None
-    assert len(w.local()) == 30
-
-
-async def test_deleting_a_set_whose_parents_are_gone() -> None:
-    w = await SetWorld.made()
-    w.topics("s", **count(30, deletionPolicy="Delete"))
-    await w.work()
-    w.delete(Kind.NAMESPACE, "n")
-    await w.run()
-    w.delete(SET, "s")
-    await w.work()
-    assert w.get(SET, "s") is None
-    assert "ParentGone" in w.reasons(SET)
-    assert len(w.local()) == 30
 
 
 # --------------------------------------------------------------------------------------------------- pause and dry run
@@ -550,10 +341,10 @@ async def test_a_small_set_is_not_read_at_each_event() -> None:
     w = await SetWorld.made()
     w.topics("s", **count(30), template=TTL)
     await w.work()
-    w.clock.time += _minutes(SETTLE_SECONDS / 60 - 0.1)
+    w.clock.time += timedelta(minutes=SETTLE_SECONDS / 60 - 0.1)
     mark = len(w.admin.calls)
     await w.work()
     assert w.calls_since(mark)["GET messageTTL"] == 0
-    w.clock.time += _minutes(1)
+    w.clock.time += timedelta(minutes=1)
     await w.work()
     assert w.calls_since(mark)["GET messageTTL"] == 30

@@ -4,50 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.bootstrap import BootstrapResult, Store, ensure_cluster_metadata
+from pulsar_operator.controllers.bootstrap import Store, ensure_cluster_metadata
 from pulsar_operator.domain.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.registration import ClusterUrls, cluster_path
 from pulsar_operator.ports import CONFIG_MAPS, RefusedError, UnavailableError
-from tests.fakes.kube import FakeKube
-from tests.fakes.zookeeper import Call, FakeZooKeeper
-from tests.support.metadata import NAMESPACE, Killed, KillSwitch, anonymous, deps, record_of, request, urls
-
-LOCAL, SHARED = Store("local:2181", "/pulsar"), Store("shared:2181")
-
-
-class World:
-    """A Kubernetes and the ensembles, with an operator that can be killed."""
-
-    def __init__(self) -> None:
-        self.kube, self.zookeeper, self.switch = FakeKube(), FakeZooKeeper(), KillSwitch()
-        self.switch.watch(self.kube, lambda call: f"{call.verb} {call.kind}")
-        self.switch.watch(self.zookeeper, lambda call: f"{call.op} {call.servers}{call.path}")
-        self.deps = deps(self.kube, self.zookeeper)
-
-    async def ensure(
-        self, name: str = "a", local: Store = LOCAL, shared: Store | None = SHARED, **changes: Any
-    ) -> BootstrapResult:
-        return await ensure_cluster_metadata(self.deps, request(name, local, shared, **changes))
-
-    async def end(self, name: str = "a") -> dict[str, Any]:
-        """Everything there is at the end, without the random id."""
-        record = await record_of(self.kube, name)
-        instance_id = "" if record is None else record["instanceId"]
-        trees = {servers: anonymous(e.tree(), instance_id) for servers, e in self.zookeeper.ensembles.items()}
-        return {"record": record and {**record, "instanceId": "THE-ID"}, **trees}
+from tests.fakes.zookeeper import Call
+from tests.support.metadata import (
+    LOCAL,
+    NAMESPACE,
+    SHARED,
+    BootstrapWorld,
+    Killed,
+    deps,
+    record_of,
+    request,
+    urls,
+)
 
 
-def versions(world: World) -> dict[str, dict[str, int]]:
+def versions(world: BootstrapWorld) -> dict[str, dict[str, int]]:
     return {servers: ensemble.versions() for servers, ensemble in world.zookeeper.ensembles.items()}
 
 
 async def test_a_first_set_up_and_its_order() -> None:
-    world = World()
+    world = BootstrapWorld()
     result = await world.ensure()
     assert result.ok, result
     assert result.reason is Reason.METADATA_INITIALIZED
@@ -88,7 +72,7 @@ async def test_a_first_set_up_and_its_order() -> None:
 
 
 async def test_a_second_run_reads_four_things_and_writes_none() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure()
     before = versions(world)
     world.switch.writes.clear()
@@ -110,13 +94,13 @@ async def test_killed_at_any_write_and_run_again_ends_the_same(
     same_store: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shared = LOCAL if same_store else SHARED
-    undisturbed = World()
+    undisturbed = BootstrapWorld()
     assert (await undisturbed.ensure(shared=shared)).ok
     total = len(undisturbed.switch.writes)
     want = await undisturbed.end()
     for number in range(total):
         for when in ("before", "after"):
-            world = World()
+            world = BootstrapWorld()
             world.switch.arm(number, when)
             with pytest.raises(Killed):
                 await world.ensure(shared=shared)
@@ -132,13 +116,13 @@ async def test_killed_at_any_write_and_run_again_ends_the_same(
 
 
 async def test_answers_lost_at_any_write_are_a_result_and_the_next_pass_goes_on() -> None:
-    undisturbed = World()
+    undisturbed = BootstrapWorld()
     await undisturbed.ensure()
     want = await undisturbed.end()
     count = len(undisturbed.zookeeper.writes)
     for number in range(count):
         for side in ("before", "after"):
-            world = World()
+            world = BootstrapWorld()
             seen = 0
 
             def fail(call: Call, number: int = number) -> None:
@@ -156,7 +140,7 @@ async def test_answers_lost_at_any_write_are_a_result_and_the_next_pass_goes_on(
 
 
 async def test_a_wiped_store_is_reported_and_never_written() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure()
     world.zookeeper.ensemble("local:2181").wipe()
     world.switch.writes.clear()
@@ -169,7 +153,7 @@ async def test_a_wiped_store_is_reported_and_never_written() -> None:
 
 
 async def test_a_wiped_configuration_store_is_reported_and_never_written() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure()
     world.zookeeper.ensemble("shared:2181").wipe()
     world.switch.writes.clear()
@@ -184,7 +168,7 @@ async def test_a_wiped_configuration_store_is_reported_and_never_written() -> No
 
 
 async def test_record_and_store_gone_with_volumes_left_is_lost_and_without_volumes_a_new_cluster() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure()
     world.zookeeper.ensemble("local:2181").wipe()
     world.zookeeper.ensemble("shared:2181").wipe()
@@ -198,7 +182,7 @@ async def test_record_and_store_gone_with_volumes_left_is_lost_and_without_volum
 
 
 async def test_objects_made_again_adopt_the_store_they_had() -> None:
-    world = World()
+    world = BootstrapWorld()
     first = await world.ensure()
     world.kube.remove(CONFIG_MAPS, NAMESPACE, "a-instance-id")
     before = versions(world)
@@ -212,7 +196,7 @@ async def test_objects_made_again_adopt_the_store_they_had() -> None:
 
 
 async def test_an_adoption_that_was_killed_and_then_lost_its_store_is_not_initialized() -> None:
-    world = World()
+    world = BootstrapWorld()
     world.zookeeper.ensemble("local:2181").put("/pulsar/ledgers/INSTANCEID", "from-elsewhere")
     world.switch.arm(0, "after")
     with pytest.raises(Killed):
@@ -225,7 +209,7 @@ async def test_an_adoption_that_was_killed_and_then_lost_its_store_is_not_initia
 
 
 async def test_two_objects_on_one_store_do_not_share_it() -> None:
-    world = World()
+    world = BootstrapWorld()
     assert (await world.ensure("a")).ok
     world.switch.writes.clear()
     second = await world.ensure("b")
@@ -237,7 +221,7 @@ async def test_two_objects_on_one_store_do_not_share_it() -> None:
 
 
 async def test_a_cluster_name_taken_in_the_configuration_store_is_not_hijacked() -> None:
-    world = World()
+    world = BootstrapWorld()
     assert (await world.ensure("a")).ok
     before = world.zookeeper.ensemble("shared:2181").versions()
     other = await world.ensure("a", Store("other:2181"), object_name="a2", urls=urls("a2"))
@@ -248,7 +232,7 @@ async def test_a_cluster_name_taken_in_the_configuration_store_is_not_hijacked()
 
 async def test_two_operators_at_once_end_with_one_cluster() -> None:
     for seed in range(20):
-        world = World()
+        world = BootstrapWorld()
         twin = deps(world.kube, world.zookeeper)
         for _ in range(seed):
             twin.entropy.uuid()
@@ -264,7 +248,7 @@ async def test_two_operators_at_once_end_with_one_cluster() -> None:
 
 
 async def test_without_configuration_store_only_the_local_one_is_set_up() -> None:
-    world = World()
+    world = BootstrapWorld()
     result = await world.ensure(shared=None)
     assert (result.ok, result.reason, result.local_ready) == (False, Reason.WAITING_FOR_CONFIGURATION_STORE, True)
     assert "shared:2181" not in world.zookeeper.ensembles
@@ -272,7 +256,7 @@ async def test_without_configuration_store_only_the_local_one_is_set_up() -> Non
 
 
 async def test_an_unreachable_store_is_said_and_nothing_is_written() -> None:
-    world = World()
+    world = BootstrapWorld()
     world.zookeeper.ensemble("local:2181").reachable = False
     result = await world.ensure()
     assert (result.ok, result.reason) == (False, Reason.METADATA_UNREACHABLE)
@@ -286,7 +270,7 @@ async def test_an_unreachable_store_is_said_and_nothing_is_written() -> None:
 
 
 async def test_a_store_that_refuses_is_said() -> None:
-    world = World()
+    world = BootstrapWorld()
 
     def refuse(call: Call) -> None:
         raise RefusedError("create of /x was refused: NoAuthError")
@@ -297,7 +281,7 @@ async def test_a_store_that_refuses_is_said() -> None:
 
 
 async def test_errors_of_the_kubernetes_api_rise() -> None:
-    world = World()
+    world = BootstrapWorld()
 
     def fail(call: object) -> None:
         raise UnavailableError("the API server is away")
@@ -308,7 +292,7 @@ async def test_errors_of_the_kubernetes_api_rise() -> None:
 
 
 async def test_not_acting_writes_nothing_and_says_the_same_in_every_pass() -> None:
-    world = World()
+    world = BootstrapWorld()
     first, second = await world.ensure(act=False), await world.ensure(act=False)
     assert first == second
     assert (first.ok, first.reason, first.instance_id) == (False, Reason.PENDING, None)
@@ -323,7 +307,7 @@ async def test_not_acting_writes_nothing_and_says_the_same_in_every_pass() -> No
 
 
 async def test_a_changed_url_is_registered_once() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure()
     new = ClusterUrls("http://new:8080", "pulsar://new:6650")
     result = await world.ensure(urls=new)
@@ -335,7 +319,7 @@ async def test_a_changed_url_is_registered_once() -> None:
 
 
 async def test_a_writer_in_between_makes_the_pass_look_again() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure("a")
     shared = world.zookeeper.ensemble("shared:2181")
     touched: list[str] = []
@@ -353,7 +337,7 @@ async def test_a_writer_in_between_makes_the_pass_look_again() -> None:
 
 
 async def test_a_writer_that_never_rests_is_left_to_the_next_pass() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure("a")
     shared = world.zookeeper.ensemble("shared:2181")
     world.zookeeper.before.append(lambda c: shared.put(c.path, shared.nodes[c.path].data) if c.op == "set" else None)
@@ -362,7 +346,7 @@ async def test_a_writer_that_never_rests_is_left_to_the_next_pass() -> None:
 
 
 async def test_a_second_cluster_leaves_the_first_ones_namespaces() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure("a")
     before = world.zookeeper.ensemble("shared:2181").tree()
     result = await world.ensure("b", Store("b:2181"))
@@ -375,7 +359,7 @@ async def test_a_second_cluster_leaves_the_first_ones_namespaces() -> None:
 
 
 async def test_tenants_and_namespaces_belong_to_their_users_after_registration() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure()
     shared = world.zookeeper.ensemble("shared:2181")
     del shared.nodes["/admin/policies/public/default"]
@@ -385,7 +369,7 @@ async def test_tenants_and_namespaces_belong_to_their_users_after_registration()
 
 
 async def test_a_damaged_record_stops_everything() -> None:
-    world = World()
+    world = BootstrapWorld()
     await world.ensure()
     world.kube.edit(CONFIG_MAPS, NAMESPACE, "a-instance-id", lambda o: o["data"].update(instanceId=""))
     world.switch.writes.clear()
@@ -395,7 +379,7 @@ async def test_a_damaged_record_stops_everything() -> None:
 
 
 async def test_an_id_that_appears_during_the_set_up_is_never_taken_for_ours() -> None:
-    world = World()
+    world = BootstrapWorld()
     local = world.zookeeper.ensemble("local:2181")
 
     def intrude(call: Call) -> None:

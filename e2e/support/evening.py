@@ -1,0 +1,119 @@
+"""The skewed start evened out, by a PulsarRebalance or by Pulsar's own load manager, and measured from outside."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from e2e.counting.report import Report
+from e2e.support.eventually import eventually
+from e2e.support.kubectl import Kubectl
+from e2e.support.objects import condition
+from e2e.support.skew import BUNDLES, NAMESPACE, Attempt, Brokers, loaded, skew
+
+STATS_SECONDS = 10
+
+
+def rebalance(kubectl: Kubectl, namespace: str, name: str, **spec: Any) -> None:
+    """Apply a PulsarRebalance of the skewed namespace."""
+    body = {"clusterRef": {"name": "east"}, "namespaces": [NAMESPACE], **spec}
+    meta = {"name": name, "namespace": namespace}
+    kubectl.apply(
+        json.dumps(
+            {"apiVersion": "pulsaroperator.io/v1alpha1", "kind": "PulsarRebalance", "metadata": meta, "spec": body}
+        )
+    )
+
+
+def wait_for(kubectl: Kubectl, namespace: str, name: str, kind: str, *, within: float) -> dict[str, Any]:
+    """The object once a condition is True."""
+
+    def there() -> dict[str, Any]:
+        found = kubectl.get("pulsarrebalance", namespace, name)
+        assert found is not None and condition(found, kind).get("status") == "True", (found or {}).get("status")
+        return found
+
+    return eventually(there, within=within, what=f"{kind} of PulsarRebalance {name}")
+
+
+def annotate(kubectl: Kubectl, namespace: str, name: str, word: str) -> None:
+    """Tell a PulsarRebalance what to do."""
+    kubectl.run(*("annotate", "prb", name, "-n", namespace, f"pulsaroperator.io/rebalance={word}", "--overwrite"))
+
+
+@dataclass(frozen=True)
+class Evened:
+    """What the operator did to the skewed start."""
+
+    attempt: Attempt
+    proposal: dict[str, Any]
+    status: dict[str, Any]
+    report: Report
+    columns: str
+    dynamic: dict[str, str]
+    """The brokers' dynamic configuration afterwards."""
+
+
+def even_out(brokers: Brokers, service_url: str) -> Evened:
+    """By a PulsarRebalance named even: proposed, approved, carried out and measured under traffic."""
+    kubectl, namespace = brokers.kubectl, brokers.kubernetes_namespace
+    with skew(brokers) as topics, loaded(service_url, brokers, topics) as (run, published, before):
+
+        def proposed() -> dict[str, Any]:
+            rebalance(kubectl, namespace, "even", budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 60})
+            annotate(kubectl, namespace, "even", "refresh")
+            found = wait_for(kubectl, namespace, "even", "ProposalReady", within=15)
+            assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.5, found["status"]["proposal"]
+            return found
+
+        proposal = eventually(proposed, within=120, what="a proposal that sees the hot broker")["status"]["proposal"]
+        with run.operation("rebalance"):
+            begin = time.monotonic()
+            annotate(kubectl, namespace, "even", "approve")
+            status = wait_for(kubectl, namespace, "even", "Completed", within=240)["status"]
+            seconds = time.monotonic() - begin
+        measured = brokers.unevenness(published)
+        report = run.finish()
+        attempt = Attempt(
+            name="operator (PulsarRebalance)",
+            seconds=seconds,
+            before=before,
+            measured=measured,
+            moves=proposal["moves"],
+            splits=proposal["splits"],
+            publish_pause=report.publish_pause.seconds,
+            lost=report.lost,
+            promised=proposal["after"]["busiestOverMean"],
+        )
+        columns = kubectl.run("get", "prb", "-n", namespace)
+        dynamic = brokers.admin("GET", "brokers/configuration/values")
+    return Evened(attempt, proposal, status, report, columns, dynamic)
+
+
+def left_to_pulsar(
+    brokers: Brokers, service_url: str, name: str, settings: Mapping[str, str], seconds: float
+) -> tuple[Attempt, Report]:
+    """The skewed start under traffic, for so many seconds with Pulsar's load manager at work and nobody else."""
+    with skew(brokers) as topics, loaded(service_url, brokers, topics) as (run, published, before):
+        owners = eventually(brokers.owners, within=30, what="owners of the bundles")
+        moves = 0
+        with run.operation(name), brokers.dynamic(settings):
+            begin = moved = time.monotonic()
+            while (now := time.monotonic()) < max(begin + seconds, moved + 2 * STATS_SECONDS + 5):
+                found = brokers.owners_now()
+                changed = [bundle for bundle, owner in found.items() if owners.get(bundle, owner) != owner]
+                if changed:
+                    moves, moved = moves + len(changed), now
+                owners |= found
+                time.sleep(2)
+        measured = brokers.unevenness(published)
+        bounds = brokers.admin("GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
+        report = run.finish()
+    splits = len(bounds) - 1 - BUNDLES
+    pause = report.publish_pause.seconds
+    return Attempt(
+        name, moved - begin if moves else seconds, before, measured, moves, splits, pause, report.lost
+    ), report

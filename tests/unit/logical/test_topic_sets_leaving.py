@@ -1,0 +1,199 @@
+"""PulsarTopicSet through its controller: who leaves the set, and its deletion."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, Kind
+from pulsar_operator.controllers.topic_set_removal import AT_A_TIME
+from tests.fakes.pulsar_parts import FakeTopic
+from tests.support.topic_sets import SET, TTL, SetWorld, count
+
+
+async def test_with_retain_who_leaves_is_let_go_for_good() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    w.topics("s", **count(20), template=TTL)
+    await w.work()
+    w.topics("s", **count(15, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    assert w.local() == {f"x-{n}" for n in range(30)}
+    assert w.counts() == {"desired": 15, "ready": 15}
+
+
+async def test_with_delete_a_few_are_deleted_and_who_is_used_stays() -> None:
+    w = await SetWorld.made("a", "b")
+    w.topics("s", **count(30, deletionPolicy="Delete"), template={**TTL, "partitions": 2})
+    await w.work()
+    used = w.pulsar.topics["a"]["persistent://t/n/x-29-partition-1"]
+    used.producers = 1
+    w.topics("s", **count(25, deletionPolicy="Delete"), template={**TTL, "partitions": 2})
+    await w.work()
+    assert w.local() == {f"x-{n}-partition-{i}" for n in (*range(25), 29) for i in range(2)}
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("False", "NotEmpty")
+    assert "such as x-29: topic x-29-partition-1 in cluster a has 1 connected producers" in message
+    assert w.counts() == {"desired": 25, "ready": 25, "leaving": 1}
+    assert w.status(SET, "s")["owned"] == {"number": 30}
+    used.producers = 0
+    await w.wait(60)
+    assert w.local() == {f"x-{n}-partition-{i}" for n in range(25) for i in range(2)}
+    assert w.status(SET, "s")["owned"] == {"number": 25}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_many_at_once_need_a_word_for_this_very_change() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(300, deletionPolicy="Delete"))
+    await w.work()
+    generation = w.topics("s", **count(20, deletionPolicy="Delete"))["metadata"]["generation"]
+    await w.work()
+    await w.wait(3600)
+    assert len(w.local()) == 300
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("False", "WaitingForConsent")
+    assert "280 of 300 topics left the set" in message
+    assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}" in message
+    for value in ("true", str(generation - 1), "s"):
+        w.topics("s", **count(20, deletionPolicy="Delete"), annotations={ANNOTATION_CONFIRM_REMOVAL: value})
+        await w.work()
+        assert len(w.local()) == 300, value
+    consent = {ANNOTATION_CONFIRM_REMOVAL: str(generation)}
+    w.topics("s", **count(20, deletionPolicy="Delete"), annotations=consent)
+    await w.reconcile(SET, "s")
+    assert len(w.local()) == 300 - AT_A_TIME, "a few at a time"
+    await w.work()
+    assert w.local() == {f"x-{n}" for n in range(20)}
+    assert w.condition(SET, "s")[0] == "True"
+    # The next change is another one.
+    w.topics("s", **count(0, deletionPolicy="Delete"), annotations=consent)
+    await w.work()
+    assert w.condition(SET, "s")[1] == "WaitingForConsent"
+    assert len(w.local()) == 20
+
+
+async def test_nothing_is_deleted_while_a_cluster_is_silent() -> None:
+    """Its clients may need the topics; a partitioned one would go for all clusters with the first."""
+    w = await SetWorld.made("a", "b")
+    template = {**TTL, "partitions": 2}
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=template)
+    await w.work()
+    for part in range(2):
+        w.pulsar.topics["b"][f"persistent://t/n/x-29-partition-{part}"] = FakeTopic()
+    everything = w.local()
+    w.admin.down.add("b")
+    w.topics("s", **count(28, deletionPolicy="Delete"), template=template)
+    passes = await w.wait(600)
+    assert passes < 20
+    assert w.local() == everything
+    assert w.condition(SET, "s")[:2] == ("Unknown", "AdminUnreachable")
+    w.admin.down.clear()
+    await w.wait(300)
+    assert w.local() == {f"x-{n}-partition-{i}" for n in range(28) for i in range(2)}
+    assert w.local("b") == set()
+    w.admin.down.add("b")
+    w.delete(SET, "s")
+    await w.wait(600)
+    assert len(w.local()) == 56
+    assert w.condition(SET, "s", "DeletionBlocked")[:2] == ("True", "AdminUnreachable")
+    w.admin.down.clear()
+    await w.wait(300)
+    assert w.get(SET, "s") is None
+    assert w.local() == set()
+
+
+async def test_names_that_leave() -> None:
+    w = await SetWorld.made()
+    w.topics("s", names=["a", "b", "c"], deletionPolicy="Delete")
+    await w.work()
+    w.pulsar.topics["a"]["persistent://t/n/z"] = FakeTopic()
+    w.topics("s", names=["b", "d"], deletionPolicy="Delete")
+    await w.work()
+    assert w.local() == {"b", "d", "z"}
+    assert [message for reason, message in w.told() if reason == "Deleted"] == [
+        "2 topics that left the set are deleted: a, c"
+    ]
+
+
+async def test_who_left_and_is_declared_by_somebody_else_stays() -> None:
+    w = await SetWorld.made()
+    w.topics("s", names=["a", "b", "c"], deletionPolicy="Delete")
+    await w.work()
+    w.topic("a")
+    w.topics("young", names=["b"])
+    w.topics("s", names=[], deletionPolicy="Delete")
+    await w.work()
+    assert w.local() == {"a", "b"}
+    w.delete(SET, "s")
+    await w.work()
+    assert w.get(SET, "s") is None
+    assert w.local() == {"a", "b"}
+
+
+async def test_an_empty_list_deletes_nothing_and_makes_nothing_twice() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    topics = w.pulsar.topics["a"]
+    w.pulsar.topics["a"] = {}
+    real = w.pulsar.handle
+
+    def blind(cluster: str, method: str, path: Any, query: Any, body: Any) -> Any:
+        listing = method == "GET" and tuple(path) == ("persistent", "t", "n")
+        w.pulsar.topics["a"] = {} if listing else topics
+        return real(cluster, method, path, query, body)
+
+    w.pulsar.handle = blind  # type: ignore[method-assign]
+    w.clock.time += timedelta(minutes=10)
+    await w.work()
+    w.topics("s", **count(25, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    assert len(topics) == 30
+    assert w.condition(SET, "s")[0] == "True"
+    assert not any(call.method == "DELETE" for call in w.admin.calls)
+
+
+async def test_deleting_the_set() -> None:
+    w = await SetWorld.made("a", "b")
+    w.topics("s", **count(250, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    obj = w.get(SET, "s")
+    assert obj is not None and FINALIZER in obj["metadata"]["finalizers"]
+    w.pulsar.topics["b"]["persistent://t/n/x-9"].producers = 2
+    w.pulsar.topics["a"]["persistent://t/n/other"] = FakeTopic()
+    w.delete(SET, "s")
+    await w.work()
+    assert w.local() == {"x-9", "other"}
+    assert w.condition(SET, "s", "DeletionBlocked")[:2] == ("True", "NotEmpty")
+    w.pulsar.topics["b"]["persistent://t/n/x-9"].producers = 0
+    await w.wait(60)
+    assert w.get(SET, "s") is None
+    assert w.local("a") == {"other"}
+    assert w.local("b") == set()
+
+
+async def test_deleting_a_set_that_retains() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30), template=TTL)
+    await w.work()
+    obj = w.get(SET, "s")
+    assert obj is not None and not obj["metadata"].get("finalizers")
+    w.delete(SET, "s")
+    await w.reconcile(SET, "s")
+    assert w.get(SET, "s") is None
+    assert len(w.local()) == 30
+
+
+async def test_deleting_a_set_whose_parents_are_gone() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30, deletionPolicy="Delete"))
+    await w.work()
+    w.delete(Kind.NAMESPACE, "n")
+    await w.run()
+    w.delete(SET, "s")
+    await w.work()
+    assert w.get(SET, "s") is None
+    assert "ParentGone" in w.reasons(SET)
+    assert len(w.local()) == 30
