@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from e2e.kind.paths import paths
 from e2e.support.standalone import secured_standalone
 from pulsar_operator.api.constants import API_VERSION, GROUP
 from tests.support.apiserver import ApiServer, running_apiserver
+from tests.support.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 CREATORS = 8
@@ -218,7 +218,7 @@ def world(folder: Path, pulsar: Pulsar) -> Iterator[World]:
 @contextlib.contextmanager
 def operator(found: World, *, workers: int | None = None, resync: float = 600) -> Iterator[Running]:
     """The operator until the block ends; its log goes to a file in the world's folder."""
-    health, metrics = _free_port(), _free_port()
+    health, metrics = free_ports(2)
     environ = {
         **os.environ,
         "PULSAR_OPERATOR_KUBECONFIG": str(found.api.kubeconfig),
@@ -274,9 +274,3 @@ def wait(probe: Any, within: float, what: str, *, every: float = 0.1) -> None:
         if time.monotonic() > deadline:
             raise RuntimeError(f"waited {within:.0f} s in vain for {what}")
         time.sleep(every)
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

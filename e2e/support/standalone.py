@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.support.eventually import eventually
+from tests.support.processes import free_ports
 
 TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 TOKEN_PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
@@ -68,7 +68,7 @@ def secured_standalone(
         _tool(launcher, environment, "create", "--secret-key", key.as_uri(), "--subject", subject)
         for subject in (ADMIN, ROLE)
     )
-    broker, web, bookie = _free_ports(3)
+    broker, web, bookie = free_ports(3)
     configuration = folder / "standalone.conf"
     configuration.touch(mode=0o600)
     own = {**_security(key, admin_token), **_places(broker, web), **(settings or {})}
@@ -127,15 +127,6 @@ def _tool(launcher: Path, environment: Mapping[str, str], *arguments: str) -> st
     if done.returncode != 0:
         raise RuntimeError(f"pulsar tokens {arguments[0]}: exit status {done.returncode}")
     return done.stdout.strip()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports nobody listens on; all are held until the last is found, so that they differ."""
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in held]
 
 
 def _serves(found: Standalone, process: subprocess.Popen[bytes]) -> bool:

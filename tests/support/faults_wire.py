@@ -39,7 +39,7 @@ from tests.support.faults_http import (
     Wire,
     serving,
 )
-from tests.support.zookeeper import free_port
+from tests.support.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 RESYNC_SECONDS = 3
@@ -340,7 +340,7 @@ async def operating(apiserver: ApiServer, namespace: str, folder: Path) -> Async
             config["clusters"][0]["cluster"] = {"server": kube_url}
             kubeconfig = folder / "kubeconfig"
             kubeconfig.write_text(yaml.safe_dump(config), encoding="utf-8")
-            health, log = free_port(), folder / "operator.log"
+            (health,), log = free_ports(1), folder / "operator.log"
             process = await asyncio.to_thread(_start, kubeconfig, namespace, health, log)
             site = Site(apiserver, namespace, pulsar, {KUBERNETES: kube.wire, ADMIN: admin.wire}, process, log)
             looking = asyncio.create_task(site.look())

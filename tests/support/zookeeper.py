@@ -19,6 +19,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from e2e.kind import cache, pulsar
+from tests.support.processes import free_ports
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 START_SECONDS = 60.0
@@ -48,13 +49,6 @@ def pulsar_home() -> Path:
     return home
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 nothing listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @dataclass(frozen=True)
 class RawNode:
     """A node as the server has it."""
@@ -72,7 +66,7 @@ class RealZooKeeper:
         self._home = home or pulsar_home()
         self._folder = Path(tempfile.mkdtemp(prefix="zookeeper-test-"))
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
+        (self.port,) = free_ports(1)
 
     @property
     def servers(self) -> str:

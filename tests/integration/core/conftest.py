@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,21 +17,16 @@ from typing import Any
 import pytest
 
 from tests.support.apiserver import ApiServer
+from tests.support.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class OperatorProcess:
     """A started operator; its output is collected by a thread."""
 
     def __init__(self, module: str, arguments: list[str], env: dict[str, str]) -> None:
-        self.health_port, self.metrics_port = free_port(), free_port()
+        self.health_port, self.metrics_port = free_ports(2)
         self.lines: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
