@@ -173,7 +173,7 @@ def plan_policies(
     ``wanted`` holds the declared values by field. A field that is neither declared nor in the managed set is not looked
     at. ``silent`` are the clusters whose own values are not in ``found``: what they may still have is kept in mind.
     """
-    for row in rows:
+    for row in concerned(rows, wanted, memory.managed):
         value, live = wanted.get(row.field), found.get(row.field, {})
         if value is None:
             _plan_reset(draft, row, live, base=base, memory=memory, unseen=row.per_cluster and bool(silent))
@@ -238,6 +238,8 @@ def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
 
 def printable(name: str) -> str:
     """A field for messages: a control character in the key of an entry cannot forge a line of a log."""
+    if name.isprintable():
+        return name
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
 
 
@@ -261,7 +263,7 @@ def _plan_reset(
     unseen: bool,
 ) -> None:
     call = row.remove_call(base)
-    if row.field not in memory.managed or call is None:
+    if call is None:
         return
     if unseen:
         draft.kept.add(row.field)

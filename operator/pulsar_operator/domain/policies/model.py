@@ -181,12 +181,17 @@ def lookup(model: BaseModel, path: str) -> Any:
     Raises KeyError for a name the model does not have: a row must never be silently ignored.
     """
     value: Any = model
-    for part in path.partition("@")[0].split("."):
+    for part in _parts(path):
         if value is None:
             return None
         kind: type[BaseModel] = type(value)
         value = getattr(value, _members(kind)[part])
     return value
+
+
+@functools.cache
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.partition("@")[0].split("."))
 
 
 @functools.cache
