@@ -17,6 +17,7 @@ from tests.fakes.answers import NO_CONTENT, Answer, RefusalError, Text
 from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.pulsar_clusters import FakeClusters
 from tests.fakes.pulsar_entries import namespace_entries
+from tests.fakes.pulsar_parts import decoded_again
 from tests.fakes.pulsar_policies import (
     NAMESPACE,
     NEWER,
@@ -96,7 +97,8 @@ class FakePulsar(FakeClusters, FakeTopics):
                     return self._namespace(cluster, method, tenant, name, query, body)
                 case ["namespaces", tenant, name, *rest]:
                     return self._policy(cluster, method, self._need(tenant, name), rest, query, body)
-                case ["schemas", tenant, name, topic, *rest]:
+                case ["schemas", tenant, name, encoded, *rest]:
+                    topic = decoded_again(encoded)
                     self._need(tenant, name)
                     self.need_owner(cluster, "persistent", f"{tenant}/{name}", topic)
                     return self.schema(cluster, method, (tenant, name, topic), rest, body)

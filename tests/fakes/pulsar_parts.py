@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,6 +85,13 @@ def subscription(
                 part.backlog.pop(name, None)
             return NO_CONTENT
     return 404, None
+
+
+def decoded_again(name: str) -> str:
+    """A topic's name as it arrives below /schemas, where Pulsar decodes it a second time (java.net.URLDecoder)."""
+    if re.search(r"%(?![0-9a-fA-F]{2})", name):
+        raise RefusalError(500, "Request failed.")
+    return unquote_plus(name)
 
 
 @dataclass

@@ -34,6 +34,7 @@ PATHS: Mapping[str, str] = {
     "slash": "a/b",
     "encoded-slash": "a%2Fb",
     "double-encoded": "a%252Fb",
+    "encoded-letter": "%61",
     "dot": ".",
     "dots": "..",
     "encoded-dots": "%2e%2e",
@@ -198,6 +199,17 @@ _CLUSTER = "a cluster of that name"
 _PAIR: Json = {"schema": {"type": "KeyValue", "key": {"type": "String"}, "value": {"type": "String"}}}
 _RECORD = '{"type":"record","name":"R","fields":[]}'
 _HERE: Json = {"replicationClusters": ["{cluster}"]}
+_TEMPLATE: Json = {
+    "policies": {"maxProducers": 7, "messageTTLSeconds": 70},
+    "properties": {"k": "v"},
+    "schema": {"type": "String"},
+}
+"""A call to each of the endpoints that have the topic's name in their paths."""
+_TOPIC: Json = {
+    **_TEMPLATE,
+    "permissions": [{"role": "r", "actions": ["Produce"]}],
+    "subscriptions": [_SUBSCRIPTION],
+}
 
 
 def _policies(kind: Kind, at: str, before: Json) -> Iterator[Place]:
@@ -238,7 +250,7 @@ def _templates() -> Iterator[Place]:
 
 
 _OF_TOPICS: tuple[Place, ...] = (
-    Place(PT, "name", TOPIC),
+    Place(PT, "name", TOPIC, {}, _TOPIC),
     *_policies(PT, "policies", {}),
     *_lists(PT, {}),
     Place(PT, "policies.replicationClusters[]", NAME, beside=_ONE, needs=_CLUSTER),
@@ -270,8 +282,8 @@ PLACES: tuple[Place, ...] = (
     Place(PNS, "bundles.boundaries[]", BOUNDARY),
     *_OF_TOPICS,
     *_templates(),
-    Place(PTS, "names[]", TOPIC, {}, AROUND[PTS] | _DELETE, beside=("{own}",)),
-    Place(PTS, "count.prefix", TOPIC_PREFIX, {"first": 0, "number": 1}, {"template": {}}, suffix="0"),
+    Place(PTS, "names[]", TOPIC, {}, AROUND[PTS] | _DELETE | {"template": _TEMPLATE}, beside=("{own}",)),
+    Place(PTS, "count.prefix", TOPIC_PREFIX, {"first": 0, "number": 1}, {"template": _TEMPLATE}, suffix="0"),
     Place(PTS, "patterns[]", TEXT, {}, {"template": {}}, goes_to_pulsar=False),
     Place(
         PTS,

@@ -18,6 +18,8 @@ from tests.support.mutation_chains import PNS, PT, PTS, Json, Mutation
 from tests.support.mutations import filled
 
 BYSTANDER = "bystander"
+NAMES_OF_TOPICS = frozenset({"name", "names[]", "count.prefix"})
+"""Paths of places where topics get their names."""
 
 
 class HostileBench(Bench):
@@ -170,6 +172,8 @@ class Carrying:
                 "policies": live,
                 "topics": sorted(t for t in topics if not t.endswith(self.me) and t not in mine),
             }
+        if self.kind in (PT, PTS) and attempt.mutation.path in NAMES_OF_TOPICS:
+            out["neighbour"] = await attempt.topic("a")
         cluster = attempt.bench.cluster
         policies = await attempt.find(*isolation_path(cluster, "")[:-1]) or {}
         domains = await attempt.find(*failure_domain_path(cluster)) or {}

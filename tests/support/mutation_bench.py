@@ -20,7 +20,7 @@ from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path, resource_group_path
 from pulsar_operator.domain.logical.schema import schema_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Call, too_old
-from pulsar_operator.ports import AdminEndpoint, NotFoundError, PulsarAdminPort
+from pulsar_operator.ports import AdminEndpoint, NotFoundError, PulsarAdminPort, UnavailableError
 from tests.support.endstate import differences
 from tests.support.logical import World
 from tests.support.mutation_chains import PNS, PT, PTN, PTS, VERSION, Json, Mutation
@@ -222,9 +222,9 @@ class Attempt:
             case Kind.NAMESPACE:
                 found = await self._namespace(self.own, name)
             case Kind.TOPIC:
-                found = await self._topic(name)
+                found = await self.topic(name)
             case Kind.TOPIC_SET:
-                found = {topic: await self._topic(topic) for topic in await self.topics_of(name)}
+                found = {topic: await self.topic(topic) for topic in await self.topics_of(name)}
             case Kind.RESOURCE_GROUP:
                 found = {"group": await self.find(*resource_group_path(name))}
             case _:
@@ -261,7 +261,8 @@ class Attempt:
         found = {re.sub(PARTITION_SUFFIX, "", topic.split("/", 4)[4]) for topic in full}
         return sorted(topic for topic in found if topic.startswith(name) or topic in spec.get("names", ()))
 
-    async def _topic(self, name: str) -> Json:
+    async def topic(self, name: str) -> Json:
+        """Everything Pulsar shows of a topic of namespace n."""
         path = self.place.topic(name)
         calls = {f"{row.field}": row.get_call(path) for row in TOPIC_POLICIES if not too_old(row, VERSION)}
         answers = await asyncio.gather(*(self.find(*call.path, **call.query) for call in calls.values()))
@@ -326,13 +327,29 @@ class Attempt:
             for members in ("replication", "allowedClusters"):
                 await ask("POST", "namespaces", tenant, name, members, body=[self.bench.cluster])
             for topic in await ask("GET", *base, "partitioned"):
-                await ask("DELETE", *base, topic.split("/", 4)[4], "partitions", force="true")
+                await self._clean_partitioned((*base, topic.split("/", 4)[4]))
             # A topic with shadow topics goes before them: its replicators hold them open.
             topics = [topic.split("/", 4)[4] for topic in await ask("GET", *base)]
             for topic in sorted(topics, key=lambda each: each in ("s1", "s2")):
                 await self.place.removed(*base, topic)
             await self.place.removed("namespaces", tenant, name)
         await self.place.removed("tenants", tenant)
+
+    async def _clean_partitioned(self, path: tuple[str, ...]) -> None:
+        """Delete a partitioned topic; without the driver of an offload policy, which no broker here has, its partitions
+        cannot be loaded to be deleted, until they know that the policy is gone."""
+        for scope in ("true", "false") if "offload" in self.mutation.path else ():
+            await self.place.ask("DELETE", *path, "offloadPolicies", isGlobal=scope)
+        last: UnavailableError | None = None
+        for _ in range(PASSES):
+            try:
+                await self.place.ask("DELETE", *path, "partitions", force="true")
+            except UnavailableError as error:
+                last = error
+                await asyncio.sleep(self.bench.pause)
+            else:
+                return
+        raise AssertionError(f"{'/'.join(path)} cannot be deleted: {last}")
 
 
 def _told(subscriptions: Any) -> Json:

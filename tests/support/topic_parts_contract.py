@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote, unquote, unquote_plus
 
 import pytest
 
@@ -260,6 +261,25 @@ class TopicPartsContract:
         with pytest.raises((RefusedError, ConflictError), match=words):
             await place.call(Call("POST", self.schema(place, "schema"), body=body_of(wanted)))
         assert is_same(first, await self.newest(place))
+
+    @pytest.mark.parametrize("name", ["50%", "a%41", "a%2Fb", "a%252Fb", "a+b", "a b", "\u00e9"])
+    async def test_the_schema_of_a_topic_is_no_other_topic_s(self, place: Place, name: str) -> None:
+        """Whatever a name would be when it were decoded once more, or less."""
+        others = {unquote(name, errors="replace"), unquote_plus(name, errors="replace"), quote(name, safe="")} - {name}
+        others = {other for other in others if "/" not in other}
+        for each in (name, *others):
+            await place.ask("PUT", *place.topic(each))
+        wanted = TopicSchema(type=SchemaType.STRING)
+        body = body_of(wanted)
+        path = schema_path(place.tenant, "n", name)
+        answer = await place.call(Call("POST", (*path, "compatibility"), body=body))
+        assert answer["compatibility"] is True
+        await place.call(Call("POST", (*path, "schema"), body=body))
+        live = LiveSchema.parse(await place.call(Call("GET", (*path, "schema"))))
+        assert is_same(wanted, live)
+        for other in others:
+            with pytest.raises(NotFoundError):
+                await place.call(Call("GET", schema_path(place.tenant, "n", other, "schema")))
 
     # --------------------------------------------------------------------------------------------------- compaction
 
