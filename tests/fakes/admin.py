@@ -114,7 +114,7 @@ class FakeAdmin:
         made += self.writes[start:]
 
 
-Script = Callable[[web.Request], web.StreamResponse | None]
+Script = Callable[[web.BaseRequest], web.StreamResponse | None]
 """Looks at a request first; an answer from it replaces Pulsar's."""
 
 
@@ -123,7 +123,7 @@ async def serve(pulsar: FakePulsar, cluster: str = "a", script: Script | None = 
     """An HTTP server on loopback that speaks the admin REST; yields its base URL and the raw request lines."""
     seen: list[str] = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
         raw = request.raw_path
         seen.append(f"{request.method} {raw}")
         if script is not None:
@@ -149,10 +149,7 @@ async def serve(pulsar: FakePulsar, cluster: str = "a", script: Script | None = 
             return web.Response(status=404, text="<html><body>Not Found</body></html>", content_type="text/html")
         return web.Response(status=status) if data is None else web.json_response(data, status=status)
 
-    async def catch_all(request: web.Request) -> web.StreamResponse:
-        return await answer(request)
-
-    server = web.Server(catch_all)
+    server = web.Server(answer)
     runner = web.ServerRunner(server, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pulsar_operator.adapters.kube_http import resource_of
 from pulsar_operator.api.constants import FIELD_MANAGER
@@ -24,6 +24,10 @@ Id = tuple[str, str, str, str]
 
 WITHOUT_GENERATION = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim", "Event"})
 STATUS_TIME = "2026-01-01T00:00:00Z"
+
+Objects: TypeAlias = list[Json]
+Removed: TypeAlias = list[tuple[str, str]]
+"""Kind and name. Aliases, since the class has a method ``list``."""
 
 
 class FakeKube:
@@ -208,7 +212,7 @@ class FakeKube:
         """The object now, without a recorded call."""
         return deepcopy(self._objects.get(_id(kind, namespace, name)))
 
-    def all(self, kind: ResourceType | None = None) -> list[Json]:
+    def all(self, kind: ResourceType | None = None) -> Objects:
         """All objects (of a kind) now, without a recorded call."""
         return [
             deepcopy(obj)
@@ -216,9 +220,9 @@ class FakeKube:
             if kind is None or key[:2] == (kind.group, kind.kind)
         ]
 
-    def collect_garbage(self) -> list[tuple[str, str]]:
+    def collect_garbage(self) -> Removed:
         """Delete what belonged to owners that are gone, until nothing more does; (kind, name) of what was deleted."""
-        deleted: list[tuple[str, str]] = []
+        deleted: Removed = []
         while True:
             uids = {obj["metadata"]["uid"] for obj in self._objects.values()}
             orphans = [
