@@ -46,7 +46,6 @@ from pulsar_operator.controllers.logical_pass import (
 )
 from pulsar_operator.controllers.logical_scope import (
     WAIT_SECONDS,
-    AdminUnreachableError,
     ObstacleError,
     Scope,
     resolve_scope,
@@ -305,20 +304,19 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
 
     # ---------------------------------------------------------------------------------------------- deletion
 
-    async def tear_down(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+    def kept(self, p: Pass[SpecT, StatusT]) -> str | None:
+        """See PassFrame."""
+        if p.spec.deletion_policy is DeletionPolicy.RETAIN:
+            return "deletionPolicy is Retain"
+        return None if p.touched else "it never managed anything there"
+
+    def subject(self, p: Pass[SpecT, StatusT], scope: Scope) -> str:
+        """See PassFrame."""
+        return self.name_in_pulsar(p, scope)
+
+    async def remove(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome | None:
         """See PassFrame."""
         policy = p.spec.deletion_policy
-        if policy is DeletionPolicy.RETAIN or not p.touched:
-            why = "deletionPolicy is Retain" if policy is DeletionPolicy.RETAIN else "it never managed anything there"
-            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
-            return None
-        try:
-            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
-        except ObstacleError as obstacle:
-            if obstacle.gone and p.held is None:
-                await self.release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
-                return None
-            raise
         name = self.name_in_pulsar(p, scope)
         text = f"Delete {name} in Pulsar: the object is being deleted and deletionPolicy is {policy.value}"
         if p.held is not None:
@@ -330,12 +328,6 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             blocker = await self.delete(p, scope, force=policy is DeletionPolicy.FORCE_DELETE)
         except NotFoundError:
             blocker = None
-        except AdminUnreachableError as error:
-            if all(c.deleting for c in scope.clusters):
-                why = f"all clusters of the instance are being deleted and none answers ({error})"
-                await self.release(p, Reason.PARENT_GONE, f"{name} is not deleted in Pulsar: {why}")
-                return None
-            raise
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
         except RefusedError as error:

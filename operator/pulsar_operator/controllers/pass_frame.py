@@ -16,7 +16,7 @@ from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.base import DONE, Outcome, invalid_fields, meta_of, release_finalizer
 from pulsar_operator.controllers.logical_pass import KNOWN, Pass, SpecT, StatusT
-from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
 
@@ -39,8 +39,17 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         """Make Pulsar like the specification says. Raises ObstacleError, AdminUnreachableError."""
 
     @abstractmethod
-    async def tear_down(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
-        """One step of a deletion that the finalizer holds; None when it was released."""
+    def kept(self, p: Pass[SpecT, StatusT]) -> str | None:
+        """Why a deletion leaves Pulsar as it is, or None."""
+
+    @abstractmethod
+    def subject(self, p: Pass[SpecT, StatusT], scope: Scope) -> str:
+        """What a deletion takes away in Pulsar, as the beginning of a sentence with "is"."""
+
+    @abstractmethod
+    async def remove(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome | None:
+        """One step of the deletion in Pulsar; None when the object was released. Raises ObstacleError,
+        AdminUnreachableError."""
 
     def forget(self, key: Key) -> None:
         """The custom resource is gone; nothing about it need be remembered."""
@@ -112,6 +121,31 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         except AdminUnreachableError as error:
             p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
             return Outcome(requeue_after=error.retry_after, backoff=True)
+
+    async def tear_down(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        """One step of a deletion that the finalizer holds; None when it was released.
+
+        Nothing is waited for that is not to come back: parents that are gone, clusters that are being deleted.
+        """
+        why = self.kept(p)
+        if why is not None:
+            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            return None
+        try:
+            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
+        except ObstacleError as obstacle:
+            if obstacle.gone and p.held is None:
+                await self.release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
+                return None
+            raise
+        try:
+            return await self.remove(p, scope)
+        except AdminUnreachableError as error:
+            if all(cluster.deleting for cluster in scope.clusters):
+                why = f"all clusters of the instance are being deleted and none answers ({error})"
+                await self.release(p, Reason.PARENT_GONE, f"{self.subject(p, scope)} is not deleted in Pulsar: {why}")
+                return None
+            raise
 
     async def release(self, p: Pass[SpecT, StatusT], reason: Reason, message: str) -> None:
         """Say why and let the object go."""

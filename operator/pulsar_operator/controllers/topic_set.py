@@ -27,7 +27,7 @@ from pulsar_operator.controllers.base import (
     Outcome,
     ensure_finalizer,
 )
-from pulsar_operator.controllers.logical_scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
+from pulsar_operator.controllers.logical_scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.pass_frame import PassFrame
 from pulsar_operator.controllers.topic_set_listing import (
     SILENT_LIMIT_SECONDS,
@@ -261,20 +261,18 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
 
     # -------------------------------------------------------------------------------------------------- deletion
 
-    async def tear_down(self, p: SetPass) -> Outcome | None:
+    def kept(self, p: SetPass) -> str | None:
+        """See PassFrame."""
+        if p.spec.deletion_policy is SetDeletionPolicy.RETAIN:
+            return "deletionPolicy is Retain"
+        return None if p.before.owned is not None else "it never made anything there"
+
+    def subject(self, p: SetPass, scope: Scope) -> str:
+        """See PassFrame."""
+        return "Every topic of the set"
+
+    async def remove(self, p: SetPass, scope: Scope) -> Outcome | None:
         """Delete the recorded topics, in rounds; then let the object go."""
-        policy = p.spec.deletion_policy
-        if policy is SetDeletionPolicy.RETAIN or p.before.owned is None:
-            why = "deletionPolicy is Retain" if policy is SetDeletionPolicy.RETAIN else "it never made anything there"
-            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
-            return None
-        try:
-            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
-        except ObstacleError as obstacle:
-            if obstacle.gone and p.held is None:
-                await self.release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
-                return None
-            raise
         place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
         known = self._recall(p)
         now = self._now()
@@ -285,12 +283,6 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         except ObstacleError:
             await self.release(p, Reason.DELETED, f"Namespace {'/'.join(place)} is gone, and the topics with it")
             return None
-        except AdminUnreachableError as error:
-            if all(c.deleting for c in scope.clusters):
-                why = f"all clusters of the instance are being deleted and none answers ({error})"
-                await self.release(p, Reason.PARENT_GONE, f"The topics are not deleted in Pulsar: {why}")
-                return None
-            raise
         taken = await taken_by_others(p, scope, known, listing, left)
         removal = known.removal
         removal.look(listing, left, taken, now)
