@@ -7,7 +7,7 @@ ever: a broker that is told to stop unloads what it still has by itself (Pulsar'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -206,6 +206,12 @@ def purpose_of(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> str 
     meta = rebalance["metadata"]
     owned = any(each.get("uid") == cluster["metadata"]["uid"] for each in meta.get("ownerReferences") or ())
     return (meta.get("labels") or {}).get(LABEL_HANDOVER) if owned else None
+
+
+def outgrown(rebalance: Mapping[str, Any], pods: Collection[str]) -> bool:
+    """Whether it names a broker that is none of the cluster's ``pods``: a plan would wait for that one for ever."""
+    named = (rebalance.get("spec") or {}).get("brokers") or ()
+    return any(str(each).partition(".")[0] not in pods for each in named)
 
 
 def brokers_change(cluster: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus
 from pulsar_operator.balance.handover import (
@@ -25,6 +25,7 @@ from pulsar_operator.balance.handover import (
     fill_manifest,
     fill_name,
     future_ids,
+    outgrown,
     purpose_of,
 )
 from pulsar_operator.balance.model import BundleId
@@ -33,6 +34,7 @@ from pulsar_operator.controllers.actor import Actor
 from pulsar_operator.controllers.reader import reader_of
 from pulsar_operator.controllers.traffic import Traffic
 from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.render.names import workload_name
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
 
 FEW: Final = 20
@@ -71,6 +73,7 @@ class Handover:
         """``endpoint`` is the brokers' Service."""
         assert spec.broker is not None
         self._deps, self._actor, self._cluster, self._drain = deps, actor, cluster, spec.broker.drain
+        self._replicas = spec.broker.replicas
         self._traffic = Traffic(deps, endpoint)
         self._name = cluster["metadata"]["name"]
         self._namespace = cluster["metadata"]["namespace"]
@@ -191,11 +194,15 @@ class Handover:
             await self._actor.apply(fill_manifest(self._cluster, name, ids, self._drain), None)
 
     async def clean(self, *, changing: bool) -> None:
-        """Delete drains of earlier occasions and, while brokers change, fills of earlier ones too."""
+        """Delete drains of earlier occasions; fills too while brokers change, where they name one that is not to be.
+
+        A broker that was added and taken away again before it had a bundle goes without a drain.
+        """
+        wanted = {f"{workload_name(self._name, Component.BROKER)}-{ordinal}" for ordinal in range(self._replicas)}
         for each in await reader_of(self._deps).every(Kind.REBALANCE):
             meta = each["metadata"]
             purpose = purpose_of(each, self._cluster)
             if purpose is None or meta["name"] in self._used or "deletionTimestamp" in meta:
                 continue
-            if purpose == DRAIN or (purpose == FILL and changing):
+            if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, wanted))):
                 await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "what it was made for is over")

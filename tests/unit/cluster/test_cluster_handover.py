@@ -140,6 +140,24 @@ async def test_a_new_broker_gets_its_share() -> None:
     assert world.busy.displaced == []
 
 
+async def test_a_broker_that_is_taken_away_before_it_has_its_share_leaves_no_fill_behind() -> None:
+    """Seen on kind: the fill waited for the broker for ever, and nothing else balanced."""
+    world = await BusyWorld.up(2)
+
+    async def filling() -> bool:
+        return any("-fill-" in name for name in await world.names(CUSTOM[Kind.REBALANCE]))
+
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=3))
+    await world.until(filling)
+    assert world.owned.get("east-broker-2", 0) == 0
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    await world.run(rounds=300)
+    assert await world.names(CUSTOM[Kind.REBALANCE]) == []
+    assert world.busy.brokers.dynamic == {}
+    assert await world.all_ready() == {}
+    assert sorted(world.owned) == ["east-broker-0", "east-broker-1"]
+
+
 async def test_without_drain_brokers_unload_by_themselves() -> None:
     world = await BusyWorld.up(3, drain={"enabled": False})
     await world.change(Kind.CLUSTER, "east", config)
