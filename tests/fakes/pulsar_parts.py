@@ -88,7 +88,7 @@ def subscription(
 
 
 def decoded_again(name: str) -> str:
-    """A topic's name as it arrives below /schemas, where Pulsar decodes it a second time (java.net.URLDecoder)."""
+    """A topic's name as it arrives where Pulsar decodes it a second time (java.net.URLDecoder)."""
     if re.search(r"%(?![0-9a-fA-F]{2})", name):
         raise RefusalError(500, "Request failed.")
     return unquote_plus(name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.fakes.answers import EMPTY, NO_CONTENT, Answer, RefusalError
 from tests.fakes.pulsar_entries import map_of_properties, topic_permissions
-from tests.fakes.pulsar_parts import FakeSchemas, FakeTopic, subscription
+from tests.fakes.pulsar_parts import FakeSchemas, FakeTopic, decoded_again, subscription
 from tests.fakes.pulsar_policies import UNSCOPED, topic_policy
 
 GLOBAL = "*"
@@ -129,6 +129,8 @@ class FakeTopics(FakeSchemas):
                 return self._compact(cluster, prefix + name)
             case "GET" | "PUT" | "DELETE", [name, "properties"]:
                 return self._properties(cluster, method, prefix + name, query, body)
+            case "POST", [name, "autoSubscriptionCreation" as policy]:
+                return self._topic_policy(cluster, method, prefix, decoded_again(name), policy, query, body)
             case "GET" | "POST" | "PUT" | "DELETE", [name, policy]:
                 return self._topic_policy(cluster, method, prefix, name, policy, query, body)
         return 404, None

@@ -200,11 +200,11 @@ _PAIR: Json = {"schema": {"type": "KeyValue", "key": {"type": "String"}, "value"
 _RECORD = '{"type":"record","name":"R","fields":[]}'
 _HERE: Json = {"replicationClusters": ["{cluster}"]}
 _TEMPLATE: Json = {
-    "policies": {"maxProducers": 7, "messageTTLSeconds": 70},
+    "policies": {"maxProducers": 7, "messageTTLSeconds": 70, "autoSubscriptionCreation": {"enabled": False}},
     "properties": {"k": "v"},
     "schema": {"type": "String"},
 }
-"""A call to each of the endpoints that have the topic's name in their paths."""
+"""A call to the endpoints that have the topic's name in their paths, also those that decode it in their own way."""
 _TOPIC: Json = {
     **_TEMPLATE,
     "permissions": [{"role": "r", "actions": ["Produce"]}],

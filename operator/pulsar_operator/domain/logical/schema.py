@@ -10,13 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic_parts import KeyValueEncoding, SchemaType, TopicSchema
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, change_verb, joined, words
-from pulsar_operator.domain.policies import Call, Unreadable, describe
+from pulsar_operator.domain.policies import Call, Unreadable, decoded_twice, describe
 
 SCHEMA = "schema"
 _NAMES = {kind: kind.name for kind in SchemaType}
@@ -63,12 +62,8 @@ class SchemaFacts:
 
 
 def schema_path(tenant: str, namespace: str, topic: str, *rest: str) -> tuple[str, ...]:
-    """Path of a topic's schemas; both persistences share it.
-
-    Below /schemas Pulsar decodes the topic's name twice (class SchemasResource has no @Encoded; seen on 4.0.8 and
-    4.2.4): of a topic a%41 those of aA would be read and written, and a+b would be a b. So it is encoded once more.
-    """
-    return ("schemas", tenant, namespace, quote(topic, safe=""), *rest)
+    """Path of a topic's schemas; both persistences share it. Every call below /schemas decodes the name twice."""
+    return ("schemas", tenant, namespace, decoded_twice(topic), *rest)
 
 
 def body_of(wanted: TopicSchema) -> dict[str, Any]:

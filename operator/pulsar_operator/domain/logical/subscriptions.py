@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
@@ -28,7 +27,7 @@ from pulsar_operator.domain.logical.plan import (
     words,
 )
 from pulsar_operator.domain.logical.tenant import entry, items_of
-from pulsar_operator.domain.policies import Call, Unreadable, describe
+from pulsar_operator.domain.policies import Call, Unreadable, decoded_twice, describe
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
 
 SUBSCRIPTIONS = "subscriptions"
@@ -120,9 +119,8 @@ def declared_fields(declared: Iterable[Subscription]) -> set[str]:
 
 
 def subscription_path(topic: tuple[str, ...], name: str, *rest: str) -> tuple[str, ...]:
-    """Path of a subscription. Pulsar 4.0.8 decodes the name twice: without encoding it here, "a%2Fb" would be "a/b" and
-    "a+b" would be "a b"."""
-    return (*topic, "subscription", quote(name, safe=""), *rest)
+    """Path of a subscription, whose name these calls decode twice."""
+    return (*topic, "subscription", decoded_twice(name), *rest)
 
 
 def rate_call(topic: tuple[str, ...], method: str, name: str, rate: DispatchRate | None = None) -> Call:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from enum import Enum, StrEnum
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
@@ -39,6 +40,15 @@ class Call:
     """None = no body; bytes are sent as they are."""
     text: bool = False
     """Whether the answer is plain text."""
+
+
+def decoded_twice(segment: str) -> str:
+    """A path segment as it must be given to a call of Pulsar that decodes it once more than HTTP does.
+
+    Such calls pass what JAX-RS has decoded to class Codec, decode, where others annotate the parameter as @Encoded: of
+    a%2Fb they would make a/b, and of a+b they would make "a b". The same in 4.0.8 and 4.2.4.
+    """
+    return quote(segment, safe="")
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,8 @@ class PolicyRow:
     per_cluster: bool = False
     """Whether each cluster has a value of its own, so that every cluster of the namespace is read and written."""
     set_method: str = "POST"
+    set_decodes_twice: bool = False
+    """Whether the call that writes decodes the topic's name twice; see decoded_twice."""
     value_in_query: str | None = None
     """Name of the query parameter that carries the encoded value instead of a body."""
     value_in_path: bool = False
@@ -151,6 +163,8 @@ class PolicyRow:
     def set_call(self, base: tuple[str, ...], value: Any) -> Call:
         """The call that writes ``value``; ``base`` is the path of the namespace or topic."""
         query = {**self.query, **self.write_query}
+        if self.set_decodes_twice:
+            base = (*base[:-1], decoded_twice(base[-1]))
         if value == self.set_by_delete:
             return Call("DELETE", base + self.endpoint, query)
         encoded = self.encode(value)

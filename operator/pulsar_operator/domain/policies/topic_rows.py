@@ -72,7 +72,12 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     _row("deduplication.enabled", "deduplicationEnabled", codecs.FLAG),
     _row("deduplication.snapshotIntervalSeconds", "deduplicationSnapshotInterval", codecs.SECONDS),
     _row("delayedDelivery", "delayedDelivery", codecs.DELAYED_DELIVERY),
-    _row("autoSubscriptionCreation", "autoSubscriptionCreation", codecs.AUTO_SUBSCRIPTION_CREATION),
+    _row(
+        "autoSubscriptionCreation",
+        "autoSubscriptionCreation",
+        codecs.AUTO_SUBSCRIPTION_CREATION,
+        set_decodes_twice=True,
+    ),
     _row("inactiveTopics", "inactiveTopicPolicies", codecs.INACTIVE_TOPICS),
     _row("maxProducers", "maxProducers", codecs.LIMIT),
     _row("maxConsumers", "maxConsumers", codecs.LIMIT),
