@@ -153,8 +153,8 @@ def worked_example(ctx: Context) -> str:
         move(ctx, topic, bundle, first)
     for n, (_topic, bundle) in enumerate(bundles):
         halve(ctx, namespace, bundle, limits[n] + (limits[n + 1] - limits[n]) // 2)
-    found = boundaries(ctx, namespace)
-    ctx.expect(len(found) == 81, f"20 of 60 bundles were split, there are {len(found) - 1}")
+    # Whichever broker answers may have read the boundaries before the last split.
+    found = ctx.eventually(lambda: _of_number(boundaries(ctx, namespace), 81), "20 of 60 bundles split: 80 of them")
     for topic, host in zip(hot[1::2], itertools.cycle((second, third)), strict=False):
         move(ctx, topic, bundle_of(topic, found), host)
     split = _shares(ctx, producers, traffic)
@@ -163,6 +163,11 @@ def worked_example(ctx: Context) -> str:
         f"start {_percent(start, hosts)}; 12 bundles moved {_percent(moved, hosts)}; instead 20 split and a half of "
         f"each moved {_percent(split, hosts)}"
     )
+
+
+def _of_number(found: list[int], number: int) -> list[int]:
+    """The boundaries when there are so many, else none."""
+    return found if len(found) == number else []
 
 
 def _halves(lower: int, upper: int) -> Iterator[tuple[int, int]]:

@@ -67,6 +67,14 @@ class _Watch:
     connection: _Connection | None = None
     live: bool = True
 
+    def keep(self, connection: _Connection) -> None:
+        """From now on the end of the client is told too; before, the caller has the error, and nothing else."""
+        if connection.broken:
+            asyncio.get_running_loop().call_soon(self.fire)
+        elif self.live:
+            self.connection = connection
+            connection.watches.add(self)
+
     def fire(self) -> None:
         """Tell it, the first time."""
         if self.connection is not None:
@@ -136,19 +144,15 @@ class KazooZooKeeper:
             )
         except BaseException:
             watch.live = False
-            watch.fire()
             raise
 
     async def run(self, servers: str, what: str, start: Callable[[Any], Any], watch: _Watch | None = None) -> Any:
         """Start one kazoo operation and await its result; errors are kazoo's own or UnavailableError.
 
         ``start`` gets the client and returns kazoo's asynchronous result. ``what`` names the operation in messages.
-        ``watch`` is told when the client is given up.
+        ``watch``, once the operation has succeeded, is told when the client is given up.
         """
         connection = await self._connected(servers)
-        if watch is not None:
-            watch.connection = connection
-            connection.watches.add(watch)
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[Any] = loop.create_future()
         connection.in_flight += 1
@@ -156,7 +160,10 @@ class KazooZooKeeper:
             async with asyncio.timeout(self._deadline):
                 # The callback runs in kazoo's thread (or here, when the result is already there).
                 start(connection.client).rawlink(lambda result: _hand_over(loop, outcome, result))
-                return await outcome
+                answer = await outcome
+            if watch is not None:
+                watch.keep(connection)
+            return answer
         except TimeoutError:
             self._discard(connection)
             raise UnavailableError(

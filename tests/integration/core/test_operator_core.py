@@ -37,7 +37,8 @@ def test_events_become_passes_and_watching_writes_nothing(
     mark = apiserver.audit_mark()
     operator = start_operator()
     eventually(operator.ready, what="the operator to be ready")
-    assert operator.begun(f"PulsarTenant {namespace}/before")
+    # Its output is read by a thread, which may be behind.
+    eventually(lambda: operator.begun(f"PulsarTenant {namespace}/before"), what="a pass over what was there before")
 
     key = f"PulsarTenant {namespace}/live"
     put(apiserver, TENANTS.format(namespace, "live"), tenant(namespace, "live"))
@@ -77,7 +78,7 @@ def test_a_second_operator_waits_and_takes_over(
     second = start_operator(pod="second")
     eventually(lambda: "held by first_" in second.http("/readyz")[1], what="the second operator to wait")
     assert second.http("/healthz")[0] == 200
-    assert second.logged("waiting for the Lease held by first_")
+    eventually(lambda: second.logged("waiting for the Lease held by first_"), what="the second to log it")
     put(apiserver, TENANTS.format(namespace, "t"), tenant(namespace))
     eventually(lambda: first.begun(f"PulsarTenant {namespace}/t"), what="a pass by the first")
     assert not [line for line in second.lines if "begin" in line]
@@ -86,7 +87,7 @@ def test_a_second_operator_waits_and_takes_over(
     assert first.stop() == 0
     assert apiserver.request("GET", LEASE.format(namespace)).body["spec"].get("holderIdentity", "") != "first"
     eventually(second.ready, what="the second operator to act")
-    assert second.begun(f"PulsarTenant {namespace}/t")
+    eventually(lambda: second.begun(f"PulsarTenant {namespace}/t"), what="a pass by the second")
 
     # A killed one keeps it until it runs out.
     third = start_operator(pod="third")
@@ -106,7 +107,7 @@ def test_losing_the_lease_ends_the_process(apiserver: ApiServer, namespace: str,
     )
     assert stolen.code == 200
     assert operator.wait() == 1
-    assert operator.logged("taken by thief")
+    eventually(lambda: operator.logged("taken by thief"), what="the loss in the log")
     assert apiserver.request("GET", LEASE.format(namespace)).body["spec"]["holderIdentity"] == "thief"
 
 

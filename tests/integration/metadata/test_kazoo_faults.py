@@ -207,6 +207,22 @@ async def test_a_watch_that_was_not_answered_tells_nothing(server: RealZooKeeper
     assert told == []
 
 
+async def test_a_watch_whose_session_ended_before_the_answer_tells_nothing(server: RealZooKeeper) -> None:
+    """The end of the client is seen before the error is."""
+    port = KazooZooKeeper(deadline_seconds=EVENTUALLY_SECONDS, session_timeout_seconds=4)
+    try:
+        session = await port.session(server.servers)
+        told: list[int] = []
+        server.pause()
+        with pytest.raises(UnavailableError):
+            await session.watch("/a", lambda: told.append(1))
+        assert port.open_ensembles == []
+        assert told == []
+    finally:
+        server.resume()
+        await port.close()
+
+
 async def test_a_client_with_a_watch_is_not_idle(server: RealZooKeeper) -> None:
     watching, idle = KazooZooKeeper(idle_seconds=0.2), KazooZooKeeper(idle_seconds=0.2)
     try:
