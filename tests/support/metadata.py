@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
@@ -12,6 +11,7 @@ from pulsar_operator.domain.registration import ClusterUrls
 from pulsar_operator.ports import CONFIG_MAPS, Deps, Json, KubePort, ZooKeeperPort
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
+from tests.support.clocks import FreshEntropy
 
 NAMESPACE = "pulsar"
 
@@ -20,14 +20,8 @@ class Killed(BaseException):
     """The operator's process ends here; a BaseException, so that no handler of errors can catch it."""
 
 
-class CountingEntropy:
-    """Ids that differ and can be recognized."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-
-    def uuid(self) -> str:
-        return f"00000000-0000-4000-8000-{next(self._numbers):012d}"
+class CountingEntropy(FreshEntropy):
+    """Ids that differ, and secrets that can be recognized."""
 
     def token(self, nbytes: int = 24) -> str:
         return "t" * nbytes

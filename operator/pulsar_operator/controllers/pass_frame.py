@@ -44,7 +44,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
 
     @abstractmethod
     def subject(self, p: Pass[SpecT, StatusT], scope: Scope) -> str:
-        """What a deletion takes away in Pulsar, as the beginning of a sentence with "is"."""
+        """What a deletion takes away in Pulsar, for messages."""
 
     @abstractmethod
     async def remove(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome | None:
@@ -143,7 +143,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         except AdminUnreachableError as error:
             if all(cluster.deleting for cluster in scope.clusters):
                 why = f"all clusters of the instance are being deleted and none answers ({error})"
-                await self.release(p, Reason.PARENT_GONE, f"{self.subject(p, scope)} is not deleted in Pulsar: {why}")
+                await self.release(p, Reason.PARENT_GONE, f"Not deleted in Pulsar, {self.subject(p, scope)}: {why}")
                 return None
             raise
 

@@ -269,7 +269,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
 
     def subject(self, p: SetPass, scope: Scope) -> str:
         """See PassFrame."""
-        return "Every topic of the set"
+        return "the topics of the set"
 
     async def remove(self, p: SetPass, scope: Scope) -> Outcome | None:
         """Delete the recorded topics, in rounds; then let the object go."""

@@ -15,7 +15,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic_parts import KeyValueEncoding, SchemaType, TopicSchema
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, change_verb, joined, words
-from pulsar_operator.domain.policies import Call, Unreadable, decoded_twice, describe
+from pulsar_operator.domain.policies import Call, Unreadable, describe, encoded_again
 
 SCHEMA = "schema"
 _NAMES = {kind: kind.name for kind in SchemaType}
@@ -63,7 +63,7 @@ class SchemaFacts:
 
 def schema_path(tenant: str, namespace: str, topic: str, *rest: str) -> tuple[str, ...]:
     """Path of a topic's schemas; both persistences share it. Every call below /schemas decodes the name twice."""
-    return ("schemas", tenant, namespace, decoded_twice(topic), *rest)
+    return ("schemas", tenant, namespace, encoded_again(topic), *rest)
 
 
 def body_of(wanted: TopicSchema) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from pulsar_operator.domain.logical.plan import (
     words,
 )
 from pulsar_operator.domain.logical.tenant import entry, items_of
-from pulsar_operator.domain.policies import Call, Unreadable, decoded_twice, describe
+from pulsar_operator.domain.policies import Call, Unreadable, describe, encoded_again
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
 
 SUBSCRIPTIONS = "subscriptions"
@@ -120,7 +120,7 @@ def declared_fields(declared: Iterable[Subscription]) -> set[str]:
 
 def subscription_path(topic: tuple[str, ...], name: str, *rest: str) -> tuple[str, ...]:
     """Path of a subscription, whose name these calls decode twice."""
-    return (*topic, "subscription", decoded_twice(name), *rest)
+    return (*topic, "subscription", encoded_again(name), *rest)
 
 
 def rate_call(topic: tuple[str, ...], method: str, name: str, rate: DispatchRate | None = None) -> Call:

@@ -10,8 +10,8 @@ from pulsar_operator.domain.policies.model import (
     Scope,
     Undecodable,
     Unreadable,
-    decoded_twice,
     describe,
+    encoded_again,
     lookup,
     too_old,
 )
@@ -42,8 +42,8 @@ __all__ = [
     "Undecodable",
     "Unreadable",
     "declared_in",
-    "decoded_twice",
     "describe",
+    "encoded_again",
     "lookup",
     "too_old",
 ]

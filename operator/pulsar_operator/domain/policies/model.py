@@ -42,8 +42,8 @@ class Call:
     """Whether the answer is plain text."""
 
 
-def decoded_twice(segment: str) -> str:
-    """A path segment as it must be given to a call of Pulsar that decodes it once more than HTTP does.
+def encoded_again(segment: str) -> str:
+    """A path segment for a call of Pulsar that decodes it once more than HTTP does.
 
     Such calls pass what JAX-RS has decoded to class Codec, decode, where others annotate the parameter as @Encoded: of
     a%2Fb they would make a/b, and of a+b they would make "a b". The same in 4.0.8 and 4.2.4.
@@ -107,7 +107,7 @@ class PolicyRow:
     """Whether each cluster has a value of its own, so that every cluster of the namespace is read and written."""
     set_method: str = "POST"
     set_decodes_twice: bool = False
-    """Whether the call that writes decodes the topic's name twice; see decoded_twice."""
+    """Whether the call that writes decodes the topic's name twice; see encoded_again."""
     value_in_query: str | None = None
     """Name of the query parameter that carries the encoded value instead of a body."""
     value_in_path: bool = False
@@ -164,7 +164,7 @@ class PolicyRow:
         """The call that writes ``value``; ``base`` is the path of the namespace or topic."""
         query = {**self.query, **self.write_query}
         if self.set_decodes_twice:
-            base = (*base[:-1], decoded_twice(base[-1]))
+            base = (*base[:-1], encoded_again(base[-1]))
         if value == self.set_by_delete:
             return Call("DELETE", base + self.endpoint, query)
         encoded = self.encode(value)
