@@ -89,3 +89,10 @@ def _decoded(raw: bytes) -> Any:
         return json.loads(raw)
     except ValueError:
         return raw.decode(errors="replace")
+
+
+def topic_path(topic: str) -> str:
+    """A topic's path below /admin/v2."""
+    domain, rest = topic.split("://", 1)
+    tenant, namespace, name = rest.split("/", 2)
+    return f"{domain}/{tenant}/{namespace}/{urllib.parse.quote(name, safe='')}"

@@ -6,18 +6,18 @@ import contextlib
 import re
 import secrets
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 import pulsar
 
-from e2e.conformance.admin import Admin, AdminError
+from e2e.conformance.admin import Admin, AdminError, topic_path
+from e2e.conformance.cleaning import remove_topics
 from e2e.conformance.javaclient import JavaClient, JavaProcess
 from e2e.conformance.model import CheckFailed, CheckSkipped
 from e2e.conformance.tamper import Tamper, unwrap
+from e2e.conformance.waiting import eventually
 
 T = TypeVar("T")
 _UNFIT = re.compile(r"[^a-z0-9]+")
@@ -56,11 +56,13 @@ class Instance:
     version: str = ""
     scale: Callable[[int], object] | None = None
     """Changes the number of brokers, where the suite has leave to."""
+    left: list[str] = field(default_factory=list)
+    """Namespaces of checks that have ended, to be removed when no check runs."""
 
 
 @dataclass
 class Context:
-    """One check's view of the instance; everything it makes is removed by close()."""
+    """One check's view of the instance; what it makes is removed by close(), the namespaces by the runner."""
 
     instance: Instance
     name: str
@@ -132,9 +134,7 @@ class Context:
     @staticmethod
     def path(topic: str) -> str:
         """The topic's path below /admin/v2."""
-        domain, rest = topic.split("://", 1)
-        tenant, namespace, name = rest.split("/", 2)
-        return f"{domain}/{tenant}/{namespace}/{urllib.parse.quote(name, safe='')}"
+        return topic_path(topic)
 
     def policy(self, name: str, body: Any, *, namespace: str | None = None, method: str = "POST", **query: Any) -> None:
         """Set a policy of the namespace: ``policy("retention", {...})``."""
@@ -329,19 +329,8 @@ class Context:
         raise CheckFailed(f"accepted, where {wanted} was expected")
 
     def eventually(self, probe: Callable[[], T], what: str, *, within: float = 20, every: float = 0.2) -> T:
-        """What the probe returns once that is true. Raises CheckFailed with what was seen last at the deadline."""
-        deadline = time.monotonic() + within
-        while True:
-            seen = ""
-            try:
-                found = probe()
-                if found:
-                    return found
-            except (AdminError, CheckFailed, OSError) as error:
-                seen = f" ({error})"
-            if time.monotonic() > deadline:
-                raise CheckFailed(f"not within {within:.0f} s: {what}{seen}")
-            time.sleep(every)
+        """See :func:`e2e.conformance.waiting.eventually`."""
+        return eventually(probe, what, within=within, every=every)
 
     # --- the end
 
@@ -350,43 +339,13 @@ class Context:
         self._cleanups.append(action)
 
     def close(self) -> list[str]:
-        """Close every client and remove the namespaces with their topics; what could not be removed, in words."""
-        trouble: list[str] = []
+        """Close every client and remove the topics; what could not be removed, in words."""
         for action in reversed(self._cleanups):
             with contextlib.suppress(Exception):
                 action()
         for client in self._clients:
             with contextlib.suppress(Exception):
                 client.close()
+        self.instance.left.extend(self._namespaces)
         admin = Admin(self.instance.admin_url, Tamper(), self.instance.token)
-        for namespace in self._namespaces:
-            try:
-                self.eventually(partial(_removed, admin, namespace), "removed", within=40, every=1)
-            except CheckFailed as error:
-                trouble.append(f"{namespace}: {error}")
-        return trouble
-
-
-def _removed(admin: Admin, namespace: str) -> bool:
-    """Remove a namespace and its topics; True when it is gone. Raises AdminError when Pulsar is not ready for it."""
-    try:
-        for domain in ("persistent", "non-persistent"):
-            for topic in admin.get(f"{domain}/{namespace}/partitioned") or []:
-                _delete(admin, f"{Context.path(topic)}/partitions", force=True)
-        for topic in admin.get(f"namespaces/{namespace}/topics", mode="ALL") or []:
-            if "/__" not in topic:
-                _delete(admin, Context.path(topic), force=True)
-        _delete(admin, f"namespaces/{namespace}")
-    except AdminError as error:
-        if error.status == 404:
-            return True
-        raise
-    return True
-
-
-def _delete(admin: Admin, path: str, **query: Any) -> None:
-    try:
-        admin.delete(path, **query)
-    except AdminError as error:
-        if error.status != 404:
-            raise
+        return remove_topics(admin, self._namespaces)

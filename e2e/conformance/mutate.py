@@ -11,7 +11,7 @@ from pathlib import Path
 
 from e2e.conformance.context import Instance
 from e2e.conformance.model import Check, Outcome, Status
-from e2e.conformance.runner import run_one
+from e2e.conformance.runner import clean, run_one
 from e2e.conformance.tamper import Mutation
 
 
@@ -60,6 +60,7 @@ def try_mutations(
             verdicts[verdict.mutation.id] = verdict
             if say:
                 print(verdict.line(), flush=True)
+    clean(found, print)
     return [verdicts[mutation.id] for mutation in wanted]
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
 from e2e.conformance.admin import Admin, AdminError
+from e2e.conformance.cleaning import remove_namespaces
 from e2e.conformance.context import Context, Instance, Role
 from e2e.conformance.javaclient import JavaProcess
 from e2e.conformance.model import Check, CheckFailed, CheckSkipped, Outcome, Status
@@ -89,6 +90,7 @@ def run_checks(
             outcome = done.result()[0]
             outcomes[outcome.check.id] = outcome
             said(outcome)
+    clean(found, warned)
     return [outcomes[check.id] for check in checks]
 
 
@@ -112,6 +114,13 @@ def run_one(
     for trouble in context.close():
         warned(f"{check.id}: not cleaned up: {trouble}")
     return Outcome(check, status, text, seconds), tamper.used
+
+
+def clean(found: Instance, warned: Callable[[str], None]) -> None:
+    """Remove the namespaces of checks that have ended; ``warned`` is told of each that stays. No check may run."""
+    left, found.left[:] = found.left[:], []
+    for trouble in remove_namespaces(Admin(found.admin_url, Tamper(), found.token), left):
+        warned(f"not cleaned up: {trouble}")
 
 
 def _ensure_tenant(admin: Admin, tenant: str, cluster: str) -> bool:

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from pulsar_operator.adapters.admin import build_url
+from pulsar_operator.adapters.admin import CANCELLED, build_url
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
@@ -101,7 +101,7 @@ class FakeAdmin:
             raise ConflictError(message)
         if status == 412 and UNOWNED in message:
             raise UnownedError(message, status=status)
-        if status < 500:
+        if status < 500 and not (status == 422 and (answer or {}).get("reason", "") in CANCELLED):
             raise RefusedError(message, status=status)
         raise UnavailableError(message, status=status)
 

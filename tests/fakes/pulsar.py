@@ -45,8 +45,8 @@ class FakePulsar(FakeClusters, FakeTopics):
     force_delete_namespace: bool = False
     force_delete_tenant: bool = False
     default_quota_bytes: int = -1
-    fenced: set[str] = field(default_factory=set)
-    """Namespaces whose system topic is fenced: none can be deleted until its bundles are unloaded."""
+    stuck: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Namespaces whose system topic cannot be deleted until their bundles are unloaded: how Pulsar says so."""
     refuse: dict[str, str] = field(default_factory=dict)
     """Reason by last path segment: a write that Pulsar refuses with 412."""
 
@@ -167,9 +167,9 @@ class FakePulsar(FakeClusters, FakeTopics):
         if method == "DELETE":
             if full not in self.namespaces:
                 raise RefusalError(404, f"Namespace {full} does not exist.")
-            if full in self.fenced:
+            if full in self.stuck:
                 self.namespaces[full]["deleted"] = True
-                raise RefusalError(500, "Message: Topic is already fenced")
+                raise RefusalError(*self.stuck[full])
             self._delete_namespace(full, force=query.get("force") == "true")
             return NO_CONTENT
         self._need_tenant(tenant, "Tenant does not exist")
@@ -255,7 +255,7 @@ class FakePulsar(FakeClusters, FakeTopics):
             case "GET", ["bundles"]:
                 return 200, deepcopy(policies["bundles"])
             case "PUT", [_, "unload"]:
-                self.fenced.discard(full)
+                self.stuck.pop(full, None)
                 return NO_CONTENT
             case "GET", ["topics"]:
                 prefix = f"://{full}/"

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.namespace import FENCED
 from pulsar_operator.domain.logical.topic import GLOBAL_CLUSTERS
 from pulsar_operator.domain.policies import POLICIES, TOPIC_POLICIES, Call, PolicyRow, Scope, too_old
 from pulsar_operator.domain.policies.model import CLUSTER
@@ -83,7 +82,7 @@ class Place:
                         continue
                     except (NotFoundError, ConflictError, RefusedError, UnavailableError) as error:
                         last = error
-                    if FENCED in str(last):
+                    if path[0] == "namespaces":
                         await self.unload(*path)
                     await asyncio.sleep(PAUSE_SECONDS)
         except TimeoutError:
@@ -91,10 +90,11 @@ class Place:
 
     async def unload(self, *path: str) -> None:
         """Unload every bundle of a namespace that Pulsar does not get deleted (see controllers/namespace.py)."""
-        found = await self.ask("GET", *path)
-        for lower, upper in itertools.pairwise(found["bundles"]["boundaries"]):
-            with contextlib.suppress(NotFoundError, RefusedError, UnavailableError):
-                await self.ask("PUT", *path, f"{lower}_{upper}", "unload")
+        with contextlib.suppress(NotFoundError, RefusedError, UnavailableError):
+            found = await self.ask("GET", *path)
+            for lower, upper in itertools.pairwise(found["bundles"]["boundaries"] if found.get("deleted") else ()):
+                with contextlib.suppress(NotFoundError, RefusedError, UnavailableError):
+                    await self.ask("PUT", *path, f"{lower}_{upper}", "unload")
 
     def topic(self, name: str) -> tuple[str, ...]:
         """Path of a topic of the namespace."""

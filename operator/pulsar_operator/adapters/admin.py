@@ -59,6 +59,9 @@ SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
 """
 UNOWNED = "Failed to find ownership for topic"
 """With 412, which is a refusal otherwise: nobody has the topic just now, see UnownedError."""
+CANCELLED = ("", "HTTP 422 {}")
+"""Explanations with 422 that are none: something inside the broker was cancelled while a topic was being deleted
+(v2.PersistentTopics.deleteTopic answers so for each IllegalStateException), alone or below a namespace's deletion."""
 NOT_IMPLEMENTED = 501
 """The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
 UNEXPECTED = "--- An unexpected error occurred in the server ---"
@@ -313,7 +316,8 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
         raise ConflictError(message)
     if answer.status == 412 and UNOWNED in reason:
         raise UnownedError(message, status=answer.status)
-    refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE
+    cancelled = answer.status == 422 and reason in CANCELLED
+    refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE and not cancelled
     if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
         raise RefusedError(message, status=answer.status)
     raise UnavailableError(message, retry_after=answer.retry_after, status=answer.status)

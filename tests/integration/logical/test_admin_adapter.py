@@ -250,6 +250,14 @@ async def test_every_attempt_is_counted() -> None:
     assert metrics.calls == [("admin_call", "a", "GET", "503"), ("admin_call", "a", "GET", "200")]
 
 
+@pytest.mark.parametrize("body", [{}, {"reason": "HTTP 422 {}"}])
+async def test_a_422_without_words_is_a_failure_inside_the_broker(admin: AiohttpAdmin, body: dict[str, str]) -> None:
+    script = answers(lambda: web.json_response(body, status=422))
+    async with serve(FakePulsar(), script=script) as (url, _):
+        with pytest.raises(UnavailableError, match="HTTP 422"):
+            await admin.call(AdminEndpoint("a", url), "DELETE", ("namespaces", "t", "n"))
+
+
 @pytest.mark.parametrize("name", ["a/b", "../x", "%2F", "a\nb", "ü?#;&+ "])
 def test_a_segment_stays_a_segment(name: str) -> None:
     url = build_url("http://h:1/", ("tenants", name))
