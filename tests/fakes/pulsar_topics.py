@@ -35,6 +35,10 @@ class FakeTopics(FakeSchemas):
     """Cluster and full name of each compaction that was triggered."""
     compacting: set[str] = field(default_factory=set)
     """Topics whose compaction is under way."""
+    ran: set[str] = field(default_factory=set)
+    """Topics, or partitions, that were compacted since they were loaded."""
+    lost: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By full name topics whose last compaction failed: how Pulsar refuses to delete them until they are unloaded."""
     late: dict[str, list[Any]] = field(default_factory=dict)
     """By name of a topic policy: answers still given after it was changed, since its event has not arrived."""
     refuse_reads: dict[str, str] = field(default_factory=dict)
@@ -125,6 +129,15 @@ class FakeTopics(FakeSchemas):
                     self._need_topic(here, full)
                 policies = self.namespaces[full.split("://", 1)[1].rsplit("/", 1)[0]]
                 return topic_permissions(policies, full, method, role, body)
+            case "GET", [name, "compaction"]:
+                self._need_topic(here, prefix + name)
+                ran = "SUCCESS" if prefix + name in self.ran else "NOT_RUN"
+                return 200, {"status": "ERROR" if prefix + name in self.lost else ran, "lastError": ""}
+            case "PUT", [name, "unload"]:
+                for each in self._parts(here, prefix + name):
+                    self.lost.pop(each, None)
+                    self.ran.discard(each)
+                return NO_CONTENT
             case "PUT", [name, "compaction"]:
                 return self._compact(cluster, prefix + name)
             case "GET" | "PUT" | "DELETE", [name, "properties"]:
@@ -193,6 +206,7 @@ class FakeTopics(FakeSchemas):
                 raise RefusalError(500, f"PulsarAdminException$ConflictException: {words}")
             raise RefusalError(409, words)
         self.compacted.append((cluster, full))
+        self.ran |= self._parts(self.topics[cluster], full).keys()
         return NO_CONTENT
 
     def _replicates(self, cluster: str, full: str, clusters: Sequence[str], *, everywhere: bool) -> None:
@@ -257,5 +271,7 @@ class FakeTopics(FakeSchemas):
         topic = self._need_topic(here, full)
         if topic.producers and not force:
             raise RefusalError(412, f"Topic has {topic.producers} connected producers/consumers")
+        if full in self.lost:
+            raise RefusalError(*self.lost[full])
         del here[full]
         self._forget_policies(full)

@@ -293,6 +293,21 @@ class TopicPartsContract:
         except (ConflictError, UnavailableError) as error:
             assert RUNNING in str(error)
 
+    @pytest.mark.parametrize("kind", KINDS)
+    async def test_a_topic_loaded_anew_has_forgotten_its_last_compaction(self, place: Place, kind: str) -> None:
+        """Which it is told by topic or partition; see controllers/topic_deletion.py."""
+        path = await self.topic(place, kind)
+        for part in [path] if kind == "plain" else [(*path[:-1], f"{path[-1]}-partition-{i}") for i in range(2)]:
+
+            async def last(part: tuple[str, ...] = part) -> Any:
+                return (await place.ask("GET", *part, "compaction"))["status"]
+
+            assert await last() == "NOT_RUN"
+            await place.ask("PUT", *part, "compaction")
+            assert await eventually(last, "SUCCESS") == "SUCCESS"
+            await place.ask("PUT", *part, "unload")
+            assert await last() == "NOT_RUN"
+
     async def test_compaction_of_no_topic(self, place: Place) -> None:
         """What the controller takes for a cluster without the topic."""
         with pytest.raises(NotFoundError):

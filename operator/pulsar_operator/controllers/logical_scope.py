@@ -54,7 +54,7 @@ class ObstacleError(Exception):
 
 
 class AdminUnreachableError(UnavailableError):
-    """No cluster gave a usable answer (as opposed to the Kubernetes API)."""
+    """No cluster gave a usable answer (as opposed to the Kubernetes API); ``status`` as in UnavailableError."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Admin:
             )
         except UnavailableError as error:
             self.silence[cluster] = str(error)
-            raise AdminUnreachableError(str(error), retry_after=error.retry_after) from error
+            raise AdminUnreachableError(str(error), retry_after=error.retry_after, status=error.status) from error
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:
         """Call the first cluster that answers, by name; returns it and the answer."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical_scope import Scope
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, Scope
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import Json, NotFoundError, RefusedError
+from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError
+
+log = logging.getLogger(__name__)
 
 COMPACTION: Final = "__compaction"
 """Pulsar's own subscription of a topic that is compacted (class Compactor, COMPACTION_SUBSCRIPTION)."""
+COMPACTION_FAILED: Final = "ERROR"
+"""Of Pulsar's LongRunningProcessStatus."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,36 @@ async def delete_in(
     """
     query = {"force": "true"} if force else {}
     whole = (*path, "partitions") if partitioned else path
-    for target in dict.fromkeys((whole, *((*path[:-1], name) for name in present))):
+    places = [(*path[:-1], name) for name in present]
+    for target in dict.fromkeys((whole, *places)):
         try:
             await scope.admin.at(cluster, Call("DELETE", target, query))
         except NotFoundError:
             continue
+        except AdminUnreachableError as error:
+            if error.status:
+                await _free(scope, cluster, places)
+            raise
         except RefusedError as error:
             return Blocker(Reason.NOT_EMPTY, f"{error}. Stop its producers and consumers first")
     return None
+
+
+async def _free(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> None:
+    """Unload the topics, or partitions, whose last compaction failed; the next attempt to delete them then succeeds.
+
+    Pulsar waits for a topic's last compaction before it deletes it and fails as that one failed, each time, until there
+    is another compaction or the topic is loaded anew (class PersistentTopic, asyncDeleteCursorWithCleanCompactionLedger
+    of 4.0.8). Whoever used it was seen to be gone, or is disconnected by force.
+    """
+    for place in places:
+        name = "/".join(place)
+        try:
+            last: Json = await scope.admin.at(cluster, Call("GET", (*place, "compaction"))) or {}
+            if last.get("status") == COMPACTION_FAILED:
+                log.info(
+                    "unload %s in cluster %s: its last compaction failed, so Pulsar does not delete it", name, cluster
+                )
+                await scope.admin.at(cluster, Call("PUT", (*place, "unload")))
+        except PortError as error:
+            log.info("%s in cluster %s is not unloaded: %s", name, cluster, error)

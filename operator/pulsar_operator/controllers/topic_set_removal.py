@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.topic import Persistence
-from pulsar_operator.controllers.logical_scope import Scope
+from pulsar_operator.controllers.logical_scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.topic_deletion import Blocker, delete_in, in_use
 from pulsar_operator.controllers.topic_set_round import Listing
 from pulsar_operator.controllers.topic_set_turns import State, Turn
@@ -54,7 +54,7 @@ class Removal:
         return max(0.0, min(turn.due or 0.0 for turn in self.turns.values()) - now) if self.turns else None
 
     async def run(self, scope: Scope, place: tuple[str, str], listing: Listing, now: float) -> None:
-        """Delete some of them. Raises AdminUnreachableError; what was deleted stays deleted.
+        """Delete some of them. Raises AdminUnreachableError for a cluster without an answer; what is deleted stays so.
 
         Nothing is deleted while a cluster is silent: somebody may use the topics there, and the first cluster that
         deletes a partitioned topic deletes it for all.
@@ -81,6 +81,11 @@ class Removal:
             blocker = await _delete(scope, place, listing, name)
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
+        except AdminUnreachableError as error:
+            if not error.status:
+                raise
+            # A broker answered, so it may be this topic alone: it must not keep the others.
+            blocker = Blocker(Reason.ADMIN_UNREACHABLE, str(error))
         if blocker is not None:
             turn.state, turn.reason, turn.message = State.REFUSED, blocker.reason.value, blocker.message
             turn.trouble(now)

@@ -188,7 +188,7 @@ class Report:
         elif self.waits_for_consent:
             p.conditions.set(ready, False, Reason.WAITING_FOR_CONSENT, self._consent())
         elif self.removal.blocked:
-            p.conditions.set(ready, False, Reason.NOT_EMPTY, self._blocked())
+            p.conditions.set(ready, False, *self._blocked())
         elif self.removal.turns:
             text = f"{len(self.removal.turns)} topics that left the set are being deleted"
             p.conditions.set(ready, False, Reason.PENDING, text)
@@ -216,12 +216,13 @@ class Report:
             f"{ANNOTATION_CONFIRM_REMOVAL}={meta.generation}; to keep them set deletionPolicy to Retain"
         )
 
-    def _blocked(self) -> str:
+    def _blocked(self) -> tuple[Reason, str]:
         blocked = self.removal.blocked
-        return (
-            f"{len(blocked)} topics that left the set cannot be deleted, such as {blocked[0]}: "
-            f"{self.removal.turns[blocked[0]].message[:TEXT]}"
+        first = self.removal.turns[blocked[0]]
+        text = (
+            f"{len(blocked)} topics that left the set cannot be deleted, such as {blocked[0]}: {first.message[:TEXT]}"
         )
+        return Reason(first.reason), text
 
     # -------------------------------------------------------------------------------------------------- deletion
 
@@ -239,9 +240,9 @@ class Report:
         p = self.p
         p.fields.update(leaving=len(self.removal.turns), examples=self._examples())
         if self.removal.blocked:
-            text = self._blocked()
-            p.unknown(Reason.NOT_EMPTY, text, known=True)
-            p.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.NOT_EMPTY, text)
+            reason, text = self._blocked()
+            p.unknown(reason, text, known=True)
+            p.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
         elif silent:
             text = f"Topics cannot be looked for in cluster {', '.join(silent)}, which does not answer"
             p.unknown(Reason.ADMIN_UNREACHABLE, text)

@@ -6,7 +6,8 @@ import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.controllers.base import ensure_finalizer
-from pulsar_operator.ports import CUSTOM
+from pulsar_operator.ports import CUSTOM, UnavailableError
+from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_topics import FakeTopic
 from tests.support.logical import NS, PAUSED, World
 
@@ -55,6 +56,33 @@ async def test_a_namespace_whose_deletion_is_stuck_in_pulsar_is_freed(answer: tu
     assert gone(w)
     unloads = [path for method, path in w.admin.writes if method == "PUT" and path.endswith("/unload")]
     assert unloads and all("t/n/0x" in path for path in unloads)
+
+
+@pytest.mark.parametrize("answer", [(500, "Message: Failed to seek the subscription __compaction"), (422, "")])
+@pytest.mark.parametrize(("name", "full"), [("x", "persistent://t/n/x"), ("p", "persistent://t/n/p-partition-1")])
+async def test_a_topic_whose_last_compaction_failed_is_freed(name: str, full: str, answer: tuple[int, str]) -> None:
+    w = await world()
+    w.pulsar.lost[full] = answer
+    w.delete(Kind.TOPIC, name)
+    await w.run()
+    assert w.get(Kind.TOPIC, name) is None
+    assert full not in w.pulsar.topics["a"]
+    unloads = [path for method, path in w.admin.writes if method == "PUT" and path.endswith("/unload")]
+    assert unloads == [f"{full.replace('://', '/')}/unload"]
+
+
+async def test_a_topic_that_cannot_be_deleted_for_another_reason_is_not_unloaded() -> None:
+    w = await world()
+
+    def broken(call: AdminCall) -> None:
+        if call.method == "DELETE":
+            raise UnavailableError("HTTP 500", status=500)
+
+    w.admin.before.append(broken)
+    w.delete(Kind.TOPIC, "x")
+    await w.run()
+    assert w.condition(Kind.TOPIC, "x")[1] == "AdminUnreachable"
+    assert not [path for _, path in w.admin.writes if path.endswith("/unload")]
 
 
 async def test_retain_leaves_everything() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, Kind
 from pulsar_operator.controllers.topic_set_removal import AT_A_TIME
+from pulsar_operator.ports import UnavailableError
+from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.topic_sets import SET, TTL, SetWorld, count
 
@@ -41,6 +43,28 @@ async def test_with_delete_a_few_are_deleted_and_who_is_used_stays() -> None:
     await w.wait(60)
     assert w.local() == {f"x-{n}-partition-{i}" for n in range(25) for i in range(2)}
     assert w.status(SET, "s")["owned"] == {"number": 25}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_one_that_pulsar_cannot_delete_does_not_keep_the_others() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+
+    def broken(call: AdminCall) -> None:
+        if call.method == "DELETE" and call.path[-1] == "x-25":
+            raise UnavailableError("HTTP 500: because of this", status=500)
+
+    w.admin.before.append(broken)
+    w.topics("s", **count(25, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    assert w.local() == {f"x-{n}" for n in range(26)}
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("False", "AdminUnreachable")
+    assert "x-25: HTTP 500: because of this" in message
+    w.admin.before.clear()
+    await w.wait(60)
+    assert w.local() == {f"x-{n}" for n in range(25)}
     assert w.condition(SET, "s")[0] == "True"
 
 
