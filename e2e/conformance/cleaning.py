@@ -54,7 +54,13 @@ def _emptied(admin: Admin, namespace: str) -> bool:
 def _removed(admin: Admin, namespace: str) -> bool:
     """Remove a namespace; True when it is gone. Raises AdminError when Pulsar is not ready for it."""
     _emptied(admin, namespace)
-    _delete(admin, f"namespaces/{namespace}")
+    try:
+        _delete(admin, f"namespaces/{namespace}")
+    except AdminError:
+        # Its system topic may have to be loaded anew; see pulsar_operator.controllers.namespace.
+        if admin.get(f"namespaces/{namespace}").get("deleted"):
+            admin.put(f"namespaces/{namespace}/unload")
+        raise
     return True
 
 

@@ -254,7 +254,7 @@ class FakePulsar(FakeClusters, FakeTopics):
         match method, rest:
             case "GET", ["bundles"]:
                 return 200, deepcopy(policies["bundles"])
-            case "PUT", [_, "unload"]:
+            case "PUT", [*_, "unload"]:
                 self.stuck.pop(full, None)
                 return NO_CONTENT
             case "GET", ["topics"]:

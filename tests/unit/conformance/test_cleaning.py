@@ -1,0 +1,34 @@
+"""What checks leave is removed, also where Pulsar does not get a namespace deleted by itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from e2e.conformance.admin import Admin
+from e2e.conformance.cleaning import remove_namespaces, remove_topics
+from e2e.conformance.tamper import Tamper
+from tests.fakes.admin import serve
+from tests.fakes.pulsar import FakePulsar
+from tests.fakes.pulsar_parts import FakeTopic
+
+
+def pulsar() -> FakePulsar:
+    found = FakePulsar()
+    found.handle("a", "PUT", ("tenants", "t"), {}, {"adminRoles": [], "allowedClusters": ["a"]})
+    for name in ("n", "m"):
+        found.handle("a", "PUT", ("namespaces", "t", name), {}, None)
+        found.topics.setdefault("a", {})[f"persistent://t/{name}/a b"] = FakeTopic(producers=1)
+    found.handle("a", "PUT", ("persistent", "t", "n", "p", "partitions"), {}, 2)
+    return found
+
+
+async def test_topics_go_first_and_namespaces_later() -> None:
+    found = pulsar()
+    async with serve(found) as (url, _):
+        admin = Admin(url, Tamper())
+        assert await asyncio.to_thread(remove_topics, admin, ["t/n"]) == []
+        assert sorted(found.topics["a"]) == ["persistent://t/m/a b"]
+        assert set(found.namespaces) == {"t/n", "t/m"}
+        found.stuck["t/n"] = (422, "HTTP 422 {}")
+        assert await asyncio.to_thread(remove_namespaces, admin, ["t/n", "t/gone", "t/m"]) == []
+    assert not found.namespaces and not found.topics["a"]
