@@ -110,6 +110,7 @@ HELPED = {
 in (the pods' network cards are 10 Gbit/s: at this weight 200 kbit/s count as one of its points)."""
 
 
+@pytest.mark.slow
 def test_not_worse_than_pulsars_default_shedder(
     deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
 ) -> None:
