@@ -38,6 +38,9 @@ from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.ports import ConflictError, PortError, RefusedError
 
+FAILED = frozenset({422, 500})
+"""What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
+
 NamespacePass = Pass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 
 
@@ -176,8 +179,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             await self._reduce(scope, path, found[1], home)
         try:
             await scope.admin.at(home, Call("DELETE", path, {"force": "true"} if force else {}))
-        except AdminUnreachableError:
-            await self._free(scope, path, home)
+        except AdminUnreachableError as error:
+            if error.status in FAILED:
+                await self._free(scope, path, home)
             raise
         except (RefusedError, ConflictError) as error:
             if not force:

@@ -58,6 +58,25 @@ async def test_a_namespace_whose_deletion_is_stuck_in_pulsar_is_freed(answer: tu
     assert unloads and all("t/n/0x" in path for path in unloads)
 
 
+async def test_a_namespace_whose_deletion_takes_long_is_left_to_pulsar() -> None:
+    w = await world()
+    seen: list[AdminCall] = []
+
+    def slow(call: AdminCall) -> None:
+        if call.method == "DELETE" and call.path == ("namespaces", "t", "n"):
+            w.pulsar.namespaces["t/n"]["deleted"] = True
+            seen.append(call)
+            raise UnavailableError("no answer within 15 s")
+
+    w.admin.before.append(slow)
+    for kind, name in ((Kind.NAMESPACE, "n"), (Kind.TOPIC, "x"), (Kind.TOPIC, "p")):
+        w.delete(kind, name)
+    await w.run(10)
+    assert seen
+    assert w.condition(Kind.NAMESPACE, "n")[1] == "AdminUnreachable"
+    assert not [path for _, path in w.admin.writes if path.endswith("/unload")]
+
+
 @pytest.mark.parametrize("answer", [(500, "Message: Failed to seek the subscription __compaction"), (422, "")])
 @pytest.mark.parametrize(("name", "full"), [("x", "persistent://t/n/x"), ("p", "persistent://t/n/p-partition-1")])
 async def test_a_topic_whose_last_compaction_failed_is_freed(name: str, full: str, answer: tuple[int, str]) -> None:
