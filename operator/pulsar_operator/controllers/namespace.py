@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -37,6 +38,8 @@ from pulsar_operator.domain.logical.namespace import (
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.ports import ConflictError, PortError, RefusedError
+
+log = logging.getLogger(__name__)
 
 FAILED = frozenset({422, 500})
 """What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
@@ -208,6 +211,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             return
         if not live.get("deleted"):
             return
+        log.info("unload namespace %s in cluster %s: its deletion has begun and failed", "/".join(path[1:]), home)
         for lower, upper in pairwise((live.get("bundles") or {}).get("boundaries") or ()):
             with suppress(PortError):  # Bundles without owner are unknown; the stuck one answers after a minute.
                 await scope.admin.at(home, Call("PUT", (*path, f"{lower}_{upper}", "unload")))
