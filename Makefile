@@ -41,7 +41,7 @@ e2e-full: setup ## End-to-end tests with the slow ones: a distributed cluster
 	@sh scripts/test.sh e2e-full
 
 faults: tools ## Every kill and every fault at every place, in memory and on real servers, with a table at the end (hours)
-	@$(PY) -m pytest tests/integration -m faults -s
+	@$(PY) -m pytest tests/contract tests/integration -m faults -s
 
 mutations: tools ## Every field of the logical kinds changed and changed back on a real Pulsar (half an hour)
 	@$(PY) -m pytest e2e/tests/test_mutations_real.py -m slow -k test_all
