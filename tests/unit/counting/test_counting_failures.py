@@ -152,13 +152,14 @@ def test_order_is_judged_by_the_subscription_type(kind: str, failed: bool) -> No
 def test_a_roll_in_which_every_send_times_out_fails() -> None:
     """Nothing is lost and nothing comes twice, so that there is no violation."""
     topic = Topic()
-    with counting(topic) as run:
+    with counting(topic, send_timeout=7) as run:
         with run.operation("roll", settle_within=20):
             topic.store = lambda stamp, data: False
             topic.answer = lambda stamp: pulsar.Result.Timeout
             sent(run, run.progress().sent + 50)
         report = run.finish(20)
     assert report.violations() == []
+    assert report.send_timeout * 1000 == topic.produced["send_timeout_millis"]
     assert [failure for failure in report.failures() if failure.startswith("send failed: Timeout")], report.text()
     assert f"{report.unconfirmed} of {report.sent} sends were not confirmed" in report.failures()
 
