@@ -183,7 +183,7 @@ def test_without_the_release_nothing_guards_the_objects(deployed: Deployed) -> N
     deployed.kubectl.run("delete", "pulsar", "--all", "-n", deployed.namespace, "--timeout=60s", timeout=80)
     eventually(lambda: not deployed.kubectl.items("pods", deployed.namespace), within=120, what="pods collected")
     assert claims.items() <= uids(deployed, "pvc").items()
-    deployed.kubectl.run("delete", "namespace", deployed.namespace, "--timeout=120s", timeout=140)
+    deployed.kubectl.run("delete", "namespace", deployed.namespace, "--wait=false")
 
 
 def uninstall(deployed: Deployed) -> None:

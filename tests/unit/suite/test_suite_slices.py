@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e import story
 from tests.suite import runs
 from tests.suite.areas import AREAS, OWN_TARGET, SLICES, slice_of, slices
 from tests.suite.groups import GROUPS, Lane, group_of
@@ -175,3 +176,34 @@ def test_processor_seconds_are_those_of_the_whole_tree(tmp_path: Path) -> None:
     stat(12, 11, "0 50 0 0")
     stat(13, 1, "999 0 0 0")
     assert processor_seconds(10, tmp_path) == pytest.approx(377 / os.sysconf("SC_CLK_TCK"))
+
+
+def test_every_module_on_kind_has_its_place_in_the_story() -> None:
+    here = {Path(module).stem for module in MODULES if module.startswith("e2e/")}
+    assert here == set(story.ORDER)
+    with pytest.raises(ValueError, match="no place"):
+        story.place("e2e/tests/test_new.py")
+
+
+def test_modules_of_areas_alone_have_no_test_in_the_core() -> None:
+    found = [f"e2e/tests/{name}.py" for name in story.AREAS]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *found,
+            "--collect-only",
+            "-q",
+            "-p",
+            "tests.suite.minutes",
+            "--select",
+            "core",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout
