@@ -11,7 +11,6 @@ import pytest
 
 from e2e.conformance.catalogue import all_checks, all_mutations
 from e2e.conformance.context import Instance
-from e2e.conformance.javaclient import JavaProcess
 from e2e.conformance.model import Check, Status
 from e2e.conformance.mutate import try_mutations
 from e2e.conformance.report import line
@@ -116,12 +115,9 @@ def several(
     def scale(replicas: int) -> None:
         deployed.kubectl.run("scale", "pulsarcluster", "east", "-n", deployed.namespace, f"--replicas={replicas}")
 
-    def no_java() -> JavaProcess:
-        raise RuntimeError("not needed")
-
     target = Target(deployed.service_url, deployed.admin_url, client_log=str(tmp_path / "client.log"), scale=scale)
     checks = [check for check in all_checks() if check.id in {f"rebalancing.{name}" for name in names}]
-    with brokers.dynamic(settings), instance(target, no_java) as there:
+    with brokers.dynamic(settings), instance(target, None) as there:
         yield there, checks
 
 

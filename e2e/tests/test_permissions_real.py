@@ -12,7 +12,6 @@ import pytest
 
 from e2e.conformance.catalogue import all_checks, all_mutations, select
 from e2e.conformance.context import Instance, Role
-from e2e.conformance.javaclient import JavaProcess
 from e2e.conformance.model import Check, Outcome, Status, is_slot
 from e2e.conformance.mutate import Verdict, try_mutations
 from e2e.conformance.runner import Target, instance, run_checks
@@ -31,10 +30,6 @@ MUTATIONS = tuple(found for found in all_mutations() if found.check in {check.id
 ROLLOVER = {"managedLedgerMinLedgerRolloverTimeMinutes": "0", "managedLedgerMaxEntriesPerLedger": "500"}
 
 
-def _no_java() -> JavaProcess:
-    raise RuntimeError("these checks do without")
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """A Pulsar with tokens and authorization, a superuser and a role without rights."""
@@ -47,7 +42,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
             role=Role(running.role, running.role_token),
             client_log=str(folder / "client.log"),
         )
-        with instance(target, _no_java) as found:
+        with instance(target, None) as found:
             yield found
 
 
