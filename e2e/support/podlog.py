@@ -106,6 +106,8 @@ class PodLog:
         assert self._process.stdout is not None and self._last is not None
         until: int | None = self._last.at
         try:
+            if self._stop.is_set():  # stop() may have ended the stream before
+                return
             for raw in self._process.stdout:
                 line = read(raw)
                 if line is None or (until is not None and line.at <= until):
