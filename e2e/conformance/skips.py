@@ -27,7 +27,7 @@ _ACCESS = Skip(
     "the brokers run without authorization",
     "e2e/tests/test_permissions_real.py::test_promise_holds",
 )
-_BROKERS = "e2e/tests/test_rebalance_real.py::test_promises_that_need_several_brokers"
+_BROKERS = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
 _TWO_BROKERS = Skip("it has one broker", "needs 2 brokers, this cluster has 1", _BROKERS)
 _CLUSTERS = Skip("it is the only cluster of its instance", "not proved yet: needs two clusters of one instance")
 _FAULTS = Skip("the suite has no rights on its pods", "leave to stop pods or processes of the instance")

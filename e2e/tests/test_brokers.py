@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from e2e.support.moves import Moves
 
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
@@ -15,8 +14,9 @@ from e2e.support.changes import look_again, patch_cluster
 from e2e.support.evening import Evened, even_out
 from e2e.support.eventually import eventually
 from e2e.support.idle import DECLARED, FAST, MARKER, SWITCHED_ON, topics
+from e2e.support.moves import Moves
 from e2e.support.objects import condition, is_ready
-from e2e.support.rolling import even, owners_by_broker
+from e2e.support.rolling import even
 from e2e.support.skew import COUNTED, Brokers
 from e2e.support.traffic import Traffic
 
@@ -88,23 +88,24 @@ def test_a_roll_hands_bundles_over_and_no_publish_fails(
             brokers.unevenness(sum(rates.values()) + COUNTED, within=120)
             with Moves(brokers) as moves, run.operation("roll"):
                 patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"config": config}})
-                during, after_roll = moves.per_bundle, owners_by_broker(brokers)
+                moves.caught_up()
+                during, after_roll = moves.per_bundle, moves.counts()
                 wait_for_fill(deployed)
+                moves.caught_up()
             report = run.finish()
-        counts = owners_by_broker(brokers)
     story = deployed.kubectl.run("get", "prb", "-n", deployed.namespace)
     with capsys.disabled():
         print(f"\n{story}\n{moves.sources()}")
         print(
             f"roll of 3 brokers: {during:.2f} moves a bundle (least {LEAST:.2f}, bar {LEAST + 0.1:.2f}), "
             f"{moves.per_bundle:.2f} with the share of the last broker; bundles of each broker {after_roll} after the "
-            f"roll, {counts} at the end"
+            f"roll, {moves.counts()} at the end"
         )
         print(report.text())
     assert report.failures() == [], report.text()
     assert traffic.failures() == []
     assert 1 <= during <= LEAST + 0.1
-    assert counts[0] >= 2, "the broker that came back last has its share"
+    assert moves.counts()[0] >= 2, "the broker that came back last has its share"
     after = broker_uids(deployed)
     assert before.keys() == after.keys() and not set(before.values()) & set(after.values())
     assert all_but_brokers(deployed) == others, "only the component whose configuration changed is rolled"

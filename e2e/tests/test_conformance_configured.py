@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from e2e.support.promises import run_configured
 
-from e2e.conformance import report
 from e2e.conformance.model import Status
 from e2e.conftest import Deployed
+from e2e.support.promises import run_configured
 
 
 def test_promises_that_need_other_settings(
@@ -17,11 +16,6 @@ def test_promises_that_need_other_settings(
 ) -> None:
     """Settings were declared on the cluster and rolled out by the operator; every check that needs them passes."""
     with capsys.disabled():
-        found = run_configured(
-            deployed.service_url,
-            deployed.admin_url,
-            tmp_path / "client.log",
-            said=lambda outcome: print(report.line(outcome), flush=True),
-        )
+        found = run_configured(deployed.service_url, deployed.admin_url, tmp_path / "client.log")
     assert found
     assert [(o.check.id, o.text) for o in found if o.status is not Status.PASSED] == []

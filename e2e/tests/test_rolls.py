@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from e2e.conformance.settings import MAX_MESSAGE_SIZE, SETTINGS
 
+from e2e.conformance.settings import MAX_MESSAGE_SIZE, SETTINGS
 from e2e.conftest import Deployed
 from e2e.counting.client import CountingRun
 from e2e.support.admin import ask
