@@ -1,4 +1,4 @@
-"""What a pass takes for true about brokers that go: since when, which bundles count, who may take them, what is over."""
+"""What a pass takes for true about brokers that go: since when, what counts, who may take it, what is over."""
 
 from __future__ import annotations
 
