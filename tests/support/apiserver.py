@@ -18,15 +18,16 @@ import time
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.support.audit import AUDIT_POLICY, WRITE_VERBS, AuditEvent, read_audit
+from tests.support.keepalive import KeptConnections
 from tests.support.processes import free_ports, launch, stop
 
 Json = dict[str, Any]
@@ -94,6 +95,20 @@ class ApiServer:
         """One JSON document a line."""
         self.kubeconfig = self.write_kubeconfig("admin", token)
         """kubeconfig file with the admin's token."""
+        self._connections = KeptConnections(self._connection)
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        address = urllib.parse.urlsplit(self.url)
+        return http.client.HTTPSConnection(address.hostname or "", address.port, context=self._trust)
+
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        """Made once: reading certificates takes longer than a request."""
+        return ssl.create_default_context(cafile=str(self.ca_file))
+
+    def close(self) -> None:
+        """Close the connections that requests keep."""
+        self._connections.close()
 
     def request(
         self,
@@ -108,10 +123,10 @@ class ApiServer:
         accept: str = "application/json",
         timeout: float = 30.0,
     ) -> Response:
-        """One request, never raising on a refusal. ``path`` begins with /; ``timeout`` in seconds."""
-        target = urllib.parse.urlsplit(self.url)
-        context = ssl.create_default_context(cafile=str(self.ca_file))
-        connection = http.client.HTTPSConnection(target.hostname or "", target.port, context=context, timeout=timeout)
+        """One request, never raising on a refusal, on a connection that is kept for the next one.
+
+        ``path`` begins with /; ``timeout`` in seconds.
+        """
         headers = {
             "Authorization": f"Bearer {token or self.token}",
             "Accept": accept,
@@ -119,22 +134,14 @@ class ApiServer:
         }
         if body is not None:
             headers["Content-Type"] = content_type
-        try:
-            connection.request(
-                method,
-                path + (f"?{urllib.parse.urlencode(query)}" if query else ""),
-                body=None if body is None else json.dumps(body).encode(),
-                headers=headers,
-            )
-            answer = connection.getresponse()
-            raw = answer.read()
-        finally:
-            connection.close()
+        target = path + (f"?{urllib.parse.urlencode(query)}" if query else "")
+        sent = None if body is None else json.dumps(body).encode()
+        code, raw = self._connections.request(method, target, sent, headers, timeout=timeout)
         try:
             parsed = json.loads(raw)
         except ValueError:
             parsed = {"message": raw.decode(errors="replace")}
-        return Response(answer.status, parsed if isinstance(parsed, dict) else {"value": parsed})
+        return Response(code, parsed if isinstance(parsed, dict) else {"value": parsed})
 
     def apply(self, path: str, manifest: Json, *, manager: str = "tests", strict: bool = True) -> Response:
         """Server-side apply, forced, under strict field validation unless told otherwise."""
@@ -240,9 +247,16 @@ class ApiServer:
     def audit_mark(self) -> int:
         """A position in the audit log for ``since``: everything answered before this call lies before it."""
         probe = f"{MARK}{uuid.uuid4().hex}"
+        begun = self.audit_log.stat().st_size
         self.request("GET", "/version", user_agent=probe)
-        eventually(lambda: probe in self.audit_log.read_text(encoding="utf-8"), what="the audit log to be written")
+        eventually(lambda: probe in self._audit_text(begun), what="the audit log to be written")
         return self.audit_log.stat().st_size
+
+    def _audit_text(self, since: int) -> str:
+        """What was written after ``since``: the whole grows to what all tests of a run have asked."""
+        with self.audit_log.open("rb") as log:
+            log.seek(since)
+            return log.read().decode(errors="replace")
 
     def audit_events(
         self, *, since: int = 0, user_agent_prefix: str | None = None, username: str | None = None
@@ -283,7 +297,8 @@ def running_apiserver() -> Iterator[ApiServer]:
         folder.chmod(0o700)
         processes: list[subprocess.Popen[bytes]] = []
         try:
-            yield _start(etcd, server, folder, processes)
+            with closing(_start(etcd, server, folder, processes)) as api:
+                yield api
         finally:
             for process in reversed(processes):
                 stop(process)
