@@ -150,9 +150,11 @@ class EntryContract:
         base = await self.base(place, row, kind)
         value = dict(declared(row, dict([next(iter(row.examples.items()))])))
         calls = [*row.remove_calls(base, key, next(iter(value.values())))]
-        if row.field != "properties":
-            calls += [call for _, call in row.set_calls(base, {key: next(iter(value.values()))})]
         assert calls
+        if row.field != "properties":
+            writing = [call for _, call in row.set_calls(base, {key: next(iter(value.values()))})]
+            assert writing
+            calls += writing
         for call in calls:
             with pytest.raises(RefusedError):
                 await place.call(call)
