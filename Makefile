@@ -5,7 +5,7 @@ SERVICE_URL ?= pulsar://127.0.0.1:6650
 ADMIN_URL ?= http://127.0.0.1:8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full areas faults mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ areas: setup ## The slices of the long tests, and when each ran last
 
 faults: tools ## Every kill and every fault at every place, in memory and on real servers, with a table at the end (hours)
 	@$(PY) -m pytest tests/contract tests/integration -m faults -s
+
+mutants: setup ## A sample of small changes of the code (SEED, SIZE): do unit and contract tests notice? At most an hour
+	@$(PY) -m tests.mutants $(if $(SEED),--seed $(SEED)) $(if $(SIZE),--size $(SIZE))
 
 mutations: tools ## Every field of the logical kinds changed and changed back on a real Pulsar (half an hour)
 	@$(PY) -m pytest e2e/tests/test_mutations_real.py -m slow -k test_all
