@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -154,6 +155,8 @@ class Runner:
                     errors="replace",
                     start_new_session=True,
                 )
+            if lane is Lane.LOCAL:
+                stand_back(process.pid)
             assert process.stdout is not None
             for line in process.stdout:
                 log.write(line)
@@ -178,6 +181,15 @@ class Runner:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def stand_back(pid: int, proc: Path = Path("/proc")) -> None:
+    """Make the nice value count outside of the process's session too, on kernels that schedule sessions as groups.
+
+    sched(7), "The autogroup feature": nice values then matter only within a session; its group has one of its own.
+    """
+    with contextlib.suppress(OSError):
+        (proc / str(pid) / "autogroup").write_text(str(NICE), encoding="utf-8")
 
 
 def outcome_of(step: Step, lane: Lane, status: int, seconds: float, processor: float = 0.0) -> Outcome:

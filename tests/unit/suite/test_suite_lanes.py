@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from tests.suite import report
 from tests.suite.groups import STATIC, Lane
-from tests.suite.lanes import Outcome, Runner, Step, outcome_of
+from tests.suite.lanes import NICE, Outcome, Runner, Step, outcome_of, stand_back
 
 
 class Site:
@@ -134,3 +135,18 @@ def test_the_table_has_each_group_beside_its_budget_and_what_is_over_it(tmp_path
         "lane,group,module,tests,wall_seconds,processor_seconds",
         "local,unit,tests/unit/x.py,7,600.0,300.0",
     ]
+
+
+def test_the_local_lane_stands_back(site: Site) -> None:
+    code = "import os; print('nice', os.nice(0))"
+    site.run(local=[site.step("a", code)], kind=[site.step("b", code)])
+    own = os.nice(0)
+    wanted = {f"local | nice {min(own + NICE, 19)}", f"kind  | nice {own}"}
+    assert {line for line in site.lines if "nice" in line} == wanted
+
+
+def test_a_session_that_is_scheduled_as_a_group_stands_back_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    stand_back(7, tmp_path)
+    assert (tmp_path / "7" / "autogroup").read_text() == str(NICE)
+    stand_back(8, tmp_path)  # a kernel without the feature
