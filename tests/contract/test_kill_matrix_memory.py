@@ -1,6 +1,7 @@
-"""Every kill: the operator ends before and after each write of bring-up, update and deletion, in memory.
+"""Kills in memory: the operator ends before or after a write of bring-up, update and deletion; a seeded sample.
 
-Prints the numbered writes and N (``pytest -rP`` or ``-s`` shows them).
+All of them, before and after each write, are slow; that test prints the numbered writes and N (``pytest -s`` shows
+them).
 """
 
 from __future__ import annotations
@@ -8,19 +9,33 @@ from __future__ import annotations
 import pytest
 
 from tests.support.endstate import differences
-from tests.support.faults_summary import Summary
-from tests.support.killing import BRING_UP, SCENARIOS, Scenario, begin, finish, kills, listing, matrix_in_memory
+from tests.support.faults_summary import Summary, Tally
+from tests.support.killing import BRING_UP, SCENARIOS, Kill, Scenario, begin, finish, listing, matrix_in_memory, sample
 from tests.support.metadata import Killed
 from tests.support.world import World
 
+SAMPLE = {"bring-up": 20, "update": 12}
+"""Kills in the sample; of the short deletions six each."""
 
+
+@pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 async def test_a_kill_at_any_write_changes_nothing_in_the_end(scenario: Scenario, faults_summary: Summary) -> None:
-    calm = await matrix_in_memory(
-        scenario, lambda calm: faults_summary.begin(f"kills in memory, {scenario.name}", len(kills(calm)))
-    )
+    def all_of_them(found: list[Kill]) -> tuple[list[Kill], Tally]:
+        return found, faults_summary.begin(f"kills in memory, {scenario.name}", len(found))
+
+    calm = await matrix_in_memory(scenario, all_of_them)
     print(f"{scenario.name}\n{listing(calm)}")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+async def test_a_sample_of_kills_changes_nothing_in_the_end(scenario: Scenario, faults_summary: Summary) -> None:
+    def some(found: list[Kill]) -> tuple[list[Kill], Tally]:
+        chosen = sample(f"kills in memory {scenario.name}", found, SAMPLE.get(scenario.name, 6))
+        return chosen, faults_summary.begin(f"kills in memory, {scenario.name}, sample", len(chosen), len(found))
+
+    await matrix_in_memory(scenario, some)
 
 
 async def test_the_undisturbed_quickstart_ends_ready_and_registered_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.apiserver import ApiServer
 from tests.support.endstate import differences
-from tests.support.faults_summary import Summary, Tally, rng
+from tests.support.faults_summary import Summary, Tally
 from tests.support.killing import (
     BRING_UP,
     SCENARIOS,
@@ -20,6 +20,7 @@ from tests.support.killing import (
     finish,
     kills,
     listing,
+    sample,
     undisturbed,
     words,
 )
@@ -38,18 +39,10 @@ async def servers(apiserver: ApiServer, real_zookeeper: RealZooKeeper) -> AsyncI
         yield found
 
 
-def sample(scenario: Scenario, found: list[Kill]) -> list[Kill]:
-    """Some kills, spread over the whole run: one at random in each of equal parts."""
-    size = min(SAMPLE.get(scenario.name, 2), len(found))
-    parts = [found[len(found) * n // size : len(found) * (n + 1) // size] for n in range(size)]
-    random = rng(f"kills {scenario.name}")
-    return [random.choice(part) for part in parts]
-
-
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 async def test_a_sample_of_kills(servers: RealServers, scenario: Scenario, faults_summary: Summary) -> None:
     calm = await undisturbed(servers.world, scenario)
-    chosen = sample(scenario, kills(calm))
+    chosen = sample(f"kills {scenario.name}", kills(calm), SAMPLE.get(scenario.name, 2))
     title = f"kills on real servers, {scenario.name}, sample"
     await _all(servers, scenario, calm, chosen, faults_summary.begin(title, len(chosen), len(kills(calm))))
 
