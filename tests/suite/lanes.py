@@ -209,10 +209,9 @@ def outcome_of(step: Step, lane: Lane, status: int, seconds: float, processor: f
         return Outcome(step, lane, seconds, 0, 1, 0, (text,), ())
     counts = Counter(told["outcomes"])
     failures = list(told["failed"])
-    if status != 0 and not failures:
-        failures.append(f"{step.name}: pytest ended with status {status}")
-    if not sum(counts.values()):
-        failures.append(f"{step.name}: no test ran")
+    if not failures and (status != 0 or not sum(counts.values())):
+        ran = "" if sum(counts.values()) else ", no test ran"
+        failures.append(f"{step.name}: pytest ended with status {status}{ran}")
     wall, used = (sum(row[key] for row in told["rows"]) for key in ("wall", "processor"))
     # What is not in a test: imports, collection, the end of session-wide fixtures.
     rest = {"group": told["rows"][0]["group"] if told["rows"] else step.group, "module": f"{step.name}: rest",

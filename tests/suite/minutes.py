@@ -79,7 +79,7 @@ class Module:
     processor: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Recorder:
     """Takes the time of each test, and writes everything when the session ends."""
 

@@ -101,8 +101,8 @@ def test_a_failed_step_does_not_hide_those_after_it(site: Site) -> None:
         (None, -9, ("s: pytest ended with status -9 and did not say how",)),
         ({"passed": 2}, 0, ()),
         ({"passed": 2}, 1, ("s: pytest ended with status 1",)),
-        ({}, 5, ("s: pytest ended with status 5", "s: no test ran")),
-        ({}, 0, ("s: no test ran",)),
+        ({}, 5, ("s: pytest ended with status 5, no test ran",)),
+        ({}, 0, ("s: pytest ended with status 0, no test ran",)),
     ],
 )
 def test_a_run_of_pytest_that_proves_nothing_is_a_failure(
