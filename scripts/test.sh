@@ -30,6 +30,6 @@ case "${1:-all}" in
         lint
         $PY -m e2e.kind tools
         $PY -m e2e.kind up pulsar-e2e --pulsar-port 16650 --web-port 18080
-        $PY -m pytest tests/unit tests/contract tests/integration e2e -m "not slow" --durations=15 ;;
+        $PY -m pytest tests/unit tests/contract tests/integration tests/standalone e2e -m "not slow" --durations=15 ;;
     *) echo "usage: scripts/test.sh all|fast|lint|e2e|e2e-full" >&2; exit 2 ;;
 esac
