@@ -5,7 +5,7 @@ SERVICE_URL ?= pulsar://127.0.0.1:6650
 ADMIN_URL ?= http://127.0.0.1:8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
+.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ lint: setup ## Static checks
 integration: tools ## Integration tests: real kube-apiserver, etcd, ZooKeeper
 	@$(PY) -m pytest tests/integration -q -m "not slow"
 
+standalone: tools ## Contracts, policies, hostile text, mutations and entry filters on one real Pulsar process (minutes)
+	@$(PY) -m pytest tests/standalone -m "not slow"
+
 e2e: setup ## End-to-end tests on kind, the lane of make test that is one
 	@$(PY) -m tests.suite kind
 
@@ -50,13 +53,13 @@ mutants: setup ## A sample of small changes of the code (SEED, SIZE): do unit an
 	@$(PY) -m tests.mutants $(if $(SEED),--seed $(SEED)) $(if $(SIZE),--size $(SIZE))
 
 mutations: tools ## Every field of the logical kinds changed and changed back on a real Pulsar (half an hour)
-	@$(PY) -m pytest e2e/tests/test_mutations_real.py -m slow -k test_all
+	@$(PY) -m pytest tests/standalone/test_mutations_real.py -m slow -k test_all
 
 hostile: tools ## Hostile text in every place of the logical kinds on a real Pulsar (ten minutes)
-	@$(PY) -m pytest e2e/tests/test_hostile_real.py -m slow
+	@$(PY) -m pytest tests/standalone/test_hostile_real.py -m slow
 
 newer-pulsar: setup ## The policies that only a newer Pulsar has, on a standalone of it (minutes)
-	@$(PY) -m e2e.kind newer-pulsar && $(PY) -m pytest e2e/tests/test_newer_pulsar_real.py -m slow
+	@$(PY) -m e2e.kind newer-pulsar && $(PY) -m pytest tests/standalone/test_newer_pulsar_real.py -m slow
 
 crds: setup ## Generate crds/, the charts' copies and the tables in docs/ from the code
 	@$(PY) -m pulsar_operator.crdgen --out crds && $(PY) helm/sync_charts.py && $(PY) scripts/gen_docs.py

@@ -20,16 +20,9 @@ from e2e.support.objects import not_ready, pulsar_objects
 from e2e.support.skew import Brokers
 from e2e.support.threebrokers import three_brokers
 from pulsar_operator.adapters.admin import AiohttpAdmin
-from tests.support.faults_summary import SEED, seed
-from tests.support.policy_contract import Place, opened
 from tests.support.recorder import CountingMetrics
 
 CLUSTER = "pulsar-e2e"
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    """Which sample of hostile text is taken."""
-    return f"hostile text: sample of {SEED}={seed()}; make hostile takes all of it"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -118,16 +111,3 @@ async def admin() -> AsyncIterator[AiohttpAdmin]:
         yield found
     finally:
         await found.close()
-
-
-@pytest.fixture
-async def place(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Place]:
-    """A namespace and a topic on the Pulsar of the test cluster."""
-    async for found in opened(admin, admin_url):
-        yield found
-
-
-@pytest.fixture(scope="session")
-def admin_url(deployed: Deployed) -> str:
-    """Admin REST of the quickstart's cluster, through the proxy, from the host."""
-    return deployed.admin_url

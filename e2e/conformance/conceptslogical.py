@@ -14,7 +14,9 @@ def policy(*names: str, topics: bool = True) -> tuple[str, ...]:
 
 
 TABLE = "operator: policy table, set over admin REST, read back, repaired"
-ROUND_TRIP = "e2e/tests/test_policies_real.py::TestPoliciesReal::test_values_survive_the_round_trip_and_the_reset"
+ROUND_TRIP = (
+    "tests/standalone/test_policies_real.py::TestPoliciesReal::test_values_survive_the_round_trip_and_the_reset"
+)
 QUOTAS = policy(
     "backlogQuotas.destinationStorage.limitBytes",
     "backlogQuotas.destinationStorage.policy",
@@ -40,7 +42,7 @@ NAMESPACES = (
             "PulsarNamespace: spec.subscriptionPermissions",
         ),
         "operator: entry by entry; Pulsar, where authorization is on",
-        "e2e/tests/test_entries_real.py::TestEntriesReal::test_entries_survive_and_are_taken_back_one_by_one",
+        "tests/standalone/test_entries_real.py::TestEntriesReal::test_entries_survive_and_are_taken_back_one_by_one",
     ),
     Concept(
         "D.namespace.replication",

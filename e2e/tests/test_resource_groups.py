@@ -1,60 +1,25 @@
-"""Resource groups, isolation policies and failure domains: on a real Pulsar, and as objects of the running operator."""
+"""Resource groups, isolation policies and failure domains as objects of the running operator."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
 from e2e.conftest import Deployed
-from e2e.kind.paths import paths
 from e2e.support.admin import ask, find
 from e2e.support.changes import look_again
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import KubectlError
 from e2e.support.objects import condition, is_ready
-from pulsar_operator.adapters.admin import AiohttpAdmin
-from tests.support.classfile import field_names
-from tests.support.instance_contract import InstanceContract, Site, opened
 
 pytestmark = pytest.mark.kind
 
 EXAMPLE = QUICKSTART.parent / "shared-limits-and-isolation.yaml"
-CLASSES = {
-    "ResourceGroup": {"publishRateInMsgs", "publishRateInBytes", "dispatchRateInMsgs", "dispatchRateInBytes"},
-    "NamespaceIsolationDataImpl": {"namespaces", "primary", "secondary", "autoFailoverPolicy", "unloadScope"},
-    "AutoFailoverPolicyDataImpl": {"policyType", "parameters"},
-    "FailureDomainImpl": {"brokers"},
-}
-"""Fields of Pulsar's classes that the definitions have fields for."""
-
-
-@pytest.fixture
-async def site(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Site]:
-    """Names of a test's own on the Pulsar of the test cluster."""
-    async for found in opened(admin, admin_url):
-        yield found
-
-
-class TestInstanceContractReal(InstanceContract):
-    """See tests/support/instance_contract.py."""
-
-
-@pytest.mark.parametrize("name", sorted(CLASSES))
-def test_every_field_of_the_classes_is_known(name: str) -> None:
-    """A field that the distribution the images are made from has, and no definition, fails here by its name."""
-    found: set[str] = set()
-    for jar in ("pulsar-client-admin-api", "pulsar-common"):
-        (file,) = (paths().pulsar_home / "lib").glob(f"*{jar}-[0-9]*.jar")
-        try:
-            found |= field_names(file, f"org.apache.pulsar.common.policies.data.{name}")
-        except KeyError:
-            continue
-    assert found == CLASSES[name]
 
 
 @pytest.fixture

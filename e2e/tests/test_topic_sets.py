@@ -1,4 +1,4 @@
-"""Sets of topics: on a real Pulsar, and as an object of the running operator."""
+"""A set of topics as an object of the running operator."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ from e2e.support.changes import look_again
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
-from tests.support.topic_set_contract import TopicSetContract
 
 pytestmark = pytest.mark.kind
 
 EXAMPLE = QUICKSTART.parent / "topic-set.yaml"
 KIND = "pulsartopicset"
 NUMBER = 10
-
-
-class TestTopicSetReal(TopicSetContract):
-    """See tests/support/topic_set_contract.py."""
 
 
 @pytest.fixture

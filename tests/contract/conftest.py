@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.ports import AdminEndpoint, PulsarAdminPort
 from tests.fakes.admin import FakeAdmin, serve
 from tests.fakes.pulsar import FakePulsar
-from tests.support.policy_contract import Place, opened
+from tests.support.admin_contract import local_cluster
+from tests.support.policy_contract import Place, placed, with_other, with_tenant
 from tests.support.recorder import CountingMetrics
 
 
@@ -17,13 +19,17 @@ from tests.support.recorder import CountingMetrics
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """The fake in both of its shapes, as a newer Pulsar and as the oldest that is run."""
     if request.param == "port":
-        async for found in opened(FakeAdmin(FakePulsar(version="4.2.0")), "http://fake"):
-            yield found
+        yield await _opened(FakeAdmin(FakePulsar(version="4.2.0")), "http://fake")
         return
     admin = AiohttpAdmin(CountingMetrics())
     try:
         async with serve(FakePulsar()) as (url, _):
-            async for found in opened(admin, url):
-                yield found
+            yield await _opened(admin, url)
     finally:
         await admin.close()
+
+
+async def _opened(admin: PulsarAdminPort, url: str) -> Place:
+    endpoint = AdminEndpoint(await local_cluster(admin, url), url)
+    await with_other(admin, endpoint)
+    return await placed(admin, endpoint, await with_tenant(admin, endpoint, "contract"), "n")

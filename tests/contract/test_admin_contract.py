@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.ports import AdminEndpoint, PulsarAdminPort
 from tests.fakes.admin import FakeAdmin, serve
 from tests.fakes.pulsar import FakePulsar
-from tests.support.admin_contract import AdminContract, Site, opened
+from tests.support.admin_contract import AdminContract, Site, local_cluster, opened
 from tests.support.recorder import CountingMetrics
 
 
@@ -17,16 +18,18 @@ from tests.support.recorder import CountingMetrics
 async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
     """The fake in both of its shapes."""
     if request.param == "port":
-        async for found in opened(FakeAdmin(), "http://fake"):
-            yield found
+        yield await _opened(FakeAdmin(), "http://fake")
         return
     admin = AiohttpAdmin(CountingMetrics())
     try:
         async with serve(FakePulsar()) as (url, _):
-            async for found in opened(admin, url):
-                yield found
+            yield await _opened(admin, url)
     finally:
         await admin.close()
+
+
+async def _opened(port: PulsarAdminPort, url: str) -> Site:
+    return await opened(port, AdminEndpoint(await local_cluster(port, url), url))
 
 
 class TestAdminContract(AdminContract):

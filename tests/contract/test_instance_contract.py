@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.ports import AdminEndpoint, PulsarAdminPort
 from tests.fakes.admin import FakeAdmin, serve
 from tests.fakes.pulsar import FakePulsar
+from tests.support.admin_contract import local_cluster
 from tests.support.instance_contract import InstanceContract, Site, opened
 from tests.support.recorder import CountingMetrics
 
@@ -17,16 +19,21 @@ from tests.support.recorder import CountingMetrics
 async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
     """The fake in both of its shapes."""
     if request.param == "port":
-        async for found in opened(FakeAdmin(), "http://fake"):
+        async for found in _opened(FakeAdmin(), "http://fake"):
             yield found
         return
     admin = AiohttpAdmin(CountingMetrics())
     try:
         async with serve(FakePulsar()) as (url, _):
-            async for found in opened(admin, url):
+            async for found in _opened(admin, url):
                 yield found
     finally:
         await admin.close()
+
+
+async def _opened(port: PulsarAdminPort, url: str) -> AsyncIterator[Site]:
+    async for found in opened(port, AdminEndpoint(await local_cluster(port, url), url)):
+        yield found
 
 
 class TestInstanceContract(InstanceContract):

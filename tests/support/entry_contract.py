@@ -54,7 +54,7 @@ class EntryContract:
     async def base(self, place: Place, row: EntryRow, kind: str) -> tuple[str, ...]:
         """Path of the object, made where it is a topic with partitions."""
         if row.scope is Scope.NAMESPACE:
-            return ("namespaces", place.tenant, "n")
+            return place.inside
         if kind == "partitioned":
             await place.ask("PUT", *place.topic("p"), "partitions", body=2)
             return place.topic("p")
@@ -62,7 +62,7 @@ class EntryContract:
 
     async def read(self, place: Place, row: EntryRow, base: tuple[str, ...]) -> dict[str, Any]:
         """Live values by key."""
-        source = ("namespaces", place.tenant, "n") if row.own_get is None else (*base, *row.own_get)
+        source = place.inside if row.own_get is None else (*base, *row.own_get)
         this = f"{base[0]}://{'/'.join(base[1:])}"
         return row.read(await place.call(Call("GET", source)), this)
 
@@ -140,25 +140,6 @@ class EntryContract:
             for call in calls[1:]:
                 await place.call(call)
         assert await self.until(place, row, base, {}) == {}
-
-    @pytest.mark.parametrize(("row", "kind"), [case for case in rows() if case.values[0] not in KEYS_IN_NO_PATH])
-    @pytest.mark.parametrize("key", PATH_SYNTAX)
-    async def test_keys_that_are_path_syntax_are_refused_unsent(
-        self, place: Place, row: EntryRow, kind: str, key: str
-    ) -> None:
-        """The models refuse them as well; see the admission rules."""
-        base = await self.base(place, row, kind)
-        value = dict(declared(row, dict([next(iter(row.examples.items()))])))
-        calls = [*row.remove_calls(base, key, next(iter(value.values())))]
-        assert calls
-        if row.field != "properties":
-            writing = [call for _, call in row.set_calls(base, {key: next(iter(value.values()))})]
-            assert writing
-            calls += writing
-        for call in calls:
-            with pytest.raises(RefusedError):
-                await place.call(call)
-        assert await self.read(place, row, base) == {}
 
     @pytest.mark.parametrize(("row", "kind"), [case for case in rows() if case.values[0] in KEYS_IN_NO_PATH])
     @pytest.mark.parametrize("key", PATH_SYNTAX)

@@ -29,7 +29,6 @@ from pulsar_operator.ports import (
     RefusedError,
     UnavailableError,
 )
-from tests.support.admin_contract import local_cluster
 from tests.support.logical import World
 
 PRG, PIP = Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY
@@ -91,7 +90,7 @@ class Site:
         return isolation_path(self.cluster, self.own)
 
     async def clean(self) -> None:
-        """Remove everything of the test's own."""
+        """Remove what the test made beside its tenant."""
         for name in await self.ask("GET", "resourcegroups"):
             if name.startswith(self.own):
                 await self.ask("DELETE", "resourcegroups", name)
@@ -103,20 +102,16 @@ class Site:
                 await self.ask("DELETE", *failure_domain_path(self.cluster, name))
 
 
-async def opened(port: PulsarAdminPort, url: str) -> AsyncIterator[Site]:
-    """A site, removed at the end with all that is in it; for fixtures."""
-    cluster = await local_cluster(port, url)
-    world = World(cluster, admin=port, urls={cluster: url})
-    site = Site(port, AdminEndpoint(cluster, url), cluster, f"shared-{uuid.uuid4().hex[:10]}", world)
-    await site.ask("PUT", "tenants", site.own, body={"adminRoles": [], "allowedClusters": [cluster]})
+async def opened(port: PulsarAdminPort, endpoint: AdminEndpoint) -> AsyncIterator[Site]:
+    """A site, whose groups, policies and domains are removed at the end: they concern other tenants; for fixtures."""
+    world = World(endpoint.cluster, admin=port, urls={endpoint.cluster: endpoint.url})
+    site = Site(port, endpoint, endpoint.cluster, f"shared-{uuid.uuid4().hex[:10]}", world)
+    await site.ask("PUT", "tenants", site.own, body={"adminRoles": [], "allowedClusters": [site.cluster]})
     await site.ask("PUT", "namespaces", site.own, "n")
     try:
         yield site
     finally:
-        for namespace in await site.ask("GET", "namespaces", site.own):
-            await site.ask("DELETE", "namespaces", *namespace.split("/", 1))
         await site.clean()
-        await site.ask("DELETE", "tenants", site.own)
 
 
 class InstanceContract:

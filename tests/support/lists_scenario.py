@@ -8,7 +8,6 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint, Json
-from tests.support.admin_contract import Site
 from tests.support.logical import World
 
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
@@ -124,11 +123,6 @@ class Scenario:
         await self.ask("POST", *self.topic, "a/b", "dispatchRate", body=OTHER_RATE, isGlobal="false")
         roles = {"adminRoles": [], "allowedClusters": [self.endpoint.cluster]}
         await self.ask("POST", "tenants", self.tenant, body=roles)
-
-    async def clean(self) -> None:
-        """Remove the tenant and all that is in it."""
-        found = Site(self.w.admin, self.endpoint, self.endpoint.cluster, self.tenant)
-        await found.clean()
 
     async def run(self) -> None:
         """The whole."""

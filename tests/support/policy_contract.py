@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import itertools
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +26,12 @@ from pulsar_operator.ports import (
     RefusedError,
     UnavailableError,
 )
-from tests.support.admin_contract import local_cluster
 from tests.support.policy_classes import unknown_of_namespace
 
 OTHER = "policy-test-other"
 """A second cluster that exists in name only, for policies that list clusters."""
+NOWHERE = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
+"""What Pulsar knows of it."""
 READS = 50
 PAUSE_SECONDS = 0.2
 
@@ -48,14 +48,25 @@ def rows() -> list[Any]:
 
 @dataclass
 class Place:
-    """A namespace and a topic of a test's own."""
+    """A namespace and a topic of a test's own, in a tenant that others may share."""
 
     admin: PulsarAdminPort
     endpoint: AdminEndpoint
     cluster: str
     tenant: str
+    namespace: str = "n"
     version: str = ""
     """Version of the Pulsar; empty = unknown."""
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """Path of the namespace."""
+        return ("namespaces", self.tenant, self.namespace)
+
+    @property
+    def own(self) -> str:
+        """Begins the names of what the test makes beside the namespace."""
+        return f"{self.tenant}-{self.namespace}"
 
     async def call(self, call: Call) -> Any:
         """One call."""
@@ -98,7 +109,7 @@ class Place:
 
     def topic(self, name: str) -> tuple[str, ...]:
         """Path of a topic of the namespace."""
-        return ("persistent", self.tenant, "n", name)
+        return ("persistent", self.tenant, self.namespace, name)
 
     async def furnish(self, row: PolicyRow) -> None:
         """Make what the examples of a row name."""
@@ -116,13 +127,12 @@ class Place:
 
     async def spread(self, clusters: list[str]) -> None:
         """Let the namespace be replicated between these, and let it stay where it is."""
-        namespace = ("namespaces", self.tenant, "n")
-        await self.ask("POST", *namespace, "allowedClusters", body=[self.cluster, OTHER])
-        await self.ask("POST", *namespace, "replication", body=clusters)
+        await self.ask("POST", *self.inside, "allowedClusters", body=[self.cluster, OTHER])
+        await self.ask("POST", *self.inside, "replication", body=clusters)
 
     def base(self, row: PolicyRow, topic: str = "x") -> tuple[str, ...]:
         """Path of the object a row belongs to."""
-        return ("namespaces", self.tenant, "n") if row.scope is Scope.NAMESPACE else self.topic(topic)
+        return self.inside if row.scope is Scope.NAMESPACE else self.topic(topic)
 
     async def read(self, row: PolicyRow, topic: str = "x") -> Any:
         """The live value of a row."""
@@ -142,12 +152,12 @@ class Place:
     @property
     def names(self) -> dict[str, str]:
         """What the words in braces in examples stand for."""
-        here = f"persistent://{self.tenant}/n"
+        here = f"persistent://{self.tenant}/{self.namespace}"
         return {
             "cluster": self.cluster,
             "other": OTHER,
-            "group": f"{self.tenant}-1",
-            "other_group": f"{self.tenant}-2",
+            "group": f"{self.own}-1",
+            "other_group": f"{self.own}-2",
             "shadow": f"{here}/s1",
             "other_shadow": f"{here}/s2",
         }
@@ -159,36 +169,26 @@ class Place:
         return value.format(**self.names) if type(value) is str else value
 
 
-async def opened(admin: PulsarAdminPort, url: str) -> AsyncIterator[Place]:
-    """A place, removed at the end with all that is in it; for fixtures."""
-    cluster = await local_cluster(admin, url)
-    place = Place(admin, AdminEndpoint(cluster, url), cluster, f"policies-{uuid.uuid4().hex[:10]}")
-    other = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
-    tenant, namespace = ("tenants", place.tenant), ("namespaces", place.tenant, "n")
+async def with_other(admin: PulsarAdminPort, endpoint: AdminEndpoint) -> None:
+    """Let the Pulsar know cluster OTHER."""
+    await admin.call(endpoint, "PUT", ("clusters", OTHER), body=NOWHERE)
+
+
+async def with_tenant(admin: PulsarAdminPort, endpoint: AdminEndpoint, prefix: str) -> str:
+    """Make a tenant that begins so, for places on a Pulsar that knows OTHER; its name."""
+    tenant = f"{prefix}-{uuid.uuid4().hex[:10]}"
+    body = {"adminRoles": [], "allowedClusters": [endpoint.cluster, OTHER]}
+    await admin.call(endpoint, "PUT", ("tenants", tenant), body=body)
+    return tenant
+
+
+async def placed(admin: PulsarAdminPort, endpoint: AdminEndpoint, tenant: str, namespace: str) -> Place:
+    """A place in a tenant: its namespace, which nobody has, and its topic."""
+    place = Place(admin, endpoint, endpoint.cluster, tenant, namespace)
     place.version = str(await place.call(Call("GET", ("brokers", "version"), text=True)))
-    if OTHER not in await place.ask("GET", "clusters"):
-        await place.ask("PUT", "clusters", OTHER, body=other)
-    await place.ask("PUT", *tenant, body={"adminRoles": [], "allowedClusters": [cluster, OTHER]})
-    await place.ask("PUT", *namespace, body={"replication_clusters": [cluster]})
+    await place.ask("PUT", *place.inside, body={"replication_clusters": [place.cluster]})
     await place.ask("PUT", *place.topic("x"))
-    try:
-        yield place
-    finally:
-        await place.spread([cluster])
-        await place.ask("POST", *namespace, "allowedClusters", body=[cluster])
-        for full in await place.ask("GET", "persistent", place.tenant, "n", "partitioned"):
-            await place.ask("DELETE", *place.topic(full.split("/", 4)[4]), "partitions", force="true")
-        # A topic with shadow topics goes before them: its replicators hold them open.
-        names = [full.split("/", 4)[4] for full in await place.ask("GET", "persistent", place.tenant, "n")]
-        for name in sorted(names, key=lambda name: name in ("s1", "s2")):
-            await place.removed(*place.topic(name))
-        await place.removed(*namespace)
-        await place.removed(*tenant)
-        for group in await place.ask("GET", "resourcegroups"):
-            if group.startswith(place.tenant):
-                await place.removed("resourcegroups", group)
-        with contextlib.suppress(NotFoundError):
-            await place.ask("DELETE", "clusters", OTHER)
+    return place
 
 
 class PolicyContract:
@@ -274,7 +274,7 @@ class PolicyContract:
 
     async def test_what_pulsar_refuses_of_lists_of_clusters(self, place: Place) -> None:
         """What the operator tells with Pulsar's words, or never asks for."""
-        namespace, topic, local = ("namespaces", place.tenant, "n"), place.topic("x"), {"isGlobal": "false"}
+        namespace, topic, local = place.inside, place.topic("x"), {"isGlobal": "false"}
         for path, body, query, words in (
             (namespace, ["nobody"], {}, "nobody"),
             ((*namespace, "allowedClusters"), [OTHER], {}, "do not contain the replication cluster"),
@@ -294,32 +294,26 @@ class PolicyContract:
         self, place: Place, *, allowed: bool
     ) -> None:
         """Unless the namespace's allowed_clusters name the cluster; see domain/logical/topic.py."""
-        base = ("namespaces", place.tenant, "m")
+        namespace = f"{place.namespace}-m"
+        base, topics = ("namespaces", place.tenant, namespace), ("persistent", place.tenant, namespace)
         await place.ask("PUT", *base, body={"replication_clusters": [place.cluster, OTHER]})
-        try:
-            if allowed:
-                await place.ask("POST", *base, "allowedClusters", body=[place.cluster, OTHER])
-            await place.ask("PUT", "persistent", place.tenant, "m", "y")
-            path = ("persistent", place.tenant, "m", "y", "replication")
-            await place.ask("POST", *path, body=[OTHER], isGlobal="true")
-            left = ["?"]
-            for _ in range(READS):
-                left = await place.ask("GET", "persistent", place.tenant, "m")
-                here = await place.ask("GET", *path, isGlobal="true") if allowed else [OTHER]
-                if here == [OTHER] and bool(left) == allowed:
-                    break
-                await asyncio.sleep(PAUSE_SECONDS)
-            assert left == ([f"persistent://{place.tenant}/m/y"] if allowed else [])
-        finally:
-            await place.ask("POST", *base, "replication", body=[place.cluster])
-            if allowed:
-                await place.ask("POST", *base, "allowedClusters", body=[place.cluster])
-                await place.removed("persistent", place.tenant, "m", "y")
-            await place.removed(*base)
+        if allowed:
+            await place.ask("POST", *base, "allowedClusters", body=[place.cluster, OTHER])
+        await place.ask("PUT", *topics, "y")
+        path = (*topics, "y", "replication")
+        await place.ask("POST", *path, body=[OTHER], isGlobal="true")
+        left = ["?"]
+        for _ in range(READS):
+            left = await place.ask("GET", *topics)
+            here = await place.ask("GET", *path, isGlobal="true") if allowed else [OTHER]
+            if here == [OTHER] and bool(left) == allowed:
+                break
+            await asyncio.sleep(PAUSE_SECONDS)
+        assert left == ([f"persistent://{place.tenant}/{namespace}/y"] if allowed else [])
 
     async def test_every_key_of_a_namespace_is_read_or_known_to_be_left_alone(self, place: Place) -> None:
         """A policy that a newer Pulsar adds fails here by its name."""
-        live = await place.call(Call("GET", ("namespaces", place.tenant, "n")))
+        live = await place.call(Call("GET", place.inside))
         assert unknown_of_namespace(live) == set()
 
     async def test_rates_are_kept_by_cluster(self, place: Place) -> None:
@@ -338,4 +332,4 @@ def _near(row: PolicyRow, other: PolicyRow) -> bool:
     return row.path.split(".")[:2] == other.path.split(".")[:2] or row.endpoint == other.endpoint
 
 
-__all__ = ["OTHER", "Place", "PolicyContract", "opened"]
+__all__ = ["OTHER", "Place", "PolicyContract", "placed", "with_other", "with_tenant"]

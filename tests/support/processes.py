@@ -6,18 +6,21 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 STOP_SECONDS = 20.0
 
 
-def launch(log: Path, command: list[str]) -> subprocess.Popen[bytes]:
-    """Start a command whose output goes to the file ``log``."""
+def launch(log: Path, command: list[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a command whose output goes to the file ``log``, with these variables in place of this process's own."""
     # Where util-linux is there, the kernel ends the child when a killed test run cannot.
     guard = shutil.which("setpriv")
     prefix = [guard, "--pdeathsig", "TERM"] if guard else []
     with log.open("wb") as output:
-        return subprocess.Popen(prefix + command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            prefix + command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

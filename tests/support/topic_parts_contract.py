@@ -177,7 +177,7 @@ class TopicPartsContract:
 
     def schema(self, place: Place, *rest: str) -> tuple[str, ...]:
         """Path of the schemas of topic x."""
-        return schema_path(place.tenant, "n", "x", *rest)
+        return schema_path(place.tenant, place.namespace, "x", *rest)
 
     async def newest(self, place: Place) -> LiveSchema:
         """The newest schema of topic x."""
@@ -271,7 +271,7 @@ class TopicPartsContract:
             await place.ask("PUT", *place.topic(each))
         wanted = TopicSchema(type=SchemaType.STRING)
         body = body_of(wanted)
-        path = schema_path(place.tenant, "n", name)
+        path = schema_path(place.tenant, place.namespace, name)
         answer = await place.call(Call("POST", (*path, "compatibility"), body=body))
         assert answer["compatibility"] is True
         await place.call(Call("POST", (*path, "schema"), body=body))
@@ -279,7 +279,7 @@ class TopicPartsContract:
         assert is_same(wanted, live)
         for other in others:
             with pytest.raises(NotFoundError):
-                await place.call(Call("GET", schema_path(place.tenant, "n", other, "schema")))
+                await place.call(Call("GET", schema_path(place.tenant, place.namespace, other, "schema")))
 
     # --------------------------------------------------------------------------------------------------- compaction
 

@@ -27,9 +27,13 @@ class TopicSetContract:
         """A world whose namespace is one of the place's tenant."""
         w = SetWorld(place.cluster, admin=place.admin, urls={place.cluster: place.endpoint.url})
         w.tenant("t", name=place.tenant)
-        w.namespace("n", name="sets", deletionPolicy="Delete")
+        w.namespace("n", name=self.name(place), deletionPolicy="Delete")
         await self.until(w, lambda: w.condition(Kind.NAMESPACE, "n")[0] == "True", w.run)
         return w
+
+    def name(self, place: Place) -> str:
+        """The namespace of the sets."""
+        return f"{place.namespace}-sets"
 
     async def until(self, w: SetWorld, done: Callable[[], bool], step: Callable[[], Any] | None = None) -> None:
         """Passes until it is done: what is written to a real Pulsar takes a moment to be seen."""
@@ -51,7 +55,7 @@ class TopicSetContract:
 
     async def _live(self, place: Place, shape: dict[str, Any]) -> None:
         w = await self.world(place)
-        base = ("persistent", place.tenant, "sets")
+        base = ("persistent", place.tenant, self.name(place))
 
         async def value(name: str, policy: str) -> Any:
             return await place.ask("GET", *base, name, policy, applied="false", isGlobal="false")

@@ -65,7 +65,7 @@ def proof_problem(text: str) -> str | None:
     """What is wrong with a named test: ``path::name``, or ``path::class::name``."""
     path, _, name = text.partition("::")
     file = ROOT / path
-    if not path.startswith(("e2e/tests/", "tests/integration/")) or not file.is_file():
+    if not path.startswith(("e2e/tests/", "tests/integration/", "tests/standalone/")) or not file.is_file():
         return f"{text}: no such file of tests"
     return None if name.split("::")[-1].startswith("test_") and name in named_in(file) else f"{text}: no such test"
 
@@ -168,7 +168,9 @@ def test_wrong_proofs_are_noticed() -> None:
     assert proof_problem("e2e/tests/test_quickstart.py::test_partitions_grow") is None
     assert proof_problem("e2e/tests/test_quickstart.py::test_partitions_shrink")
     assert proof_problem("e2e/tests/test_quickstart.py::reconciles")
-    assert proof_problem("e2e/tests/test_policies_real.py::TestPoliciesReal::test_nothing")
+    of_contract = "tests/standalone/test_policies_real.py::TestPoliciesReal"
+    assert proof_problem(f"{of_contract}::test_values_survive_the_round_trip_and_the_reset") is None
+    assert proof_problem(f"{of_contract}::test_nothing")
     assert proof_problem("e2e/tests/no_such_file.py::test_partitions_grow")
     assert proof_problem("tests/unit/conformance/test_catalogue.py::test_wrong_proofs_are_noticed")
 

@@ -374,5 +374,5 @@ async def test_admin_roles_of_others_stay_without_it() -> None:
 
 @pytest.mark.parametrize("partitions", [None, 2])
 async def test_set_read_back_changed_by_others_repaired_taken_back(partitions: int | None) -> None:
-    """The same scenario runs on a real Pulsar: e2e/tests/test_entries_real.py."""
+    """The same scenario runs on a real Pulsar: tests/standalone/test_entries_real.py."""
     await Scenario(World("a"), "a", "http://a:8080", "t1", partitions=partitions).run()

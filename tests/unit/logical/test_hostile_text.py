@@ -9,12 +9,15 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 
-from pulsar_operator.adapters.admin import build_url, display_path
+from pulsar_operator.adapters.admin import AiohttpAdmin, build_url, display_path
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
-from pulsar_operator.ports import RefusedError
+from pulsar_operator.domain.policies import Scope
+from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES, EntryRow
+from pulsar_operator.ports import AdminEndpoint, RefusedError
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.pulsar import FakePulsar
+from tests.support.entry_contract import declared
 from tests.support.hostile import (
     CHECKED_ELSEWHERE,
     CONTROL,
@@ -31,6 +34,7 @@ from tests.support.mutation_chains import KINDS
 from tests.support.mutations import filled
 from tests.support.policy_contract import OTHER
 from tests.support.policy_examples import PLACEHOLDERS
+from tests.support.recorder import CountingMetrics
 
 NAMES = [label for label in VALUES if VALUES[label] not in ("", ".", "..")]
 
@@ -78,6 +82,43 @@ def test_path_syntax_and_what_utf8_cannot_have_is_refused_unsent(segment: str, p
     with pytest.raises(RefusedError) as refused:
         build_url("http://h:8080", path)
     assert str(refused.value).isascii()
+
+
+IN_THE_PATH = {
+    (Scope.NAMESPACE, "permissions"): {"POST", "DELETE"},
+    (Scope.NAMESPACE, "subscriptionPermissions"): {"POST", "DELETE"},
+    (Scope.NAMESPACE, "properties"): {"DELETE"},
+    (Scope.TOPIC, "permissions"): {"POST", "DELETE"},
+    (Scope.TOPIC, "properties"): set[str](),
+}
+"""Calls of each list of entries that have the key as a segment; the others have it in the body or in the query."""
+
+
+@pytest.mark.parametrize("key", ["", ".", ".."])
+@pytest.mark.parametrize("row", [*NAMESPACE_ENTRIES, *TOPIC_ENTRIES], ids=lambda row: f"{row.scope}-{row.field}")
+def test_an_entry_whose_key_is_path_syntax_is_refused_unsent(row: EntryRow, key: str) -> None:
+    """The models refuse them as well; see the admission rules."""
+    base = ("namespaces", "t", "n") if row.scope is Scope.NAMESPACE else ("persistent", "t", "n", "x")
+    value = next(iter(declared(row, row.examples).values()))
+    calls = [call for _, call in row.set_calls(base, {key: value})] + list(row.remove_calls(base, key, value))
+    refused: set[str] = set()
+    for call in calls:
+        try:
+            build_url("http://h:8080", call.path, call.query)
+        except RefusedError:
+            refused.add(call.method)
+    assert refused == IN_THE_PATH[row.scope, row.field]
+    assert refused == {call.method for call in calls if key in call.path[len(base) :]}
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+async def test_a_call_with_path_syntax_sends_nothing(name: str) -> None:
+    """Proxies would rewrite it, encoded or not. The adapter counts whatever it sends, and the fake what it gets."""
+    metrics, fake = CountingMetrics(), FakeAdmin()
+    for port in (AiohttpAdmin(metrics), fake):
+        with pytest.raises(RefusedError):
+            await port.call(AdminEndpoint("a", "http://127.0.0.1:1"), "DELETE", ("namespaces", "t", name))
+    assert (metrics.calls, fake.calls) == ([], [])
 
 
 def test_half_a_surrogate_pair_is_refused_in_a_query() -> None:

@@ -1,4 +1,4 @@
-"""The brokers in memory against the contract; the real broker: e2e/tests/test_balancing_contract_real.py."""
+"""The brokers in memory against the contract; the real broker: tests/standalone/test_balancing_contract_real.py."""
 
 from __future__ import annotations
 

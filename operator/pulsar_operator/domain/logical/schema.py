@@ -1,7 +1,7 @@
 """The schema of a topic: uploaded as a new version when Pulsar finds it compatible, never deleted.
 
 Each cluster has its own. Source: class SchemasResource of the broker's admin v2 (Pulsar 4.0), checked against a running
-4.0.8 by e2e/tests/test_topic_parts_real.py.
+4.0.8 by tests/standalone/test_topic_parts_real.py.
 """
 
 from __future__ import annotations

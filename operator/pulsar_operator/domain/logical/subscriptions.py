@@ -1,7 +1,7 @@
 """Subscriptions of a topic: made when missing, never moved, removed only where nothing is lost.
 
 Each cluster keeps its own; those of a partitioned topic are in every partition. Source: class PersistentTopics of the
-broker's admin v2 (Pulsar 4.0), checked against a running 4.0.8 by e2e/tests/test_topic_parts_real.py.
+broker's admin v2 (Pulsar 4.0), checked against a running 4.0.8 by tests/standalone/test_topic_parts_real.py.
 """
 
 from __future__ import annotations

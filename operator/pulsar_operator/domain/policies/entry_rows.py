@@ -1,7 +1,7 @@
 """Lists of entries that Pulsar keeps under a key each: permissions by role, properties by name.
 
 Source: classes Namespaces and PersistentTopics of the broker's admin v2, AuthPolicies of the client admin API (Pulsar
-4.0), checked against a running 4.0.8 by e2e/tests/test_entries_real.py.
+4.0), checked against a running 4.0.8 by tests/standalone/test_entries_real.py.
 """
 
 from __future__ import annotations

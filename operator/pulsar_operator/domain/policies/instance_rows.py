@@ -1,7 +1,7 @@
 """Values of resource groups and of namespace isolation policies, which are objects of their own beside namespaces.
 
 Source: classes ResourceGroups and Clusters of the broker's admin v2, ResourceGroup and NamespaceIsolationDataImpl of
-Pulsar 4.0, checked against a running 4.0.8 by e2e/tests/test_resource_groups_real.py.
+Pulsar 4.0, checked against a running 4.0.8 by tests/standalone/test_instance_contract_real.py.
 """
 
 from __future__ import annotations

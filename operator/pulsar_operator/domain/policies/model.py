@@ -94,7 +94,7 @@ class PolicyRow:
     """Live JSON to spec value; None when Pulsar has no value of its own. May raise on what it cannot express."""
     examples: tuple[Any, ...]
     """At least two different spec values; each must survive encode, REST and decode on a real Pulsar. Words in braces
-    stand for things a test makes first, see e2e/tests/test_policies_real.py."""
+    stand for things a test makes first, see tests/standalone/test_policies_real.py."""
     live: tuple[str, ...] = ()
     """Keys in the answer that is read, from the outside in."""
     own_get: bool = False

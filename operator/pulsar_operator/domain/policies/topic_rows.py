@@ -1,7 +1,7 @@
 """Policies of topics. Each is read with a GET of its own and ``applied=false``, so only managed ones are read.
 
 Source: class PersistentTopics of the broker's admin v2 and class TopicPolicies (Pulsar 4.0), checked against a running
-4.0.8 by e2e/tests/test_policies_real.py. Rows are in the order in which they are first applied.
+4.0.8 by tests/standalone/test_policies_real.py. Rows are in the order in which they are first applied.
 
 Pulsar keeps two sets of topic policies: the local one, which each cluster has for itself and which wins, and the global
 one, which is replicated to all clusters of the namespace. A row exists for each, told apart by "@Global".

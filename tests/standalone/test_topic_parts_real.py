@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.topic_parts_contract import TopicPartsContract
-
-pytestmark = pytest.mark.kind
 
 
 class TestTopicPartsReal(TopicPartsContract):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from e2e.kind.paths import paths
 from tests.support.classfile import field_names
 from tests.support.policy_classes import (
@@ -15,8 +13,6 @@ from tests.support.policy_classes import (
     unknown_of_topic,
 )
 from tests.support.policy_contract import PolicyContract
-
-pytestmark = pytest.mark.kind
 
 
 class TestPoliciesReal(PolicyContract):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.kind import versions
 from e2e.kind.paths import paths
-from e2e.support.site import Site
-from e2e.support.standalone import OPEN, Standalone, secured_standalone
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope, too_old
+from pulsar_operator.ports import AdminEndpoint
 from tests.support.classfile import field_names
 from tests.support.policy_classes import (
     LOCAL_POLICIES_CLASS,
@@ -23,19 +21,20 @@ from tests.support.policy_classes import (
     unknown_of_namespace,
     unknown_of_topic,
 )
+from tests.support.standalone import open_standalone
+from tests.support.standalone_site import Site
 
-pytestmark = [pytest.mark.kind, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 KEYS, EXPIRATION = "policies.allowedTopicPropertyKeysForMetrics", "policies.subscriptionExpirationMinutes"
 NEWER = tuple(row for row in POLICIES if too_old(row, versions.PULSAR))
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """A newer Pulsar without security."""
-    folder: Path = tmp_path_factory.mktemp("standalone")
-    with secured_standalone(paths().newer_pulsar_home, folder, OPEN) as found:
-        yield found
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminEndpoint]:
+    """A newer Pulsar without security, under the name a standalone gives its cluster."""
+    with open_standalone(paths().newer_pulsar_home, tmp_path_factory.mktemp("newer")) as running:
+        yield AdminEndpoint("standalone", running.admin_url)
 
 
 class Rows(Site):
@@ -88,9 +87,9 @@ def in_order(value: Any) -> Any:
 
 
 @pytest.fixture
-async def site(running: Standalone) -> AsyncIterator[Rows]:
+async def site(newer: AdminEndpoint) -> AsyncIterator[Rows]:
     """The tenant and its namespace."""
-    async with Rows.opened(running.admin_url, "newer", version=versions.NEWER_PULSAR) as found:
+    async with Rows.opened(newer, "newer", version=versions.NEWER_PULSAR) as found:
         yield found
 
 

@@ -1,6 +1,6 @@
 """Hostile text in every place of the logical kinds on a real Pulsar; see tests/support/hostile.py.
 
-A standalone of its own, by the operator's controllers. A sample of the values for each place, by a fixed seed; all of
+By the operator's controllers. A sample of the values for each place, by a fixed seed; all of
 them by ``make hostile``. Beside what HostileBench compares, nothing of a tenant of others may change.
 """
 
@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from e2e.kind.paths import paths
-from e2e.support.standalone import OPEN, Standalone, secured_standalone
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.admin_contract import local_cluster
 from tests.support.endstate import differences
 from tests.support.faults_summary import SEED, rng, seed
 from tests.support.hostile import PLACES, VALUES, Place
 from tests.support.hostile_bench import BYSTANDER, HostileBench
-from tests.support.policy_contract import OTHER
-from tests.support.recorder import CountingMetrics
+from tests.support.standalone_site import asked
 
-pytestmark = pytest.mark.kind
-
-NOWHERE = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
 TRIED = tuple(place for place in PLACES if place.goes_to_pulsar and any(map(place.form.takes, VALUES)))
 INSIDE = (Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET)
 NAMES = tuple(place for place in TRIED if place.names_it and place.kind not in INSIDE)
@@ -59,17 +51,16 @@ def sample() -> dict[str, list[str]]:
 class Bystander:
     """A tenant of others, and all it has."""
 
-    def __init__(self, bench: HostileBench) -> None:
-        self._bench = bench
-        self._endpoint = AdminEndpoint(bench.cluster, bench.url)
+    def __init__(self, admin: AiohttpAdmin, endpoint: AdminEndpoint) -> None:
+        self._admin, self._endpoint = admin, endpoint
 
     async def ask(self, method: str, *path: str, body: Any = None) -> Any:
         """One plain call."""
-        return await self._bench.admin.call(self._endpoint, method, path, body=body)
+        return await self._admin.call(self._endpoint, method, path, body=body)
 
     async def make(self) -> None:
         """Its tenant, namespace, topics, policies and group; hostile text says its name."""
-        cluster, namespace = self._bench.cluster, ("namespaces", BYSTANDER, BYSTANDER)
+        cluster, namespace = self._endpoint.cluster, ("namespaces", BYSTANDER, BYSTANDER)
         await self.ask("PUT", "tenants", BYSTANDER, body={"adminRoles": ["a"], "allowedClusters": [cluster]})
         await self.ask("PUT", *namespace, body={"replication_clusters": [cluster]})
         await self.ask("PUT", *namespace, "properties", body={"a": "1"})
@@ -100,50 +91,43 @@ class Bystander:
         return found
 
 
-async def carried(running: Standalone, chosen: Mapping[str, Sequence[str]]) -> Problems:
+async def carried(admin: AiohttpAdmin, endpoint: AdminEndpoint, chosen: Mapping[str, Sequence[str]]) -> Problems:
     """Every place with its labels, and what is wrong by the place."""
-    admin, turns = AiohttpAdmin(CountingMetrics(), deadline=30.0), asyncio.Semaphore(AT_ONCE)
-    try:
-        cluster = await local_cluster(admin, running.admin_url)
-        await admin.call(AdminEndpoint("-", running.admin_url), "PUT", ("clusters", OTHER), body=NOWHERE)
-        bench = HostileBench(admin, cluster, running.admin_url)
-        bystander = Bystander(bench)
-        await bystander.make()
-        before = await bystander.look()
+    turns = asyncio.Semaphore(AT_ONCE)
+    bench, bystander = HostileBench(admin, endpoint.cluster, endpoint.url), Bystander(admin, endpoint)
+    before = await bystander.look()
 
-        async def one(place: Place) -> list[str]:
-            async with turns:
-                try:
-                    problems = await bench.carry(place, chosen[place.id])
-                except Exception as error:  # one place must not hide what came out of the others
-                    problems = [f"{type(error).__name__}: {error}"]
-                return problems + [f"the bystander: {each}" for each in differences(before, await bystander.look())]
+    async def one(place: Place) -> list[str]:
+        async with turns:
+            try:
+                problems = await bench.carry(place, chosen[place.id])
+            except Exception as error:  # one place must not hide what came out of the others
+                problems = [f"{type(error).__name__}: {error}"]
+            return problems + [f"the bystander: {each}" for each in differences(before, await bystander.look())]
 
-        # Others see a tenant of that name come and go, and do not know whose it is.
-        outcomes = {place.id: await one(place) for place in NAMES}
-        beside = [place for place in TRIED if place not in NAMES]
-        return outcomes | dict(
-            zip([place.id for place in beside], await asyncio.gather(*map(one, beside)), strict=True)
-        )
-    finally:
-        await admin.close()
-
-
-def _run(folder: Path, chosen: Mapping[str, Sequence[str]]) -> Problems:
-    with secured_standalone(paths().pulsar_home, folder, OPEN) as running:
-        return asyncio.run(carried(running, chosen))
+    # Others see a tenant of that name come and go, and do not know whose it is.
+    outcomes = {place.id: await one(place) for place in NAMES}
+    beside = [place for place in TRIED if place not in NAMES]
+    return outcomes | dict(zip([place.id for place in beside], await asyncio.gather(*map(one, beside)), strict=True))
 
 
 @pytest.fixture(scope="module")
-def of_sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Problems]:
+def with_bystander(endpoint: AdminEndpoint) -> AdminEndpoint:
+    """The shared Pulsar, where the bystander is."""
+    asked(lambda admin: Bystander(admin, endpoint).make())
+    return endpoint
+
+
+@pytest.fixture(scope="module")
+def of_sample(with_bystander: AdminEndpoint) -> Problems:
     """What came out of the sample."""
-    yield _run(tmp_path_factory.mktemp("standalone"), sample())
+    return asked(lambda admin: carried(admin, with_bystander, sample()))
 
 
 @pytest.fixture(scope="module")
-def of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Problems]:
+def of_all(with_bystander: AdminEndpoint) -> Problems:
     """What came out of every value."""
-    yield _run(tmp_path_factory.mktemp("standalone"), {place.id: all_values(place) for place in TRIED})
+    return asked(lambda admin: carried(admin, with_bystander, {place.id: all_values(place) for place in TRIED}))
 
 
 def test_the_sample_has_every_value() -> None:

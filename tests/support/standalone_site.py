@@ -1,4 +1,4 @@
-"""What a test has on a standalone of its own: a tenant, objects of it, and the operator's controllers for them."""
+"""What a test has on a standalone: a tenant, objects of it, and the operator's controllers for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.admin_contract import local_cluster
 from tests.support.logical import World
 from tests.support.recorder import CountingMetrics
 
@@ -36,16 +35,17 @@ class Site:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, url: str, prefix: str, *, version: str = "") -> AsyncIterator[Self]:
-        """One whose tenant begins with ``prefix``, with its namespace; ``version`` of the Pulsar, if not the fake's."""
+    async def opened(cls, endpoint: AdminEndpoint, prefix: str, *, version: str = "") -> AsyncIterator[Self]:
+        """One whose tenant begins with ``prefix``, with its namespace, on the cluster of the endpoint; ``version`` of
+        the Pulsar, if not the fake's."""
         admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
         try:
-            cluster = await local_cluster(admin, url)
-            world = World(cluster, admin=admin, urls={cluster: url})
+            cluster = endpoint.cluster
+            world = World(cluster, admin=admin, urls={cluster: endpoint.url})
             if version:
                 world.version = version
                 world.cluster(cluster)
-            found = cls(world, admin, AdminEndpoint(cluster, url), f"{prefix}-{uuid.uuid4().hex[:10]}")
+            found = cls(world, admin, endpoint, f"{prefix}-{uuid.uuid4().hex[:10]}")
             world.tenant(found.tenant, allowedClusters=[cluster])
             await world.reconcile(Kind.TENANT, found.tenant)
             found.apply(Kind.NAMESPACE)
@@ -94,3 +94,16 @@ class Site:
                 return seen
             await asyncio.sleep(PAUSE_SECONDS)
         raise AssertionError(f"not so: {what}; last seen: {seen!r}")
+
+
+def asked(step: Callable[[AiohttpAdmin], Awaitable[T]]) -> T:
+    """What a step comes to that belongs to no test, with an adapter of its own."""
+
+    async def run() -> T:
+        admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
+        try:
+            return await step(admin)
+        finally:
+            await admin.close()
+
+    return asyncio.run(run())

@@ -6,7 +6,6 @@ Its settings also let a ledger roll over by its number of entries, which the def
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,7 @@ from e2e.conformance.mutate import Verdict, try_mutations
 from e2e.conformance.runner import Target, instance, run_checks
 from e2e.conformance.tamper import Mutation
 from e2e.kind.paths import paths
-from e2e.support.standalone import secured_standalone
-
-pytestmark = pytest.mark.kind
+from tests.support.standalone import secured_standalone
 
 CHECKS = tuple(
     check
@@ -33,17 +30,17 @@ ROLLOVER = {"managedLedgerMinLedgerRolloverTimeMinutes": "0", "managedLedgerMaxE
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """A Pulsar with tokens and authorization, a superuser and a role without rights."""
-    folder: Path = tmp_path_factory.mktemp("standalone")
-    with secured_standalone(paths().pulsar_home, folder, ROLLOVER) as running:
+    folder = tmp_path_factory.mktemp("secured")
+    with secured_standalone(paths().pulsar_home, folder, ROLLOVER) as found:
         target = Target(
-            running.service_url,
-            running.admin_url,
-            token=running.admin_token,
-            role=Role(running.role, running.role_token),
+            found.running.service_url,
+            found.running.admin_url,
+            token=found.admin_token,
+            role=Role(found.role, found.role_token),
             client_log=str(folder / "client.log"),
         )
-        with instance(target, None) as found:
-            yield found
+        with instance(target, None) as asked:
+            yield asked
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,10 @@ import uuid
 import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
-from tests.support.admin_contract import local_cluster
+from pulsar_operator.ports import AdminEndpoint
 from tests.support.entry_contract import EntryContract
 from tests.support.lists_scenario import Scenario
 from tests.support.logical import World
-
-pytestmark = pytest.mark.kind
 
 
 class TestEntriesReal(EntryContract):
@@ -24,13 +22,9 @@ class TestEntriesReal(EntryContract):
 
 @pytest.mark.parametrize("partitions", [None, 2])
 async def test_set_read_back_changed_by_others_repaired_taken_back(
-    admin: AiohttpAdmin, admin_url: str, partitions: int | None
+    admin: AiohttpAdmin, endpoint: AdminEndpoint, partitions: int | None
 ) -> None:
     """The controllers of this process, on the real Pulsar."""
-    cluster = await local_cluster(admin, admin_url)
-    world = World(cluster, admin=admin, urls={cluster: admin_url})
-    scenario = Scenario(world, cluster, admin_url, f"lists-{uuid.uuid4().hex[:8]}", partitions=partitions)
-    try:
-        await scenario.run()
-    finally:
-        await scenario.clean()
+    world = World(endpoint.cluster, admin=admin, urls={endpoint.cluster: endpoint.url})
+    tenant = f"lists-{uuid.uuid4().hex[:8]}"
+    await Scenario(world, endpoint.cluster, endpoint.url, tenant, partitions=partitions).run()

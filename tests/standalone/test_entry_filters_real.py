@@ -1,6 +1,6 @@
 """Entry filters of a namespace and of a topic, by the operator's controllers, on a Pulsar that has some.
 
-A standalone of its own with two real filters, see e2e/support/entryfilter.py.
+The filters are real ones, see tests/support/entryfilter.py.
 """
 
 from __future__ import annotations
@@ -9,33 +9,19 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pulsar
 import pytest
 
 from e2e.counting import simple
-from e2e.kind.paths import paths
-from e2e.support.entryfilter import PROPERTY, with_entry_filters
-from e2e.support.site import NAMES, Site
-from e2e.support.standalone import OPEN, Standalone, secured_standalone
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import RefusedError
+from pulsar_operator.ports import AdminEndpoint, RefusedError
+from tests.support.entryfilter import FILTERS, PROPERTY
+from tests.support.standalone import Standalone
+from tests.support.standalone_site import NAMES, Site
 
-pytestmark = pytest.mark.kind
-
-FILTERS = ("skip", "skip-too")
 BEFORE, MARKED, AFTER = "before", "marked", "after"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """A Pulsar whose broker has the filters and lets policies choose among them."""
-    folder: Path = tmp_path_factory.mktemp("standalone")
-    settings = with_entry_filters(paths().pulsar_home, folder / "entry-filters", *FILTERS)
-    with secured_standalone(paths().pulsar_home, folder, OPEN | settings) as found:
-        yield found
 
 
 class Filters(Site):
@@ -106,9 +92,9 @@ class Messages:
 
 
 @pytest.fixture
-async def site(running: Standalone) -> AsyncIterator[Filters]:
+async def site(endpoint: AdminEndpoint) -> AsyncIterator[Filters]:
     """The objects, Ready without a filter."""
-    async with Filters.opened(running.admin_url, "filters") as found:
+    async with Filters.opened(endpoint, "filters") as found:
         for kind in NAMES:
             found.declare(kind, None)
             await found.settle(kind, "")
@@ -116,9 +102,9 @@ async def site(running: Standalone) -> AsyncIterator[Filters]:
 
 
 @pytest.fixture
-def messages(running: Standalone, site: Filters) -> Iterator[Messages]:
+def messages(standalone: Standalone, site: Filters) -> Iterator[Messages]:
     """Messages of the site's topic."""
-    client = simple.client(running.service_url)
+    client = simple.client(standalone.service_url)
     try:
         yield Messages(client, f"persistent://{site.tenant}/n/x")
     finally:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.ports import AdminEndpoint
 from tests.support.admin_contract import AdminContract, Site, opened
-
-pytestmark = pytest.mark.kind
 
 
 @pytest.fixture
-async def site(admin: AiohttpAdmin, admin_url: str) -> AsyncIterator[Site]:
-    """The Pulsar of the test cluster."""
-    async for found in opened(admin, admin_url):
-        yield found
+async def site(admin: AiohttpAdmin, endpoint: AdminEndpoint) -> Site:
+    """A tenant of the test's own on the shared Pulsar."""
+    return await opened(admin, endpoint)
 
 
 class TestAdminContractReal(AdminContract):

@@ -14,21 +14,23 @@ from e2e.kind.prereq import find_program
 
 SOURCE = Path(__file__).parent / "java" / "SkipFilter.java"
 CLASS = "io.pulsaroperator.entryfilter.SkipFilter"
+FILTERS = ("skip", "skip-too")
+"""Their names."""
 PROPERTY = {"skip": "yes"}
 """Messages with it are not delivered."""
 DEFINITION = "META-INF/services/entry_filter.yml"
 
 
-def with_entry_filters(home: Path, folder: Path, *names: str) -> dict[str, str]:
-    """Build one filter under each name below ``folder``; the broker settings that load them from there.
+def with_entry_filters(home: Path, folder: Path) -> dict[str, str]:
+    """Build the filters below ``folder``; the broker settings that load them from there.
 
     ``home`` is the unpacked distribution. Raises FileNotFoundError without a Java compiler, RuntimeError when it fails.
     """
-    filters, classes, unpacked = (folder / name for name in ("filters", "classes", "unpacked"))
+    filters, classes, unpacked = (folder / each for each in ("filters", "classes", "unpacked"))
     for place in (filters, classes, unpacked):
         place.mkdir(parents=True)
     _compile(home, classes)
-    for name in names:
+    for name in FILTERS:
         with zipfile.ZipFile(filters / f"{name}.nar", "w") as nar:
             nar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
             nar.writestr("META-INF/bundled-dependencies/", "")
