@@ -18,10 +18,16 @@ T = TypeVar("T")
 EVENTUALLY_SECONDS = 60.0
 
 
-@pytest.fixture
-def server() -> Iterator[RealZooKeeper]:
+@pytest.fixture(scope="module")
+def process() -> Iterator[RealZooKeeper]:
     with RealZooKeeper() as running:
         yield running
+
+
+@pytest.fixture
+def server(process: RealZooKeeper) -> RealZooKeeper:
+    process.cleared()
+    return process
 
 
 @pytest.fixture
