@@ -32,7 +32,9 @@ def server(process: RealZooKeeper) -> RealZooKeeper:
 
 @pytest.fixture
 async def port() -> AsyncIterator[KazooZooKeeper]:
-    adapter = KazooZooKeeper(deadline_seconds=2, session_timeout_seconds=4)
+    # The deadline of a call comes long before the client itself gives up a server that is silent, which it does after
+    # two thirds of the session's time.
+    adapter = KazooZooKeeper(deadline_seconds=2, session_timeout_seconds=10)
     yield adapter
     await adapter.close()
 
