@@ -18,15 +18,23 @@ T = TypeVar("T")
 EVENTUALLY_SECONDS = 60.0
 
 
-@pytest.fixture
-def server() -> Iterator[RealZooKeeper]:
+@pytest.fixture(scope="module")
+def process() -> Iterator[RealZooKeeper]:
     with RealZooKeeper() as running:
         yield running
 
 
 @pytest.fixture
+def server(process: RealZooKeeper) -> RealZooKeeper:
+    process.cleared()
+    return process
+
+
+@pytest.fixture
 async def port() -> AsyncIterator[KazooZooKeeper]:
-    adapter = KazooZooKeeper(deadline_seconds=2, session_timeout_seconds=4)
+    # The deadline of a call comes long before the client itself gives up a server that is silent, which it does after
+    # two thirds of the session's time.
+    adapter = KazooZooKeeper(deadline_seconds=2, session_timeout_seconds=10)
     yield adapter
     await adapter.close()
 
