@@ -136,7 +136,7 @@ def retention_size(ctx: Context) -> str:
     seconds=18,
 )
 def ttl_expires(ctx: Context) -> str:
-    """Messages, half the TTL, messages, the other half; a change of a policy makes the broker look, both times."""
+    """Messages, half the TTL, messages, the other half; after each a change of a policy makes the broker look."""
     ttl = 12
     topic = ctx.topic()
     subscribe(ctx, topic)
