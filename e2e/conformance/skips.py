@@ -25,7 +25,7 @@ _CONFIGURED = "e2e/support/promises.py::run_configured"
 _ACCESS = Skip(
     "its brokers have neither authentication nor authorization",
     "the brokers run without authorization",
-    "e2e/tests/test_permissions_real.py::test_promise_holds",
+    "tests/standalone/test_permissions_real.py::test_promise_holds",
 )
 _BROKERS = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
 _TWO_BROKERS = Skip("it has one broker", "needs 2 brokers, this cluster has 1", _BROKERS)
