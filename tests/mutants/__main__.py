@@ -28,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="another number takes another sample (1)")
     parser.add_argument("--minutes", type=float, default=60, help="it stops itself after (60)")
     parser.add_argument("--workers", type=int, default=2, help="mutants tried at a time (2)")
-    parser.add_argument("--test-seconds", type=float, default=40, help="of tests for one mutant, quickest first (40)")
+    parser.add_argument(
+        "--test-seconds", type=float, default=40, help="of tests for one mutant, processor time, quickest first (40)"
+    )
     parser.add_argument("--only", default="", metavar="PATH[:LINE]", help="all mutants of a module, or of one line")
     options = parser.parse_args(arguments)
     begun = time.monotonic()

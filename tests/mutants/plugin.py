@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -21,6 +22,8 @@ from hypothesis import Phase, settings
 PLAN: Final = "MUTANTS_PLAN"
 TIMED_OUT: Final = 97
 """Exit status after a test that did not end."""
+WAITING: Final = 10
+"""So many times its limit of processor time a test may take on the clock: others use the machine, too."""
 _MEMORY: Final = 6 << 30
 """Bytes of addresses: a mutant that collects things without end is not to take the machine with it."""
 
@@ -30,7 +33,7 @@ def _plan() -> dict[str, Any]:
 
 
 class Recorder:
-    """Which test executes which line, and how long each takes."""
+    """Which test executes which line, and how much processor time each takes."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         """The plan has ``data`` (coverage's file), ``tests`` (file of durations), ``include``, ``files``."""
@@ -43,14 +46,15 @@ class Recorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Lines belong to the test that runs."""
         self._coverage.switch_context(item.nodeid)
+        begun = time.process_time()
         try:
             return (yield)
         finally:
+            self._seconds[item.nodeid] = round(time.process_time() - begun, 4)
             self._coverage.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """How long it takes; what does not pass as it is says nothing of a mutant."""
-        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+        """What does not pass as it is says nothing of a mutant."""
         if not report.passed:
             self._not_passed.add(report.nodeid)
 
@@ -68,10 +72,11 @@ class Chosen:
     """Only some tests, in an order, until one fails; each with a time limit."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
-        """The plan has ``tests`` (node id to limit in seconds, in order), ``root`` and ``result`` (file)."""
+        """The plan has ``tests`` (node id to limit of processor time, in order), ``root`` and ``result`` (file)."""
         self._plan, self._ran, self._by = plan, 0, ""
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         signal.signal(signal.SIGALRM, self._too_long)
+        signal.signal(signal.SIGPROF, self._too_long)
 
     def _too_long(self, number: int, frame: FrameType | None) -> None:
         self._write()
@@ -96,12 +101,15 @@ class Chosen:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """A test that takes much longer than it did hangs."""
+        """A test that takes much more processor time than it did hangs, and one that waits and waits."""
         self._ran, self._by = self._ran + 1, item.nodeid
-        signal.setitimer(signal.ITIMER_REAL, self._plan["tests"][item.nodeid])
+        limit = self._plan["tests"][item.nodeid]
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.setitimer(signal.ITIMER_REAL, WAITING * limit)
         try:
             return (yield)
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def pytest_sessionfinish(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import shutil
+import sqlite3
 import sys
 import tempfile
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-import coverage
+from coverage.numbits import nums_to_numbits, register_sqlite_functions
 
 from e2e.kind.cache import digest_texts
 from tests.mutants.operators import Mutation
@@ -26,6 +27,14 @@ KEPT: Final = 3
 """Records that stay in the cache."""
 CHUNK: Final = 8
 """Test files recorded by one run of pytest: what was recorded is kept when the rest is not."""
+
+
+_QUERY: Final = """
+select distinct context.context from line_bits
+join file on file.id = line_bits.file_id join context on context.id = line_bits.context_id
+where file.path = ? and numbits_any_intersection(line_bits.numbits, ?)
+"""
+"""Of coverage.py's data file, whose tables are part of its documentation."""
 
 
 class NotRecordedError(Exception):
@@ -39,7 +48,9 @@ class Asked:
     tests: tuple[str, ...]
     """In order: those that execute the line before those that execute what uses it; quick ones first."""
     limits: dict[str, float]
-    """Seconds after which a test is taken to hang."""
+    """Seconds of processor time after which a test is taken to hang."""
+    seconds: dict[str, float]
+    """Processor time that each takes."""
     left_out: int
     """Tests that execute the line and would take too long."""
 
@@ -50,8 +61,9 @@ class Record:
     def __init__(self, folder: Path, sources: Mapping[str, str], files: Mapping[str, str]) -> None:
         """``sources`` is the text of each module, ``files`` the hash of each test file."""
         self._folder, self._sources = folder, sources
-        self._lines: dict[str, dict[int, set[str]]] = {}
+        self._open: dict[str, sqlite3.Connection] = {}
         self.seconds: dict[str, float] = {}
+        """Processor time of each test, which does not depend on what else the machine does."""
         self.not_passed: list[str] = []
         self._parts: dict[str, set[str]] = {}
         """Tests by part: those of a file are in the part that has it as it is now."""
@@ -63,7 +75,7 @@ class Record:
             self.not_passed += [test for test in said["not_passed"] if test.partition("::")[0] in now]
 
     def asked(self, mutation: Mutation, *, at_most: float) -> Asked:
-        """Tests about a mutant, of together at most some seconds, as they took when they were recorded."""
+        """Tests about a mutant, of together at most some seconds of processor time."""
         statement = _enclosing(self._trees[mutation.module], mutation.line)
         direct = self._tests(mutation.module, range(mutation.first, mutation.last + 1))
         further: set[str] = set()
@@ -72,7 +84,7 @@ class Record:
                 for module, lines in self._mentions.get(name, {}).items():
                     further |= self._tests(module, lines)
             if not further and not direct:
-                further = self._tests(mutation.module, range(1, 1 << 20))
+                further = self._tests(mutation.module, range(1, self._sources[mutation.module].count("\n") + 2))
         elif mutation.first == statement.function.lineno:  # defaults of arguments are made at import
             further = self._tests(mutation.module, range(mutation.first, (statement.function.end_lineno or 0) + 1))
         order = sorted(direct | further, key=lambda name: (name not in direct, self.seconds[name], name))
@@ -83,20 +95,23 @@ class Record:
                 continue
             total += self.seconds[name]
             chosen.append(name)
-        limits = {name: 20 + 10 * self.seconds[name] for name in chosen}
-        return Asked(tuple(chosen), limits, len(order) - len(chosen))
+        limits = {name: 10 + 5 * self.seconds[name] for name in chosen}
+        seconds = {name: self.seconds[name] for name in chosen}
+        return Asked(tuple(chosen), limits, seconds, len(order) - len(chosen))
 
     def _tests(self, module: str, lines: Iterable[int]) -> set[str]:
-        if module not in self._lines:
-            found: dict[int, set[str]] = {}
-            for part, tests in self._parts.items():
-                data = coverage.CoverageData(str(self._folder / part / "coverage"))
-                data.read()
-                for line, contexts in data.contexts_by_lineno(module).items():
-                    found.setdefault(line, set()).update(tests & set(contexts))
-            self._lines[module] = found
-        known = self._lines[module]
-        return {name for line in known.keys() & set(lines) for name in known[line]}
+        """Tests that execute one of the lines."""
+        wanted = nums_to_numbits(lines)
+        found: set[str] = set()
+        for part, tests in self._parts.items():
+            found |= tests & {str(name) for (name,) in self._data(part).execute(_QUERY, (module, wanted))}
+        return found
+
+    def _data(self, part: str) -> sqlite3.Connection:
+        if part not in self._open:
+            self._open[part] = sqlite3.connect(self._folder / part / "coverage")
+            register_sqlite_functions(self._open[part])
+        return self._open[part]
 
     @cached_property
     def _trees(self) -> dict[str, ast.Module]:

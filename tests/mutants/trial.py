@@ -22,6 +22,11 @@ from tests.mutants.trees import Tree, run
 NO_END: Final = 600.0
 """Seconds after which a run is ended whatever its tests do."""
 
+FIRST: Final = 3
+"""Test files that are asked first."""
+LOADING: Final = 0.3
+"""Seconds that a test file takes to load, more or less."""
+
 
 class Verdict(StrEnum):
     """What came of a mutant."""
@@ -59,38 +64,67 @@ class ToolFailedError(Exception):
 
 
 def try_in(tree: Tree, mutation: Mutation, source: str, asked: Asked, *, within: float) -> Result:
-    """Try one mutant; ``within`` seconds, else NOT_TRIED. Raises ToolFailedError."""
+    """Try one mutant; ``within`` seconds, else NOT_TRIED. Raises ToolFailedError.
+
+    First the tests of a few files: to load the others takes longer than most mutants live.
+    """
     if not asked.tests:
         return Result(mutation, Verdict.NOT_COVERED)
-    begun = time.monotonic()
+    begun, ran = time.monotonic(), 0
+    facts = {"of": len(asked.tests), "left_out": asked.left_out}
+    tree.write(mutation.module, mutation.apply(source))
+    try:
+        for stage in stages(asked):
+            left = min(within, NO_END) - (time.monotonic() - begun)
+            verdict, by, count = _ask(tree, mutation, {name: asked.limits[name] for name in stage}, left)
+            if verdict is Verdict.NOT_TRIED and time.monotonic() - begun >= NO_END:
+                verdict, by = Verdict.TIMED_OUT, "the whole run"
+            ran += count
+            if verdict is not Verdict.SURVIVED:
+                break
+    finally:
+        tree.write(mutation.module, source)
+    return Result(mutation, verdict, by=by, ran=ran, seconds=time.monotonic() - begun, **facts)
+
+
+def stages(asked: Asked) -> list[tuple[str, ...]]:
+    """The tests in two runs: those of the files that have the most tests for their time, then the others."""
+    files: dict[str, list[str]] = {}
+    for name in asked.tests:
+        files.setdefault(name.partition("::")[0], []).append(name)
+
+    def worth(file: str) -> float:
+        return len(files[file]) / (LOADING + sum(asked.seconds[name] for name in files[file]))
+
+    first = set(sorted(files, key=worth, reverse=True)[:FIRST])
+    split = [tuple(n for n in asked.tests if (n.partition("::")[0] in first) is each) for each in (True, False)]
+    return [each for each in split if each]
+
+
+def _ask(tree: Tree, mutation: Mutation, tests: dict[str, float], within: float) -> tuple[Verdict, str, int]:
+    """Verdict of some tests (by their limits), the last test that ran, how many did. Raises ToolFailedError."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         plan, result = Path(folder, "plan.json"), Path(folder, "result.json")
-        tests = {name: asked.limits[name] for name in asked.tests}
         plan.write_text(json.dumps({"do": "run", "tests": tests, "root": str(tree.root), "result": str(result)}))
-        files = dict.fromkeys(name.partition("::")[0] for name in asked.tests)
+        files = dict.fromkeys(name.partition("::")[0] for name in tests)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "-p", "no:cacheprovider"]
         command += ["-p", "tests.mutants.plugin", "-m", "not slow", *files]
-        tree.write(mutation.module, mutation.apply(source))
-        try:
-            code, output = run(command, tree, plan, min(within, NO_END))
-        finally:
-            tree.write(mutation.module, source)
+        code, output = run(command, tree, plan, within)
         said = json.loads(result.read_text()) if result.exists() else {}
-    seconds = time.monotonic() - begun
-    facts = {"ran": said.get("ran", 0), "of": len(tests), "left_out": asked.left_out, "seconds": seconds}
+    by, ran = str(said.get("by", "")), int(said.get("ran", 0))
     match code:
-        case 0 | 5:  # 5: the names of the tests depend on what was changed, and none was found
-            return Result(mutation, Verdict.SURVIVED, **facts)
-        case 1 | 2:  # a test failed, or a test file cannot be imported
-            return Result(mutation, Verdict.KILLED, by=said.get("by", "") if code == 1 else "import", **facts)
-        case c if c == TIMED_OUT:
-            return Result(mutation, Verdict.TIMED_OUT, by=said.get("by", ""), **facts)
-        case None if seconds < NO_END:
-            return Result(mutation, Verdict.NOT_TRIED)
         case None:
-            return Result(mutation, Verdict.TIMED_OUT, by="the whole run", **facts)
-        case c if c < 0 or "ImportError while loading conftest" in output:
-            return Result(mutation, Verdict.KILLED, by="crash" if c < 0 else "import", **facts)
+            return Verdict.NOT_TRIED, "", ran
+        case 0 | 5:  # 5: the names of the tests depend on what was changed, and none was found
+            return Verdict.SURVIVED, "", ran
+        case 1:
+            return Verdict.KILLED, by, ran
+        case c if c == TIMED_OUT:
+            return Verdict.TIMED_OUT, by, ran
+        case c if c == 2 or "ImportError while loading conftest" in output:  # 2: a test file cannot be imported
+            return Verdict.KILLED, "import", ran
+        case c if c < 0:
+            return Verdict.KILLED, "crash", ran
     raise ToolFailedError(f"pytest ended with {code} for {mutation}:\n{output[-4000:]}")
 
 
