@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 STOP_SECONDS = 20.0
 
 
-def launch(log: Path, command: list[str]) -> subprocess.Popen[bytes]:
-    """Start a command whose output goes to the file ``log``."""
+def launch(log: Path, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a command whose output goes to the file ``log``; ``environment`` is added to this process's own."""
     # Where util-linux is there, the kernel ends the child when a killed test run cannot.
     guard = shutil.which("setpriv")
     prefix = [guard, "--pdeathsig", "TERM"] if guard else []
     with log.open("wb") as output:
-        return subprocess.Popen(prefix + command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            prefix + command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | (environment or {}),
+        )
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
