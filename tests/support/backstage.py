@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pulsar_operator.adapters.kube_http import APPLY_TYPE, MERGE_TYPE, KubeClient, resource_of, resource_path
 from pulsar_operator.ports import Json, NotFoundError, ResourceType
+from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.kube import FakeKube
 
 
@@ -71,19 +72,31 @@ class FakeBackstage:
 
 
 class HttpBackstage:
-    """Over a real API server; ``namespaces`` are those of the world."""
+    """Over a real API server; ``namespaces`` are those of the world.
+
+    Nobody else writes there: a list is read again after a write of its kind only, which who makes one elsewhere tells
+    by :meth:`forget`.
+    """
 
     def __init__(self, client: KubeClient, namespaces: tuple[str, ...]) -> None:
         self._client = client
         self._namespaces = namespaces
+        self._known: dict[str, list[Json]] = {}
+
+    def forget(self, kind: str) -> None:
+        """Somebody writes an object of this kind."""
+        self._known.pop(kind, None)
 
     async def all(self, kind: ResourceType) -> list[Json]:
         """See Backstage."""
-        found: list[Json] = []
-        for namespace in self._namespaces:
-            page = await self._client.request("GET", resource_path(kind, namespace))
-            found += [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in page.get("items") or ()]
-        return found
+        if kind.kind not in self._known:
+            found: list[Json] = []
+            for namespace in self._namespaces:
+                page = await self._client.request("GET", resource_path(kind, namespace))
+                items = page.get("items") or ()
+                found += [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in items]
+            self._known[kind.kind] = found
+        return deepcopy(self._known[kind.kind])
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See Backstage."""
@@ -95,6 +108,7 @@ class HttpBackstage:
     async def put(self, manifest: Json) -> Json:
         """See Backstage: server-side apply, as kubectl does."""
         meta = manifest["metadata"]
+        self.forget(manifest["kind"])
         return await self._client.request(
             "PATCH",
             resource_path(resource_of(manifest), meta["namespace"], meta["name"]),
@@ -108,11 +122,13 @@ class HttpBackstage:
         path = resource_path(kind, namespace, name)
         obj = await self._client.request("GET", path)
         change(obj)
+        self.forget(kind.kind)
         return await self._client.request("PUT", path, body=obj)
 
     async def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> None:
         """See Backstage."""
         path = resource_path(kind, namespace, name, "status")
+        self.forget(kind.kind)
         try:
             await self._client.request("PATCH", path, body={"status": status}, content_type=MERGE_TYPE)
         except NotFoundError:
@@ -121,6 +137,7 @@ class HttpBackstage:
     async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """See Backstage."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        self.forget(kind.kind)
         try:
             await self._client.request("DELETE", resource_path(kind, namespace, name), body=options)
         except NotFoundError:

@@ -197,12 +197,6 @@ DELETE_LOGICAL = Scenario("deletion of tenant, namespace and topics", logical_ob
 SCENARIOS = (BRING_UP, UPDATE, DELETE_RETAIN, DELETE_VOLUMES, DELETE_LOGICAL)
 
 
-async def undisturbed(make: MakeWorld, scenario: Scenario) -> Run:
-    """The run without a kill."""
-    async with make() as world:
-        return await finish(await begin(world, scenario), None)
-
-
 async def disturbed(make: MakeWorld, scenario: Scenario, calm: Run, kill: Kill) -> list[str]:
     """What goes otherwise than in the undisturbed run when the operator is killed there."""
     async with make() as world:

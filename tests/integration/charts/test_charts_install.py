@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
-from tests.support.apiserver import ApiServer, eventually, running_apiserver
+from tests.support.apiserver import SPARING, ApiServer, eventually, running_apiserver
 from tests.support.helm import OPERATOR_CHART, ROOT, Helm
 from tests.support.samples import manifest, minimal, path
 
@@ -87,7 +87,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[ApiServer]:
-    with running_apiserver() as server:
+    with running_apiserver(SPARING) as server:
         yield server
 
 
