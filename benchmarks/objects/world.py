@@ -25,7 +25,7 @@ from e2e.kind.paths import paths
 from pulsar_operator.api.constants import API_VERSION, GROUP
 from tests.support.apiserver import ApiServer, running_apiserver
 from tests.support.processes import free_ports
-from tests.support.standalone import open_standalone
+from tests.support.standalone import SERIAL, open_standalone
 
 ROOT = Path(__file__).resolve().parents[2]
 CREATORS = 8
@@ -191,7 +191,7 @@ def in_memory_pulsar(folder: Path) -> Iterator[Pulsar]:
 @contextlib.contextmanager
 def standalone_pulsar(folder: Path) -> Iterator[Pulsar]:
     """A real Pulsar standalone for this run, without authentication. Needs ``python -m e2e.kind tools``."""
-    with open_standalone(paths().pulsar_home, folder / "pulsar") as running:
+    with open_standalone(paths().pulsar_home, folder / "pulsar", jvm=SERIAL) as running:
         yield pulsar_at(running.admin_url)
 
 

@@ -14,9 +14,8 @@ def policy(*names: str, topics: bool = True) -> tuple[str, ...]:
 
 
 TABLE = "operator: policy table, set over admin REST, read back, repaired"
-ROUND_TRIP = (
-    "tests/standalone/test_policies_real.py::TestPoliciesReal::test_values_survive_the_round_trip_and_the_reset"
-)
+POLICIES_REAL = "tests/standalone/test_policies_real.py::TestPoliciesReal"
+ROUND_TRIP = f"{POLICIES_REAL}::test_values_survive_the_round_trip_and_the_reset"
 QUOTAS = policy(
     "backlogQuotas.destinationStorage.limitBytes",
     "backlogQuotas.destinationStorage.policy",

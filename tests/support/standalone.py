@@ -26,10 +26,10 @@ ADMIN = "conformance-admin"
 """The superuser's role."""
 ROLE = "conformance-role"
 """A role without rights."""
-LAUNCHER = {
-    "PULSAR_MEM": "-Xms128m -Xmx512m -XX:MaxDirectMemorySize=512m",
-    "PULSAR_GC": "-XX:+UseSerialGC",
-}
+MEMORY = "-Xms128m -Xmx512m -XX:MaxDirectMemorySize=512m"
+SERIAL = "-XX:+UseSerialGC"
+BRIEF = f"{SERIAL} -XX:TieredStopAtLevel=1"
+"""For one that runs for minutes: the second compiler takes as much as the rest, and what it makes comes too late."""
 PLACES = {
     "bindAddress": "127.0.0.1",
     "listeningInterface": "lo",
@@ -63,13 +63,19 @@ class Secured:
 
 @contextlib.contextmanager
 def open_standalone(
-    home: Path, folder: Path, settings: Mapping[str, str] | None = None, *, within: float = 180, admin_token: str = ""
+    home: Path,
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    within: float = 180,
+    admin_token: str = "",
+    jvm: str = BRIEF,
 ) -> Iterator[Standalone]:
     """Start one, wait until it serves, stop it by its process id at the end; the log stays in ``folder``.
 
     ``home`` is the unpacked distribution, ``settings`` are added to its standalone.conf, ``admin_token`` is the
-    superuser's where the settings ask for one. Raises FileNotFoundError without a distribution, StandaloneEndedError
-    when the process ends, AssertionError when it is not ready in time.
+    superuser's where the settings ask for one, ``jvm`` has options beside those of memory. Raises FileNotFoundError
+    without a distribution, StandaloneEndedError when the process ends, AssertionError when it is not ready in time.
     """
     launcher = home / "bin" / "pulsar"
     if not launcher.is_file():
@@ -90,7 +96,13 @@ def open_standalone(
             *("--advertised-address", "127.0.0.1", "--bookkeeper-port", str(bookie)),
             *("--metadata-dir", str(folder / "metadata"), "--bookkeeper-dir", str(folder / "bookkeeper")),
         ],
-        {**os.environ, **LAUNCHER, "PULSAR_LOG_DIR": str(folder), "PULSAR_STANDALONE_CONF": str(configuration)},
+        {
+            **os.environ,
+            "PULSAR_MEM": MEMORY,
+            "PULSAR_GC": jvm,
+            "PULSAR_LOG_DIR": str(folder),
+            "PULSAR_STANDALONE_CONF": str(configuration),
+        },
     )
     found = Standalone(f"pulsar://127.0.0.1:{broker}", f"http://127.0.0.1:{web}", log)
     try:

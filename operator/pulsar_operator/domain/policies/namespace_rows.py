@@ -1,7 +1,8 @@
 """Policies of namespaces. All but those with ``own_get`` are read by one ``GET /namespaces/{tenant}/{namespace}``.
 
 Source: class Namespaces of the broker's admin v2 and class Policies of the client admin API (Pulsar 4.0), checked
-against a running 4.0.8 by tests/standalone/test_policies_real.py. Rows are in the order they are first applied in.
+against a running 4.0.8 by tests/standalone/test_policies_real.py. Rows are in the order in which they are first
+applied.
 """
 
 from __future__ import annotations
