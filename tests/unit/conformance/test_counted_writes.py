@@ -165,11 +165,11 @@ def test_a_write_that_is_counted_is_seen_and_taken_back(world: Any) -> None:
 def test_a_count_that_sees_nothing_fails(world: Any) -> None:
     world.deaf = True
     with (
-        pytest.raises(AssertionError, match=r"through admin REST is counted; last seen: AssertionError\(\[\]"),
+        pytest.raises(AssertionError, match=r"through admin REST is counted; last seen: AssertionError\(\W*\[\]"),
         admin(world),
     ):
         pass
-    with pytest.raises(AssertionError, match=r"status of payments is counted; last seen: AssertionError\(\[\]"):
+    with pytest.raises(AssertionError, match=r"status of payments is counted; last seen: AssertionError\(\W*\[\]"):
         operator(world)
 
 
