@@ -29,6 +29,7 @@ import yaml
 from tests.support.audit import AUDIT_POLICY, WRITE_VERBS, AuditEvent, read_audit
 from tests.support.keepalive import KeptConnections
 from tests.support.processes import free_ports, launch, stop
+from tests.support.yamls import documents
 
 Json = dict[str, Any]
 
@@ -190,12 +191,8 @@ class ApiServer:
     def install_crds(self, folder: Path) -> list[str]:
         """Apply every definition of the folder, wait until all are served, and return their names."""
         base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        definitions = [
-            document
-            for file in sorted(folder.glob("*.yaml"))
-            for document in yaml.safe_load_all(file.read_text(encoding="utf-8"))
-            if document
-        ]
+        files = sorted(folder.glob("*.yaml"))
+        definitions = [crd for file in files for crd in documents(file.read_text(encoding="utf-8"))]
         if not definitions:
             raise ApiServerError(f"{folder} holds no *.yaml file: run: make crds")
         for crd in definitions:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from pulsar_operator.domain.export import render
 from pulsar_operator.domain.policies import PolicyRow
 from pulsar_operator.export import Exported, Exporter, Options, Progress
@@ -18,6 +16,7 @@ from tests.fakes.answers import Answer
 from tests.fakes.pulsar import FakePulsar
 from tests.support.logical import DRY_RUN, LOGICAL, NS, World
 from tests.support.policy_examples import PLACEHOLDERS
+from tests.support.yamls import documents
 
 EVENTS = "__change_events"
 PAUSE = "dispatcherPauseOnAckStatePersistentEnabled"
@@ -116,7 +115,7 @@ def text_of(found: Exported) -> str:
 
 def manifests(found: Exported) -> list[Json]:
     """What kubectl would send, read back from the text."""
-    return [document for document in yaml.safe_load_all(text_of(found)) if document is not None]
+    return documents(text_of(found))
 
 
 def notes(found: Exported) -> list[str]:
