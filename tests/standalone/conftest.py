@@ -25,12 +25,16 @@ from tests.support.standalone_site import asked
 
 HERE = Path(__file__).parent
 BALANCED = {
-    # A standalone's own load manager knows no brokers and no isolation policies; the rest is left alone by itself.
+    # A standalone's own load manager knows no brokers and no isolation policies.
     "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
     "loadBalancerEnabled": "true",
+    # What tests find moved or cut, they moved or cut themselves.
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
+    # The statistics that balancing reads are made anew so often; a minute by default.
+    "statsUpdateFrequencyInSecs": "5",
 }
+"""Settings of a broker that is balanced."""
 
 
 def pytest_report_header(config: pytest.Config) -> str:

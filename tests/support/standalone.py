@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.support.eventually import eventually
-from tests.support.processes import free_ports, launch, stop
+from tests.support.processes import free_ports, launch
 from tests.support.tokens import secret_key, token
 
 TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
@@ -71,7 +71,7 @@ def open_standalone(
     admin_token: str = "",
     jvm: str = BRIEF,
 ) -> Iterator[Standalone]:
-    """Start one, wait until it serves, stop it by its process id at the end; the log stays in ``folder``.
+    """Start one, wait until it serves, kill it by its process id at the end; the log stays in ``folder``.
 
     ``home`` is the unpacked distribution, ``settings`` are added to its standalone.conf, ``admin_token`` is the
     superuser's where the settings ask for one, ``jvm`` has options beside those of memory. Raises FileNotFoundError
@@ -110,7 +110,8 @@ def open_standalone(
         eventually(lambda: _serves(found, process, admin_token), within=within, what=what, every=0.2)
         yield found
     finally:
-        stop(process)
+        process.kill()  # nothing of it is kept, and to close hundreds of topics takes as long as some of the tests
+        process.wait()
 
 
 @contextlib.contextmanager
