@@ -26,12 +26,12 @@ def python(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, *arguments)
 
 
-def pytest_step(name: str, *paths: str, select: str = "core", needs: str | None = None, last: int = 10) -> Step:
-    """A run of pytest over folders; ``last`` slowest tests are shown at its end."""
+def pytest_step(name: str, *paths: str, select: str = "core", needs: str | None = None, each: bool = False) -> Step:
+    """A run of pytest over folders, with a line for ``each`` test where one may take minutes."""
     file = FOLDER / f"{name.replace(' ', '-')}.json"
     command = python(
         *("-m", "pytest", *paths, "-p", "tests.suite.minutes", "--select", select, "--minutes", str(file)),
-        *("-q", f"--durations={last}", "--durations-min=2"),
+        *("-v" if each else "-q", "--durations=10", "--durations-min=2"),
     )
     return Step(name, command, minutes=file, needs=needs)
 
@@ -48,8 +48,10 @@ def kind_lane(found: Sequence[Slice], *, core: bool = True) -> list[Step]:
         Step("cluster", python("-m", "e2e.kind", "up", *CLUSTER), stops=True),
     ]
     if core:
-        steps.append(pytest_step("kind tests", KIND_TESTS))
-    return steps + [pytest_step(f"slice {each.name}", KIND_TESTS, STANDALONE_TESTS, select=each.name) for each in found]
+        steps.append(pytest_step("kind tests", KIND_TESTS, each=True))
+    for one in found:
+        steps.append(pytest_step(f"slice {one.name}", KIND_TESTS, STANDALONE_TESTS, select=one.name, each=True))
+    return steps
 
 
 def local_lane() -> list[Step]:
