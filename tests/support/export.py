@@ -133,8 +133,15 @@ def apply(world: World, documents: list[Json], *, dry_run: bool) -> None:
 
 async def dry_run(admin: Any, found: Exported, *clusters: str, urls: dict[str, str] | None = None) -> list[str]:
     """What controllers would do with the manifests, and what they say against them; empty = nothing."""
+    return await dry_run_of(admin, manifests(found), *clusters, urls=urls)
+
+
+async def dry_run_of(
+    admin: Any, documents: list[Json], *clusters: str, urls: dict[str, str] | None = None
+) -> list[str]:
+    """The same of manifests that were read already."""
     world = World(*clusters, admin=admin, urls=urls)
-    apply(world, manifests(found), dry_run=True)
+    apply(world, documents, dry_run=True)
     await world.run()
     said = []
     for kind in LOGICAL:
@@ -151,10 +158,12 @@ async def dry_run(admin: Any, found: Exported, *clusters: str, urls: dict[str, s
     return said
 
 
-async def rebuilt(found: Exported, *clusters: str, groups: Iterable[str] = ()) -> ExportPulsar:
-    """An empty Pulsar after the manifests were applied."""
+async def rebuilt(
+    found: Exported, *clusters: str, groups: Iterable[str] = (), documents: list[Json] | None = None
+) -> ExportPulsar:
+    """An empty Pulsar after the manifests were applied; ``documents`` are these where they were read already."""
     pulsar = ExportPulsar(version=found.source.version or "", clusters=list(clusters), resource_groups=set(groups))
     world = World(*clusters, admin=FakeAdmin(pulsar))
-    apply(world, manifests(found), dry_run=False)
+    apply(world, manifests(found) if documents is None else documents, dry_run=False)
     await world.run()
     return pulsar
