@@ -7,9 +7,9 @@ from dataclasses import astuple
 import pytest
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.base import Preset
+from pulsar_operator.api.v1alpha1.base import Jvm, Preset
 from pulsar_operator.domain.render.names import bookie_id
-from pulsar_operator.domain.render.presets import preset_values
+from pulsar_operator.domain.render.presets import jvm_arguments, preset_values
 
 # Heap, direct memory, CPU, initial heap, requested and allowed beyond these; memory in MiB.
 SMALL = {
@@ -42,3 +42,19 @@ def test_sizes_stay_as_they_are(preset: Preset, sizes: dict[Component, tuple[obj
 def test_a_bookie_is_known_by_its_host_and_bookkeepers_port() -> None:
     """Pods' names alone: the cookie of a bookie is found by it after every restart."""
     assert bookie_id("east-bookie", 2, "ns", "cluster.local").endswith(":3181")
+
+
+@pytest.mark.parametrize(
+    ("component", "direct", "argument"),
+    [
+        (Component.ZOOKEEPER, None, []),
+        (Component.ZOOKEEPER, "64m", ["-XX:MaxDirectMemorySize=64m"]),
+        (Component.BROKER, None, ["-XX:MaxDirectMemorySize=192m"]),
+        (Component.BROKER, "1g", ["-XX:MaxDirectMemorySize=1g"]),
+    ],
+)
+def test_direct_memory_is_the_users_or_the_presets(
+    component: Component, direct: str | None, argument: list[str]
+) -> None:
+    arguments = jvm_arguments(component, Preset.SMALL, Jvm(direct_memory=direct))
+    assert [each for each in arguments if "DirectMemory" in each] == argument
