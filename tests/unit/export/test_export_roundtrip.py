@@ -99,6 +99,15 @@ async def test_uneven_bundles_are_exported_as_boundaries() -> None:
     assert spec["bundles"] == {"boundaries": boundaries}
 
 
+async def test_a_single_bundle_is_exported_as_one() -> None:
+    admin = await furnished()
+    await plain(
+        admin, "PUT", "namespaces", "t", "whole", body={"bundles": {"boundaries": ["0x00000000", "0xffffffff"]}}
+    )
+    (spec,) = (m["spec"] for m in manifests(await exported(admin)) if m["metadata"]["name"] == "t.whole")
+    assert spec["bundles"] == {"count": 1}
+
+
 def rows_of(rows: tuple[PolicyRow, ...]) -> list[Any]:
     """One case for each row that the in-memory Pulsar takes."""
     return [pytest.param(row, id=row.field) for row in rows if row.refused_without is None]

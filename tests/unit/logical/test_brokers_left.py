@@ -57,3 +57,15 @@ async def test_namespaces_of_the_policies_cost_no_look() -> None:
     assert looked_at(w) == [f"n{number:03}" for number in range(10, READS + 1)]
     assert w.condition(PIP, "i", LEFT)[0] == "False"
     assert w.condition(Kind.ISOLATION_POLICY, "i")[0] == "True"
+
+
+async def test_brokers_of_a_cluster_that_does_not_answer_are_unknown() -> None:
+    w = World("a", "b")
+    w.pulsar.live_brokers |= {"a": B[:2], "b": B[:2]}
+    w.admin.down.add("b")
+    w.isolation(namespaces=["shop/.*"], primary=["b-0.*"])
+    await w.run()
+    assert w.condition(PIP, "i", LEFT) == ("Unknown", "AdminUnreachable", "No answer from b")
+    w.admin.down.clear()
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")

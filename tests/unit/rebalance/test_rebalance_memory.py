@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance import planner
+from pulsar_operator.balance.model import BundleId, ClusterModel
+from pulsar_operator.balance.options import Options
+from pulsar_operator.balance.proposal import Proposal
 from pulsar_operator.balance.steady import SteadyOptions
+from pulsar_operator.controllers.rebalance import RebalanceController
 from pulsar_operator.controllers.rebalance_pass import Tools
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import CONFIG_MAPS
@@ -135,3 +139,26 @@ async def test_a_standing_balancer_lets_its_moves_settle_before_it_judges_again(
             assert "the last step settles" in world.status()["conditions"][0]["message"]
         world.clock.moment += timedelta(seconds=outcome.requeue_after or 1.0)
     assert judged >= 2 and len(world.pulsar.writes) == done
+
+
+@pytest.mark.parametrize(("seconds", "rests"), [(150, True), (900, True), (902, False)])
+async def test_what_was_moved_rests_for_a_quarter_of_an_hour(world: BalancingWorld, seconds: int, rests: bool) -> None:
+    """Its clients have just reconnected: the next proposal is asked to leave it where it is."""
+    asked: list[frozenset[BundleId]] = []
+
+    def plan(model: ClusterModel, options: Options) -> Proposal:
+        asked.append(frozenset(options.cooling))
+        return planner.plan(model, options)
+
+    world.controller = RebalanceController(world.deps, Tools(world.deps, plan, planner.balance_of))
+    world.rebalance(autoApprove=True)
+    await world.run(seconds=5)
+    moves = planned(world)
+    await world.run()
+    assert world.condition("Completed") == ("True", "Completed")
+    ended = parse_time(world.status()["progress"]["finishedTime"])
+    assert ended is not None and moves
+    world.clock.moment = ended + timedelta(seconds=seconds)
+    world.command("refresh")
+    await world.once()
+    assert asked == [frozenset(), frozenset(moves) if rests else frozenset()]

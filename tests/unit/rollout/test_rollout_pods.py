@@ -59,6 +59,22 @@ def test_problems_are_told_in_words(state: dict[str, Any], reason: Reason, words
 
 
 @pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"message": "The node was low on memory", "reason": "Evicted"}, "The node was low on memory"),
+        ({"reason": "Evicted"}, "Evicted"),
+        ({}, "no reason given"),
+    ],
+)
+def test_a_pod_that_failed_is_told_with_what_is_known(told: Json, words: str) -> None:
+    failed = pod("my-broker-0", **STARTING)
+    failed["status"] = {"phase": "Failed", **told}
+    problem = pod_problem(failed)
+    assert problem is not None and problem.reason is Reason.NOT_READY
+    assert problem.message == f"pod my-broker-0 has failed: {words}"
+
+
+@pytest.mark.parametrize(
     "state", [{}, {"waiting": {"reason": "ContainerCreating"}}, {"waiting": {"reason": "PodInitializing"}}]
 )
 def test_starting_is_no_problem(state: dict[str, Any]) -> None:
