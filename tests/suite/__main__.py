@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.suite import report, runs
 from tests.suite.areas import LIMIT, Slice, slice_of, slices
-from tests.suite.groups import STATIC, Lane
+from tests.suite.groups import SET_UP, STATIC, Lane
 from tests.suite.lanes import Outcome, Runner, Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,13 +27,13 @@ def python(*arguments: str) -> tuple[str, ...]:
 
 
 def pytest_step(name: str, *paths: str, select: str = "core", needs: str | None = None, each: bool = False) -> Step:
-    """A run of pytest over folders, with a line for ``each`` test where one may take minutes."""
+    """A run of pytest over folders, with a line for ``each`` test where one may take minutes; a slice is a group."""
     file = FOLDER / f"{name.replace(' ', '-')}.json"
     command = python(
         *("-m", "pytest", *paths, "-p", "tests.suite.minutes", "--select", select, "--minutes", str(file)),
         *("-v" if each else "-q", "--durations=10", "--durations-min=2"),
     )
-    return Step(name, command, minutes=file, needs=needs)
+    return Step(name, command, group=SET_UP if select == "core" else name, minutes=file, needs=needs)
 
 
 def static() -> Step:

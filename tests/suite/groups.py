@@ -36,7 +36,7 @@ GROUPS: Sequence[Group] = (
         7,
         ("e2e/tests/test_quickstart", "e2e/tests/test_bad_input", "e2e/tests/test_life_cycle", "e2e/tests/test_"),
     ),
-    Group("rolls and scale-in", Lane.KIND, 6, ("e2e/tests/test_rolls",)),
+    Group("rolls and scale-in", Lane.KIND, 6, ("e2e/tests/test_rolls", "e2e/tests/test_brokers")),
     Group("security", Lane.KIND, 3, ("e2e/tests/test_security",)),
     Group("geo-replication", Lane.KIND, 3, ("e2e/tests/test_geo",)),
     Group("conformance", Lane.KIND, 6, ("e2e/tests/test_conformance",)),

@@ -27,7 +27,10 @@ NO_TESTS = 5
 
 @dataclass(frozen=True)
 class Step:
-    """One command. A step with a ``minutes`` file is pytest with the plugin of that name."""
+    """One command. A step with a ``minutes`` file is pytest with the plugin of that name.
+
+    Its minutes are those of ``group``; of pytest's they are those of each module's group, unless another is named.
+    """
 
     name: str
     command: Sequence[str]
@@ -213,13 +216,14 @@ def outcome_of(step: Step, lane: Lane, status: int, seconds: float, processor: f
         ran = "" if sum(counts.values()) else ", no test ran"
         failures.append(f"{step.name}: pytest ended with status {status}{ran}")
     wall, used = (sum(row[key] for row in told["rows"]) for key in ("wall", "processor"))
+    rows = [row if step.group == SET_UP else {**row, "group": step.group} for row in told["rows"]]
     # What is not in a test: imports, collection, the end of session-wide fixtures.
-    rest = {"group": told["rows"][0]["group"] if told["rows"] else step.group, "module": f"{step.name}: rest",
+    rest = {"group": rows[0]["group"] if rows else step.group, "module": f"{step.name}: rest",
             "tests": 0, "wall": max(0.0, seconds - wall), "processor": max(0.0, processor - used)}  # fmt: skip
     return Outcome(
         step, lane, seconds,
         counts["passed"] + counts["xpassed"], len(failures), counts["skipped"] + counts["xfailed"],
-        tuple(failures), (*told["rows"], rest),
+        tuple(failures), (*rows, rest),
     )  # fmt: skip
 
 

@@ -150,3 +150,14 @@ def test_a_session_that_is_scheduled_as_a_group_stands_back_as_a_whole(tmp_path:
     stand_back(7, tmp_path)
     assert (tmp_path / "7" / "autogroup").read_text() == str(NICE)
     stand_back(8, tmp_path)  # a kernel without the feature
+
+
+@pytest.mark.parametrize(("group", "found"), [({}, "unit"), ({"group": "slice rolls-1"}, "slice rolls-1")])
+def test_minutes_are_those_of_each_modules_group_or_of_the_slice(
+    tmp_path: Path, group: dict[str, str], found: str
+) -> None:
+    file = tmp_path / "s.json"
+    row = {"group": "unit", "module": "tests/unit/x.py", "tests": 1, "wall": 4.0, "processor": 2.0}
+    file.write_text(json.dumps({"rows": [row], "outcomes": {"passed": 1}, "failed": [], "status": 0}))
+    outcome = outcome_of(Step("s", (), minutes=file, **group), Lane.KIND, 0, 7.0, 3.0)  # type: ignore[arg-type]
+    assert [(r["group"], r["wall"], r["processor"]) for r in outcome.rows] == [(found, 4.0, 2.0), (found, 3.0, 1.0)]

@@ -35,7 +35,7 @@ def test_every_module_has_a_group() -> None:
         ("tests/unit/sizing/test_job_run.py", "Spark"),
         ("tests/unit/sizing/test_store.py", "unit"),
         ("tests/contract/test_policy_contract.py", "contract, integration"),
-        ("e2e/tests/test_rolls.py", "rolls and scale-in"),
+        ("e2e/tests/test_brokers.py", "rolls and scale-in"),
         ("elsewhere/test_x.py", "other"),
     ],
 )
