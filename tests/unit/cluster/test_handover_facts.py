@@ -229,3 +229,10 @@ async def test_only_what_the_operator_made_for_this_cluster_is_ever_over(brokers
     assert sorted(brokers.rebalances()) == ["going", "mine", "theirs", "theirs-too"]
     assert [call.name for call in brokers.kube.calls[before:] if call.verb == "delete"] == ["ours"]
     assert brokers.rebalances()["going"]["metadata"]["labels"][LABEL_HANDOVER] == DRAIN
+
+
+async def test_the_status_names_the_drain_that_is_asked_for(brokers: Brokers) -> None:
+    found = await brokers.handover().leave(["east-broker-2"], NAME)
+    assert found.status is not None and (found.status.rebalance, found.status.bundles) == (NAME, 1)
+    nowhere = await brokers.handover().leave(PODS, NAME)
+    assert nowhere.status is not None and nowhere.status.rebalance is None
