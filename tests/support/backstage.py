@@ -5,13 +5,11 @@ The same few verbs over the API server in memory and over a real one; nothing he
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Protocol
 
 from pulsar_operator.adapters.kube_http import APPLY_TYPE, MERGE_TYPE, KubeClient, resource_of, resource_path
 from pulsar_operator.ports import Json, NotFoundError, ResourceType
-from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.kube import FakeKube
 
 
@@ -19,7 +17,7 @@ class Backstage(Protocol):
     """What other people do."""
 
     async def all(self, kind: ResourceType) -> list[Json]:
-        """Every object of a kind in the world's Kubernetes namespaces, by namespace and name."""
+        """Every object of a kind in the world's Kubernetes namespaces, by namespace and name; not to be changed."""
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """An object, or None."""
@@ -45,7 +43,7 @@ class FakeBackstage:
 
     async def all(self, kind: ResourceType) -> list[Json]:
         """See Backstage."""
-        return self._kube.all(kind)
+        return self._kube.shown(kind)
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See Backstage."""
@@ -53,7 +51,7 @@ class FakeBackstage:
 
     async def put(self, manifest: Json) -> Json:
         """See Backstage."""
-        return self._kube.put(copy.deepcopy(manifest))
+        return self._kube.put(manifest)
 
     async def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
         """See Backstage."""
@@ -96,7 +94,7 @@ class HttpBackstage:
                 items = page.get("items") or ()
                 found += [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in items]
             self._known[kind.kind] = found
-        return deepcopy(self._known[kind.kind])
+        return list(self._known[kind.kind])
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See Backstage."""
