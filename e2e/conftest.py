@@ -11,15 +11,30 @@ from pathlib import Path
 
 import pytest
 
+from e2e import story
 from e2e.kind.paths import paths
 from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, Helm, install_operator
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import not_ready, pulsar_objects
+from e2e.support.skew import Brokers
+from e2e.support.threebrokers import three_brokers
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from tests.support.recorder import CountingMetrics
 
 CLUSTER = "pulsar-e2e"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The chapters in their order; a module of the end-to-end tests without a place is an error."""
+    here = Path(__file__).parent
+    mine = [item for item in items if item.path.is_relative_to(here)]
+    if mine:
+        try:
+            mine.sort(key=lambda item: story.place(item.path.name))
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from error
+        items[:] = [*mine, *(item for item in items if not item.path.is_relative_to(here))]
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,12 @@ def deployed(kubectl: Kubectl, helm: Helm, clean: None) -> Iterator[Deployed]:
     found = Deployed(kubectl, helm, f"{CLUSTER}-control-plane")
     found.wait_ready()
     yield found
+
+
+@pytest.fixture(scope="session")
+def brokers(deployed: Deployed) -> Brokers:
+    """Three brokers of the quickstart's cluster; they stay until the session ends."""
+    return three_brokers(deployed.kubectl, deployed.namespace, "east", deployed.admin_url)
 
 
 @pytest.fixture

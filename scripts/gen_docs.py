@@ -37,6 +37,8 @@ sys.path.insert(0, str(ROOT))  # the suite is not part of the installed project
 from e2e.conformance.catalogue import all_checks  # noqa: E402
 from e2e.conformance.concepts import CONCEPTS, SECTIONS  # noqa: E402
 from e2e.conformance.model import Check, Concept, is_slot  # noqa: E402
+from e2e.conformance.settings import CONFIGURED, INTERVALS  # noqa: E402
+from e2e.conformance.skips import EXPECTED_SKIPS  # noqa: E402
 
 NOT_SUMMED = (Component.CONFIGURATION_STORE, Component.STANDALONE)
 """Components most clusters do not have."""
@@ -219,8 +221,29 @@ def _fields(row: Concept) -> str:
     return "; ".join(f"{', '.join(names)}: {', '.join(paths)}" for names, paths in groups.items())
 
 
+def settings() -> str:
+    """Checks of the conformance suite that run with other settings than Pulsar's defaults, by setting."""
+    groups: dict[str, list[str]] = {}
+    for name, needs in {**INTERVALS, **CONFIGURED}.items():
+        lines = "<br>".join(f"`{setting}={value}`" for setting, value in needs.items())
+        groups.setdefault(lines, []).append(f"`{name}*`" if name.endswith(".") else f"`{name}`")
+    return table(["setting of brokers", "checks"], ([lines, ", ".join(found)] for lines, found in groups.items()))
+
+
+def skips() -> str:
+    """What the quickstart's cluster skips, by reason."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, skip in EXPECTED_SKIPS.items():
+        file, _, function = skip.elsewhere.partition("::")
+        proof = f"[{function}](../{file})" if file else "not yet"
+        groups.setdefault((skip.why, proof), []).append(f"`{name}`")
+    return table(["since", "skipped", "proved by"], ([why, ", ".join(ids), by] for (why, by), ids in groups.items()))
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "concepts": concepts,
+    "conformance-settings": settings,
+    "conformance-skips": skips,
     "presets": presets,
     "quorums": quorums,
     "reserved-keys": reserved_keys,

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.faults_summary import Summary, header
 
-# A timing never decides whether a test passes. A submission's check draws the same examples each time (CI is set), so
-# that what it says can be repeated; a developer's run draws new ones.
-settings.register_profile("project", deadline=None, derandomize=bool(os.environ.get("CI")))
+# A timing never decides whether a test passes: neither of an example, nor of drawing it on a machine that is busy. A
+# submission's check draws the same examples each time (CI is set), so that what it says can be repeated; a developer's
+# run draws new ones.
+settings.register_profile(
+    "project",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
 settings.load_profile("project")
 
 SUMMARY = pytest.StashKey[Summary]()

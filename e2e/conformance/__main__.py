@@ -10,15 +10,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from e2e.conformance import report
+from e2e.conformance import report, skips
 from e2e.conformance.admin import AdminError
 from e2e.conformance.catalogue import all_checks, all_mutations, select
 from e2e.conformance.context import Role
 from e2e.conformance.javaclient import JavaProcess
 from e2e.conformance.mutate import run_mutations
-from e2e.conformance.runner import Target, instance, run_checks
+from e2e.conformance.runner import JavaMissingError, Target, instance, run_checks
 
 TOKEN_VARIABLE = "CONFORMANCE_TOKEN"
 ROLE_TOKEN_VARIABLE = "CONFORMANCE_ROLE_TOKEN"
@@ -44,6 +45,10 @@ def parser() -> argparse.ArgumentParser:
         help="changes the number of brokers to {}: kubectl scale ... --replicas={}",
     )
     found.add_argument("--java-classpath", default=os.environ.get("CONFORMANCE_JAVA"), help="of the Java client")
+    found.add_argument("--without-java", action="store_true", help="skip the checks that need the Java client")
+    found.add_argument(
+        "--expect-skips", action="store_true", help="fail when more is skipped than by examples/quickstart.yaml"
+    )
     found.add_argument("--json", type=Path, metavar="FILE")
     found.add_argument("--junit", type=Path, metavar="FILE")
     found.add_argument("--mutations", action="store_true", help="break what each check proves and see it fail")
@@ -79,14 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _scale(arguments.scale_command),
     )
     try:
-        with instance(target, lambda: JavaProcess.start(classpath=_classpath(arguments.java_classpath))) as found:
+        with instance(target, None if arguments.without_java else partial(_java, arguments.java_classpath)) as found:
             print(
                 f"Pulsar {found.version} at {found.service_url}, {len(found.brokers)} broker(s) of "
                 f"{found.settings['clusterName']}; run {found.run} in tenant {found.tenant}; client log {log}",
                 flush=True,
             )
-            if found.java_missing:
-                print(f"no Java client, checks that need it are skipped: {found.java_missing}", flush=True)
             if arguments.mutations:
                 return run_mutations(
                     found, checks, all_mutations(), workers=arguments.workers, json_file=arguments.json
@@ -102,6 +105,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             seconds = time.monotonic() - begin
             if arguments.json:
                 report.write_json(arguments.json, report.as_json(found, outcomes, seconds))
+    except JavaMissingError as error:
+        print(f"{error}; --without-java skips the checks that need it", file=sys.stderr)
+        return 2
     except (AdminError, OSError) as error:
         print(
             f"admin REST at {arguments.admin_url} does not answer a superuser's calls: {error}\n"
@@ -112,7 +118,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.junit:
         report.write_junit(arguments.junit, outcomes, seconds)
     print(f"\n{report.table(outcomes)}\n\n{report.summary(outcomes, seconds)}")
-    return 0 if report.good(outcomes) else 1
+    if javaless := skips.without_java(outcomes):
+        print(f"{len(javaless)} not run for want of the Java client: {', '.join(one.check.id for one in javaless)}")
+    surprises = skips.unexpected([one for one in outcomes if one not in javaless]) if arguments.expect_skips else []
+    for line in surprises:
+        print(line)
+    return 0 if report.good(outcomes) and not surprises else 1
 
 
 def _secret(file: Path | None, variable: str) -> str | None:
@@ -132,10 +143,10 @@ def _scale(command: str | None) -> Callable[[int], object] | None:
     )
 
 
-def _classpath(given: str | None) -> Path:
-    if not given:
-        raise RuntimeError("name it: --java-classpath or CONFORMANCE_JAVA; python -m e2e.kind java-client builds it")
-    return Path(given)
+def _java(classpath: str | None) -> JavaProcess:
+    if not classpath:
+        raise RuntimeError("name its folder of jars: --java-classpath or CONFORMANCE_JAVA")
+    return JavaProcess.start(classpath=classpath)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ PRODUCERS = (
         "A message has at most 5 MiB, or what is set; frames of brokers and bookies follow",
         ("PulsarCluster: spec.broker.maxMessageSizeBytes", "PulsarTopic: spec.policies.maxMessageSizeBytes"),
         "operator: renders broker.conf `maxMessageSize`, bookie `nettyMaxFrameSizeBytes` and write cache in step",
-        "e2e/tests/test_conformance.py::test_promises_that_need_other_settings",
+        "e2e/tests/test_conformance_configured.py::test_promises_that_need_other_settings",
     ),
     Concept("E.producer.shared", "Shared access: many producers on one topic"),
     Concept("E.producer.exclusive", "Exclusive access: one producer, others are refused"),
@@ -172,7 +172,7 @@ FEATURES = (
         "Messages and acknowledgements of several topics take effect together or not at all",
         ("PulsarCluster: spec.broker.config[transactionCoordinatorEnabled]",),
         "Pulsar with the rendered settings; the operator sets up the coordinators' entry in the configuration store",
-        "e2e/tests/test_conformance.py::test_promises_that_need_other_settings",
+        "e2e/tests/test_conformance_configured.py::test_promises_that_need_other_settings",
     ),
 )
 MESSAGING = (*SUBSCRIPTIONS, *ACKNOWLEDGEMENTS, *PRODUCERS, *FEATURES)

@@ -11,8 +11,8 @@ BALANCER = (
     "PulsarCluster: spec.broker.config[loadBalancerBrokerOverloadedThresholdPercentage]",
 )
 DISTRIBUTED = "e2e/tests/test_distributed.py::test_messages_survive_the_loss_of_one_of_each"
-REBALANCE = "e2e/tests/test_rebalance_real.py::test_moves_and_splits_even_out_a_hot_broker"
-SEVERAL = "e2e/tests/test_rebalance_real.py::test_promises_that_need_several_brokers"
+REBALANCE = "e2e/tests/test_brokers.py::test_moves_and_splits_even_out_a_hot_broker"
+SEVERAL = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
 QUICKSTART = "e2e/tests/test_quickstart.py::test_every_object_is_ready_with_its_columns"
 
 INSTANCE = (
@@ -74,7 +74,7 @@ INSTANCE = (
             "PulsarCluster: spec.proxy.replicas",
         ),
         "operator: one pod at a time, brokers hand over their bundles first; `kubectl scale` works on brokers",
-        "e2e/tests/test_rolls.py::test_scale_subresource_adds_and_removes_a_broker",
+        "e2e/tests/test_brokers.py::test_scale_subresource_adds_brokers",
         open="bookies only grow, and nothing is scaled by measured load, in this version",
     ),
     Concept(

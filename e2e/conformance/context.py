@@ -17,10 +17,12 @@ from e2e.conformance.cleaning import remove_topics
 from e2e.conformance.javaclient import JavaClient, JavaProcess
 from e2e.conformance.model import CheckFailed, CheckSkipped
 from e2e.conformance.tamper import Tamper, unwrap
-from e2e.conformance.waiting import eventually
+from e2e.conformance.waiting import Interval, eventually
 
 T = TypeVar("T")
 _UNFIT = re.compile(r"[^a-z0-9]+")
+NEEDS_JAVA = "needs the Java client"
+"""What a check says first that is skipped without it."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Instance:
     role: Role | None = None
     java: JavaProcess | None = None
     java_missing: str = ""
-    """Why there is no Java client, when there is none."""
+    """Why there is no Java client, when the run does without."""
     client_log: str = "/dev/null"
     """File for the client library's own log."""
     wait_limit: float = 400
@@ -174,6 +176,17 @@ class Context:
         self.require(seconds <= limit, f"{what}: up to {seconds:.0f} s, this run waits at most {limit:.0f} s")
         return seconds
 
+    def interval(self, setting: str, *, unit: float = 1) -> Interval:
+        """A broker setting that says how often brokers do something, in seconds or in ``unit`` of them.
+
+        The check is skipped, saying so, where they never do it or not within what this run may wait.
+        """
+        text = self.setting(setting)
+        self.require(self.number(setting) > 0, f"brokers have {setting}={text}: they never do it by themselves")
+        found = Interval(self.number(setting) * unit)
+        self.within_limit(found.within, f"{setting}={text}")
+        return found
+
     def scale(self, brokers: int) -> None:
         """Ask for another number of brokers; the check is skipped where the suite has no leave to."""
         self.require(self.instance.scale, "needs leave to change the number of brokers: --scale-command says how")
@@ -218,7 +231,7 @@ class Context:
         """A Java client of its own with settings of ClientBuilder.loadConf."""
         process = self.instance.java
         if process is None:
-            raise CheckSkipped(f"needs the Java client: {self.instance.java_missing or 'not built'}")
+            raise CheckSkipped(f"{NEEDS_JAVA}: {self.instance.java_missing or 'not built'}")
         made = process.client(self.instance.service_url, token=self.instance.token, **conf)
         self._cleanups.append(made.close)
         return made

@@ -94,6 +94,8 @@ def run_mutations(
         f"\n{len(verdicts)} mutations in {time.monotonic() - begin:.0f} s: {caught} caught, {len(skipped)} skipped, "
         f"{len(missed)} not caught"
     )
+    if skipped:
+        print(f"skipped: {', '.join(sorted({verdict.mutation.check for verdict in skipped}))}")
     for verdict in missed:
         print(verdict.line())
     return 1 if missed else 0

@@ -17,6 +17,9 @@ from e2e.conformance.javaclient import JavaProcess
 from e2e.conformance.model import Check, CheckFailed, CheckSkipped, Outcome, Status
 from e2e.conformance.tamper import Rule, Tamper
 
+JAVA_BUILD = "python -m e2e.kind java-client"
+"""What builds the Java client."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -32,11 +35,16 @@ class Target:
     scale: Callable[[int], object] | None = None
 
 
+class JavaMissingError(RuntimeError):
+    """There is no Java client to run checks with; the message says why and what builds it."""
+
+
 @contextlib.contextmanager
-def instance(target: Target, java: Callable[[], JavaProcess]) -> Iterator[Instance]:
+def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator[Instance]:
     """The instance with its settings read and the suite's tenant there; the tenant is removed again when empty.
 
-    Raises AdminError or OSError when admin REST does not answer as a superuser's.
+    ``java`` starts the Java client; with None the run does without on purpose, and checks that need it are skipped.
+    Raises AdminError or OSError when admin REST does not answer as a superuser's, JavaMissingError when ``java`` fails.
     """
     admin = Admin(target.admin_url, Tamper(), target.token)
     settings = admin.get("brokers/configuration/runtime")
@@ -49,6 +57,7 @@ def instance(target: Target, java: Callable[[], JavaProcess]) -> Iterator[Instan
         run=secrets.token_hex(3),
         token=target.token,
         role=target.role,
+        java_missing="" if java else "this run does without",
         client_log=target.client_log,
         wait_limit=target.wait_limit,
         settings=settings,
@@ -57,19 +66,21 @@ def instance(target: Target, java: Callable[[], JavaProcess]) -> Iterator[Instan
         version=str(admin.get("brokers/version")),
         scale=target.scale,
     )
-    made = _ensure_tenant(admin, target.tenant, local)
-    try:
-        found.java = java()
-    except (OSError, RuntimeError) as error:
-        found.java_missing = str(error)
-    try:
+    with contextlib.ExitStack() as stack:
+        if _ensure_tenant(admin, target.tenant, local):
+            stack.callback(_remove_tenant, admin, target.tenant)
+        if java:
+            found.java = _started(java)
+            stack.callback(found.java.close)
         yield found
-    finally:
-        if found.java is not None:
-            found.java.close()
-        if made:
-            with contextlib.suppress(AdminError):
-                admin.delete(f"tenants/{target.tenant}")
+
+
+def _started(java: Callable[[], JavaProcess]) -> JavaProcess:
+    try:
+        return java()
+    except (OSError, RuntimeError) as error:
+        hint = "" if JAVA_BUILD in str(error) else f"; {JAVA_BUILD} builds it"
+        raise JavaMissingError(f"no Java client: {error}{hint}") from error
 
 
 def run_checks(
@@ -121,6 +132,11 @@ def clean(found: Instance, warned: Callable[[str], None]) -> None:
     left, found.left[:] = found.left[:], []
     for trouble in remove_namespaces(Admin(found.admin_url, Tamper(), found.token), left):
         warned(f"not cleaned up: {trouble}")
+
+
+def _remove_tenant(admin: Admin, tenant: str) -> None:
+    with contextlib.suppress(AdminError):
+        admin.delete(f"tenants/{tenant}")
 
 
 def _ensure_tenant(admin: Admin, tenant: str, cluster: str) -> bool:

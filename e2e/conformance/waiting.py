@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from e2e.conformance.admin import AdminError
 from e2e.conformance.model import CheckFailed
 
 T = TypeVar("T")
+MARGIN = 40.0
+"""Seconds that a broker may be late for what it does in intervals."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How often brokers do something by themselves."""
+
+    seconds: float
+
+    @property
+    def within(self) -> float:
+        """Seconds in which it has been done."""
+        return self.seconds + MARGIN
+
+    @property
+    def every(self) -> float:
+        """Seconds between two looks whether it has been done: as often as the interval is worth it."""
+        return min(1.0, max(0.2, self.seconds / 20))
 
 
 def eventually(probe: Callable[[], T], what: str, *, within: float = 20, every: float = 0.2) -> T:

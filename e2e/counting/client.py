@@ -224,12 +224,15 @@ class CountingRun:
             lambda url: simple.client(url, authentication=authentication, trust_certs=trust_certs)
         )
         self._consumer = consumer
-        self.ledger = Ledger(secrets.token_hex(4), topic)
+        self.ledger = Ledger(
+            secrets.token_hex(4), topic, send_timeout=send_timeout, ordered=subscription_type != "Shared"
+        )
         self._clients: list[Any] = []
         self._subscribed: list[Any] = []
         self._producers: list[CountingProducer] = []
         self._consumers: list[CountingConsumer] = []
         self._report: Report | None = None
+        self._settles_at_end = False
 
     def __enter__(self) -> Self:
         try:
@@ -252,18 +255,22 @@ class CountingRun:
         return self.ledger.progress()
 
     @contextmanager
-    def operation(self, name: str, *, settle_within: float = 120) -> Iterator[None]:
+    def operation(self, name: str, *, settle_within: float | None = 120) -> Iterator[None]:
         """Surrounds what is done to the cluster: it is what explains duplicates.
 
         At the end it waits, at most ``settle_within`` seconds, until everything sent so far has an outcome and is
-        received; a run that does not settle goes on, and the report says so. An exception inside is let through.
+        received; a run that does not settle goes on, and the report says so. None leaves this to ``finish``, and gives
+        every duplicate a reason until then. An exception inside is let through.
         """
+        self._settles_at_end = False
         self.ledger.operation_began(name)
         try:
             yield
         finally:
             ends = self.ledger.operation_ended()
-        if _wait(lambda: self.ledger.through(ends), settle_within):
+        if settle_within is None:
+            self._settles_at_end = True
+        elif _wait(lambda: self.ledger.through(ends), settle_within):
             self.ledger.settled()
 
     def finish(self, drain_within: float = 60) -> Report:
@@ -275,7 +282,9 @@ class CountingRun:
         if self._report is None:
             for producer in self._producers:
                 producer.stop()
-            _wait(lambda: self.ledger.pending() == 0 and self.progress().behind == 0, drain_within)
+            drained = _wait(lambda: self.ledger.pending() == 0 and self.progress().behind == 0, drain_within)
+            if drained and self._settles_at_end:
+                self.ledger.settled()
             for consumer in self._consumers:
                 consumer.stop()
             self._report = self.ledger.report()

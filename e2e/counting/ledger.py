@@ -65,11 +65,24 @@ class _Stream:
 
 
 class Ledger:
-    """Takes events from any thread. ``clock`` gives seconds and never goes back."""
+    """Takes events from any thread. ``clock`` gives seconds and never goes back.
 
-    def __init__(self, run: str, topic: str = "", *, clock: Callable[[], float] = time.monotonic) -> None:
+    ``send_timeout`` and ``ordered`` are facts of the run that its report has to judge by.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        topic: str = "",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        send_timeout: float = 30,
+        ordered: bool = True,
+    ) -> None:
         self.run = run
         self.topic = topic
+        self._send_timeout = send_timeout
+        self._ordered = ordered
         self._clock = clock
         self._lock = threading.Lock()
         self._origin = clock()
@@ -233,6 +246,8 @@ class Ledger:
                 key_delivery_pause=self._worst(now, lambda stream: (stream.delivery, stream.behind > 0)),
                 latency=Latency(self._percentile(0.50), self._percentile(0.99), self._latency_max),
                 operations=tuple(self._operations),
+                send_timeout=self._send_timeout,
+                ordered=self._ordered,
                 troubles=dict(self._troubles),
                 out_of_order_keys=dict(by_key),
                 lost_examples=self._lost_examples(),

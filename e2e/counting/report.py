@@ -94,7 +94,9 @@ class Report:
                           (apache/pulsar issue 15836), and a broker forgets it when it ends (issue 8722)
     out_of_order          first arrivals, not redelivered, of a number below one already seen of that producer and key
     foreign               messages of another run or of no run
-    troubles              failed sends, receives and acknowledgements by reason
+    troubles              failed sends, receives and acknowledgements, and threads that ended, by reason
+    ordered               whether the subscription type promises order in a key: all but Shared
+    send_timeout          seconds after which the client fails a send, 0 for never
     """
 
     run: str
@@ -120,6 +122,8 @@ class Report:
     key_delivery_pause: Pause
     latency: Latency
     operations: tuple[Operation, ...]
+    send_timeout: float
+    ordered: bool
     troubles: Mapping[str, int]
     out_of_order_keys: Mapping[int, int]
     lost_examples: tuple[Example, ...]
@@ -143,9 +147,45 @@ class Report:
             )
         return found
 
+    def failures(self) -> list[str]:
+        """All that went wrong, as sentences: what ``violations`` has and what an application would have felt.
+
+        For operations of which it is claimed that nothing fails. A send without a confirmation, a client that was told
+        of an error, an operation that did not settle, messages out of order, or no message at all are failures here;
+        so is a pause in publishing as long as the send timeout, of which longer silence is only a matter of luck.
+
+        What a reconnect explains is none: duplicates while an operation is at work, redeliveries, shorter pauses. Order
+        in a key outlives it, since a producer sends again in sequence, and a subscription goes back, never ahead;
+        Shared does not promise it. Foreign messages are a failure since the counts then are not of this run alone: on
+        a topic that others publish to use ``violations``.
+        """
+        found = self.violations()
+        if not self.sent:
+            found.append("nothing was sent")
+        if not self.received:
+            found.append("nothing was received")
+        if self.unconfirmed:
+            found.append(f"{self.unconfirmed} of {self.sent} sends were not confirmed")
+        if self.out_of_order and self.ordered:
+            found.append(f"{self.out_of_order} messages were out of order, {_by_key(self.out_of_order_keys)}")
+        if self.foreign:
+            found.append(f"{self.foreign} messages of others arrived")
+        if 0 < self.send_timeout <= self.publish_pause.seconds:
+            found.append(
+                f"no send was confirmed for {self.publish_pause.seconds:.3f} s from {self.publish_pause.at:.1f} s on, "
+                f"and the send timeout is {self.send_timeout:g} s"
+            )
+        for operation in self.operations:
+            if operation.ended is None:
+                found.append(f"operation {operation.name} did not end")
+            elif operation.settled is None:
+                found.append(f"operation {operation.name} did not settle")
+        found += [f"{name}: {count} times" for name, count in sorted(self.troubles.items())]
+        return found
+
     def as_json(self) -> dict[str, Any]:
         """The same as plain data for json.dumps."""
-        return {**asdict(self), "violations": self.violations()}
+        return {**asdict(self), "violations": self.violations(), "failures": self.failures()}
 
     def text(self) -> str:
         """An aligned table for people."""
@@ -163,7 +203,7 @@ class Report:
             ("redelivered", str(self.redelivered), ""),
             ("out of order", str(self.out_of_order), _by_key(self.out_of_order_keys)),
             ("foreign", str(self.foreign), ""),
-            _pause_row("longest publish pause", self.publish_pause),
+            _pause_row("longest publish pause", self.publish_pause, f", send timeout {self.send_timeout:g} s"),
             _pause_row("  of one key", self.key_publish_pause),
             _pause_row("longest delivery pause", self.delivery_pause),
             _pause_row("  of one key", self.key_delivery_pause),
@@ -177,7 +217,9 @@ class Report:
         values = max(len(value) for _, value, _ in rows)
         lines = [f"counting run {self.run} on {self.topic}"]
         lines += [f"  {name:<{names}}  {value:>{values}}  {note}".rstrip() for name, value, note in rows]
-        lines += [f"VIOLATION: {sentence}" for sentence in self.violations()]
+        violations = self.violations()
+        lines += [f"VIOLATION: {sentence}" for sentence in violations]
+        lines += [f"FAILED: {sentence}" for sentence in self.failures() if sentence not in violations]
         return "\n".join(lines)
 
 
@@ -190,9 +232,9 @@ def _by_key(counts: Mapping[int, int]) -> str:
     return ", ".join(f"key {key}: {count}" for key, count in most)
 
 
-def _pause_row(name: str, pause: Pause) -> tuple[str, str, str]:
+def _pause_row(name: str, pause: Pause, note: str = "") -> tuple[str, str, str]:
     key = "" if pause.key is None else f", key {pause.key}"
-    return name, f"{pause.seconds:.3f} s", f"at {pause.at:.1f} s{key}"
+    return name, f"{pause.seconds:.3f} s", f"at {pause.at:.1f} s{key}{note}"
 
 
 def _operation_row(operation: Operation) -> tuple[str, str, str]:

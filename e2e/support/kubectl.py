@@ -64,4 +64,6 @@ class Kubectl:
 
     def popen(self, *args: str) -> subprocess.Popen[str]:
         """Start kubectl in the background, such as a port-forward; the caller ends it."""
-        return subprocess.Popen(self._argv(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            self._argv(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )

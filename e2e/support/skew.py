@@ -176,13 +176,17 @@ def rates_of(topics: Sequence[str]) -> dict[str, float]:
 
 @contextmanager
 def loaded(service_url: str, brokers: Brokers, topics: Sequence[str]) -> Iterator[tuple[CountingRun, float, float]]:
-    """Traffic on all topics, the last one counted; yields the run, messages a second, and how uneven the load is."""
+    """Traffic on all topics, the last one counted; yields the run, messages a second, and how uneven the load is.
+
+    Raises AssertionError at the end when any of the traffic failed.
+    """
     rates = rates_of(topics[:-1])
     published = sum(rates.values()) + COUNTED
-    with Traffic(service_url, rates), CountingRun(service_url, topics[-1], rate=COUNTED) as run:
+    with Traffic(service_url, rates) as traffic, CountingRun(service_url, topics[-1], rate=COUNTED) as run:
         before = brokers.unevenness(published, within=120)
         assert before > 2.5, "the start is not skewed"
         yield run, published, before
+    assert traffic.failures() == []
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A cluster as people run it: 3 ZooKeeper servers, 3 bookies, 2 brokers, a configuration store. Slow: e2e-full."""
+"""A cluster as people run it: 3 ZooKeeper servers, 3 bookies, 2 brokers, a configuration store."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from e2e.counting.client import CountingRun
 from e2e.support.deleting import delete_childless
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
-
-pytestmark = pytest.mark.slow
 
 TOPIC = "persistent://trade/fills/europe"
 COUNTED = "persistent://trade/fills/counted"
@@ -116,6 +114,7 @@ def replace_pod(deployed: Deployed, name: str) -> None:
     eventually(back, within=180, what=f"pod {name} again")
 
 
+@pytest.mark.bookies(1)
 def test_quorums_fit_the_bookies(trading: Deployed) -> None:
     config = trading.kubectl.get("configmap", "pulsar", "big-broker-config")
     assert config is not None
@@ -125,6 +124,7 @@ def test_quorums_fit_the_bookies(trading: Deployed) -> None:
     assert cluster is not None and cluster["status"]["bookie"]["ready"] == 3
 
 
+@pytest.mark.bookies(1)
 def test_messages_survive_the_loss_of_one_of_each(trading: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     client(trading, "produce", TOPIC, "-m", "one,two,three")
     with counting(trading) as run:
@@ -135,12 +135,13 @@ def test_messages_survive_the_loss_of_one_of_each(trading: Deployed, capsys: pyt
         report = run.finish(drain_within=120)
     with capsys.disabled():
         print(f"\n{report.text()}")
-    assert report.violations() == [], report.text()
+    assert report.failures() == [], report.text()
     client(trading, "produce", TOPIC, "-m", "four")
     text = client(trading, "consume", TOPIC, "-s", "all", "-p", "Earliest", "-n", "4")
     assert all(word in text for word in ("one", "two", "three", "four"))
 
 
+@pytest.mark.rolls(1)
 def test_config_change_rolls_one_pod_at_a_time(trading: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     patch = json.dumps({"spec": {"bookkeeper": {"config": {"gcWaitTime": "600000"}}}})
     seen: set[tuple[str, int]] = set()
@@ -171,6 +172,6 @@ def test_config_change_rolls_one_pod_at_a_time(trading: Deployed, capsys: pytest
         report = run.finish(drain_within=120)
     with capsys.disabled():
         print(f"\n{report.text()}")
-    assert report.violations() == [], report.text()
+    assert report.failures() == [], report.text()
     assert {component for component, _ in seen} == {"bookie"}
     assert fewest[0] >= 2, "never more than one bookie down"

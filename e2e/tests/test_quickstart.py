@@ -10,7 +10,16 @@ from e2e.demo.client import exchange
 from e2e.support.deploy import OPERATOR_NAMESPACE, QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready, pulsar_objects
-from e2e.support.writes import admin_log_position, admin_writes, audit_lines, operator_writes, znode_versions
+from e2e.support.writes import (
+    admin_log_position,
+    admin_writes,
+    audit_lines,
+    changed,
+    operator_writes,
+    sees_admin_writes,
+    sees_operator_writes,
+    znode_versions,
+)
 
 PAYMENTS = "persistent://shop/orders/payments"
 CLICKS = "persistent://shop/orders/clicks"
@@ -41,7 +50,8 @@ def test_pods_run_under_the_restricted_standard(deployed: Deployed) -> None:
 
 
 def test_second_apply_makes_no_write(deployed: Deployed) -> None:
-    """Counted in the API server's audit log and by znode versions, with a forced pass over every object."""
+    """Counted in the API server's audit log, the broker's request log and by znode versions, with a forced pass over
+    every object; then one write of each kind is made and must be all that was counted in the same time."""
     before = znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0")
     assert "/admin/policies/shop/orders" in before
     log_start = admin_log_position(deployed.kubectl, deployed.namespace, "east-broker-0")
@@ -57,6 +67,13 @@ def test_second_apply_makes_no_write(deployed: Deployed) -> None:
     assert operator_writes(deployed.node, since) == []
     assert admin_writes(deployed.kubectl, deployed.namespace, "east-broker-0", log_start) == []
     assert znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0") == before
+
+    sees_operator_writes(deployed.kubectl, deployed.node, since, deployed.namespace, "payments")
+    with sees_admin_writes(
+        deployed.kubectl, deployed.namespace, "east-broker-0", log_start, deployed.admin_url, "shop/orders"
+    ):
+        after = znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0")
+    assert changed(before, after) == {"/admin/policies/shop/orders"}
 
 
 def test_deleted_broker_pod_comes_back_and_serves(deployed: Deployed) -> None:

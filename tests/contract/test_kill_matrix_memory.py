@@ -1,6 +1,7 @@
-"""Every kill: the operator ends before and after each write of bring-up, update and deletion, in memory.
+"""Kills in memory: the operator ends before or after a write of bring-up, update and deletion; a seeded sample.
 
-Prints the numbered writes and N (``pytest -rP`` or ``-s`` shows them).
+All of them, before and after each write, are slow; that test prints the numbered writes and N (``pytest -s`` shows
+them).
 """
 
 from __future__ import annotations
@@ -8,19 +9,33 @@ from __future__ import annotations
 import pytest
 
 from tests.support.endstate import differences
-from tests.support.faults_summary import Summary
-from tests.support.killing import BRING_UP, SCENARIOS, Scenario, begin, finish, kills, listing, matrix_in_memory
+from tests.support.faults_summary import Summary, Tally
+from tests.support.killing import BRING_UP, SCENARIOS, Kill, Scenario, begin, finish, listing, matrix_in_memory, sample
 from tests.support.metadata import Killed
 from tests.support.world import World
 
+SAMPLE = {"bring-up": 20, "update": 12}
+"""Kills in the sample; of the short deletions six each."""
 
+
+@pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 async def test_a_kill_at_any_write_changes_nothing_in_the_end(scenario: Scenario, faults_summary: Summary) -> None:
-    calm = await matrix_in_memory(
-        scenario, lambda calm: faults_summary.begin(f"kills in memory, {scenario.name}", len(kills(calm)))
-    )
+    def all_of_them(found: list[Kill]) -> tuple[list[Kill], Tally]:
+        return found, faults_summary.begin(f"kills in memory, {scenario.name}", len(found))
+
+    calm = await matrix_in_memory(scenario, all_of_them)
     print(f"{scenario.name}\n{listing(calm)}")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+async def test_a_sample_of_kills_changes_nothing_in_the_end(scenario: Scenario, faults_summary: Summary) -> None:
+    def some(found: list[Kill]) -> tuple[list[Kill], Tally]:
+        chosen = sample(f"kills in memory {scenario.name}", found, SAMPLE.get(scenario.name, 6))
+        return chosen, faults_summary.begin(f"kills in memory, {scenario.name}, sample", len(chosen), len(found))
+
+    await matrix_in_memory(scenario, some)
 
 
 async def test_the_undisturbed_quickstart_ends_ready_and_registered_once() -> None:
@@ -38,19 +53,27 @@ async def test_the_undisturbed_quickstart_ends_ready_and_registered_once() -> No
     assert run.state["kubernetes"]["PulsarCluster east"]["status"]["instanceId"] == "ID-0"
 
 
+AGAIN = 1
+"""Writes that the successor of a killed operator may end before it is killed too."""
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 async def test_killed_twice(scenario: Scenario) -> None:
-    """The operator that comes back is killed too, at the same distance: what a pass repeats must be repeatable."""
+    """The operator that comes back is killed too, soon after: what a pass repeats must be repeatable."""
     calm = await finish(await begin(World.fakes(), scenario), None)
     for number in range(0, len(calm.writes), 5):
         start = await begin(World.fakes(), scenario)
-        journal = start.world.journal
-        for distance in (number, 1):
+        journal, kills_seen = start.world.journal, 0
+        for distance in (number, AGAIN):
             journal.arm(len(journal.attempts) + distance, "after")
             try:
                 await start.world.run()
             except Killed:
+                kills_seen += 1
                 start.world.restart()
         journal.disarm()
+        left = len(calm.writes) - number - 1
+        # A successor that has no more than that left to write ends before its kill.
+        assert kills_seen == (2 if left > AGAIN else 1), f"{kills_seen} kills from write {number} on, {left} were left"
         run = await finish(start, None)
         assert differences(calm.state, run.state) == [], f"killed twice from write {number} on"

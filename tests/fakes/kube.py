@@ -2,7 +2,7 @@
 
 What tests use beside the port: ``put``, ``edit``, ``set_status`` and ``remove`` (other people's writes), ``writes`` and
 ``changes`` (what the operator wrote), ``before`` and ``after`` (faults), ``subscribe`` (watch), ``collect_garbage``,
-``events``. Returned objects are copies.
+``events``. Returned objects are copies, of ``shown`` such that must not be changed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ Removed: TypeAlias = list[tuple[str, str]]
 """Kind and name. Aliases, since the class has a method ``list``."""
 
 
+class Shown(dict[Id, tuple[Json, Json]]):
+    """Objects and their copies; a copy of the whole world begins without."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Shown:
+        return Shown()
+
+
 class FakeKube:
     """See the module's docstring. ``namespaces``: those that exist (None = any); ``watched``: of ``list(None)``."""
 
@@ -48,6 +55,7 @@ class FakeKube:
         self._objects: dict[Id, Json] = {}
         self._managers: dict[Id, dict[str, dict[str, set[ssa.Path]]]] = {}
         self._version = 0
+        self._shown = Shown()
         self._watchers: list[Callable[[str, Json], None]] = []
 
     # ------------------------------------------------------------------------------------------------- the port
@@ -219,6 +227,17 @@ class FakeKube:
             for key, obj in sorted(self._objects.items())
             if kind is None or key[:2] == (kind.group, kind.kind)
         ]
+
+    def shown(self, kind: ResourceType) -> Objects:
+        """All objects of a kind now, to be looked at only: who looks again at the same state gets the same copies."""
+        found: Objects = []
+        for key, obj in sorted(self._objects.items()):
+            if key[:2] == (kind.group, kind.kind):
+                # Every change makes another object of it.
+                if key not in self._shown or self._shown[key][0] is not obj:
+                    self._shown[key] = obj, deepcopy(obj)
+                found.append(self._shown[key][1])
+        return found
 
     def collect_garbage(self) -> Removed:
         """Delete what belonged to owners that are gone, until nothing more does; (kind, name) of what was deleted."""

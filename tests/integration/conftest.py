@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pulsar_operator import crdgen
-from tests.support.apiserver import ApiServer, running_apiserver
+from tests.support.apiserver import SPARING, ApiServer, running_apiserver
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """
     definitions = tmp_path_factory.mktemp("crds")
     crdgen.write(definitions)
-    with running_apiserver() as server:
+    with running_apiserver(SPARING) as server:
         server.install_crds(definitions)
         yield server
 

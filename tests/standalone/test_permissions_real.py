@@ -11,7 +11,6 @@ import pytest
 
 from e2e.conformance.catalogue import all_checks, all_mutations, select
 from e2e.conformance.context import Instance, Role
-from e2e.conformance.javaclient import JavaProcess
 from e2e.conformance.model import Check, Outcome, Status, is_slot
 from e2e.conformance.mutate import Verdict, try_mutations
 from e2e.conformance.runner import Target, instance, run_checks
@@ -28,10 +27,6 @@ MUTATIONS = tuple(found for found in all_mutations() if found.check in {check.id
 ROLLOVER = {"managedLedgerMinLedgerRolloverTimeMinutes": "0", "managedLedgerMaxEntriesPerLedger": "500"}
 
 
-def _no_java() -> JavaProcess:
-    raise RuntimeError("these checks do without")
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """A Pulsar with tokens and authorization, a superuser and a role without rights."""
@@ -44,7 +39,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
             role=Role(found.role, found.role_token),
             client_log=str(folder / "client.log"),
         )
-        with instance(target, _no_java) as asked:
+        with instance(target, None) as asked:
             yield asked
 
 

@@ -5,7 +5,6 @@ The same few verbs over the API server in memory and over a real one; nothing he
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Protocol
 
@@ -18,7 +17,7 @@ class Backstage(Protocol):
     """What other people do."""
 
     async def all(self, kind: ResourceType) -> list[Json]:
-        """Every object of a kind in the world's Kubernetes namespaces, by namespace and name."""
+        """Every object of a kind in the world's Kubernetes namespaces, by namespace and name; not to be changed."""
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """An object, or None."""
@@ -44,7 +43,7 @@ class FakeBackstage:
 
     async def all(self, kind: ResourceType) -> list[Json]:
         """See Backstage."""
-        return self._kube.all(kind)
+        return self._kube.shown(kind)
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See Backstage."""
@@ -52,7 +51,7 @@ class FakeBackstage:
 
     async def put(self, manifest: Json) -> Json:
         """See Backstage."""
-        return self._kube.put(copy.deepcopy(manifest))
+        return self._kube.put(manifest)
 
     async def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
         """See Backstage."""
@@ -71,19 +70,31 @@ class FakeBackstage:
 
 
 class HttpBackstage:
-    """Over a real API server; ``namespaces`` are those of the world."""
+    """Over a real API server; ``namespaces`` are those of the world.
+
+    Nobody else writes there: a list is read again after a write of its kind only, which who makes one elsewhere tells
+    by :meth:`forget`.
+    """
 
     def __init__(self, client: KubeClient, namespaces: tuple[str, ...]) -> None:
         self._client = client
         self._namespaces = namespaces
+        self._known: dict[str, list[Json]] = {}
+
+    def forget(self, kind: str) -> None:
+        """Somebody writes an object of this kind."""
+        self._known.pop(kind, None)
 
     async def all(self, kind: ResourceType) -> list[Json]:
         """See Backstage."""
-        found: list[Json] = []
-        for namespace in self._namespaces:
-            page = await self._client.request("GET", resource_path(kind, namespace))
-            found += [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in page.get("items") or ()]
-        return found
+        if kind.kind not in self._known:
+            found: list[Json] = []
+            for namespace in self._namespaces:
+                page = await self._client.request("GET", resource_path(kind, namespace))
+                items = page.get("items") or ()
+                found += [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in items]
+            self._known[kind.kind] = found
+        return list(self._known[kind.kind])
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See Backstage."""
@@ -95,6 +106,7 @@ class HttpBackstage:
     async def put(self, manifest: Json) -> Json:
         """See Backstage: server-side apply, as kubectl does."""
         meta = manifest["metadata"]
+        self.forget(manifest["kind"])
         return await self._client.request(
             "PATCH",
             resource_path(resource_of(manifest), meta["namespace"], meta["name"]),
@@ -108,11 +120,13 @@ class HttpBackstage:
         path = resource_path(kind, namespace, name)
         obj = await self._client.request("GET", path)
         change(obj)
+        self.forget(kind.kind)
         return await self._client.request("PUT", path, body=obj)
 
     async def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> None:
         """See Backstage."""
         path = resource_path(kind, namespace, name, "status")
+        self.forget(kind.kind)
         try:
             await self._client.request("PATCH", path, body={"status": status}, content_type=MERGE_TYPE)
         except NotFoundError:
@@ -121,6 +135,7 @@ class HttpBackstage:
     async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """See Backstage."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        self.forget(kind.kind)
         try:
             await self._client.request("DELETE", resource_path(kind, namespace, name), body=options)
         except NotFoundError:

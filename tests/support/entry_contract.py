@@ -21,6 +21,10 @@ from tests.support.policy_contract import PAUSE_SECONDS, READS, Place
 KEYS = {"permissions": "role", "subscriptionPermissions": "subscription"}
 """Member of an entry that is its key; properties are a map."""
 
+PATH_SYNTAX = [".", "..", ""]
+"""Keys that mean something else, or nothing, as a segment of a path."""
+KEYS_IN_NO_PATH = [row for row in TOPIC_ENTRIES if row.field == "properties"]
+
 
 def rows() -> list[Any]:
     """One case for each list, and for a topic with and without partitions."""
@@ -136,6 +140,21 @@ class EntryContract:
             for call in calls[1:]:
                 await place.call(call)
         assert await self.until(place, row, base, {}) == {}
+
+    @pytest.mark.parametrize(("row", "kind"), [case for case in rows() if case.values[0] in KEYS_IN_NO_PATH])
+    @pytest.mark.parametrize("key", PATH_SYNTAX)
+    async def test_keys_that_are_in_no_path_are_carried_exactly(
+        self, place: Place, row: EntryRow, kind: str, key: str
+    ) -> None:
+        """They are written in a body and taken back in a query."""
+        base = await self.base(place, row, kind)
+        values = {key: "<it>", "stays": "as it is"}
+        for _, call in row.set_calls(base, values):
+            await place.call(call)
+        assert await self.until(place, row, base, values) == values
+        for call in row.remove_calls(base, key, values.pop(key)):
+            await place.call(call)
+        assert await self.until(place, row, base, values) == values
 
     async def test_a_role_of_64_kilobytes_is_refused(self, place: Place) -> None:
         """Neither carried in part nor misrouted."""

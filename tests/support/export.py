@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from pulsar_operator.domain.export import render
 from pulsar_operator.domain.policies import PolicyRow
 from pulsar_operator.export import Exported, Exporter, Options, Progress
@@ -18,6 +16,7 @@ from tests.fakes.answers import Answer
 from tests.fakes.pulsar import FakePulsar
 from tests.support.logical import DRY_RUN, LOGICAL, NS, World
 from tests.support.policy_examples import PLACEHOLDERS
+from tests.support.yamls import documents
 
 EVENTS = "__change_events"
 PAUSE = "dispatcherPauseOnAckStatePersistentEnabled"
@@ -116,7 +115,7 @@ def text_of(found: Exported) -> str:
 
 def manifests(found: Exported) -> list[Json]:
     """What kubectl would send, read back from the text."""
-    return [document for document in yaml.safe_load_all(text_of(found)) if document is not None]
+    return documents(text_of(found))
 
 
 def notes(found: Exported) -> list[str]:
@@ -134,8 +133,15 @@ def apply(world: World, documents: list[Json], *, dry_run: bool) -> None:
 
 async def dry_run(admin: Any, found: Exported, *clusters: str, urls: dict[str, str] | None = None) -> list[str]:
     """What controllers would do with the manifests, and what they say against them; empty = nothing."""
+    return await dry_run_of(admin, manifests(found), *clusters, urls=urls)
+
+
+async def dry_run_of(
+    admin: Any, documents: list[Json], *clusters: str, urls: dict[str, str] | None = None
+) -> list[str]:
+    """The same of manifests that were read already."""
     world = World(*clusters, admin=admin, urls=urls)
-    apply(world, manifests(found), dry_run=True)
+    apply(world, documents, dry_run=True)
     await world.run()
     said = []
     for kind in LOGICAL:
@@ -152,10 +158,12 @@ async def dry_run(admin: Any, found: Exported, *clusters: str, urls: dict[str, s
     return said
 
 
-async def rebuilt(found: Exported, *clusters: str, groups: Iterable[str] = ()) -> ExportPulsar:
-    """An empty Pulsar after the manifests were applied."""
+async def rebuilt(
+    found: Exported, *clusters: str, groups: Iterable[str] = (), documents: list[Json] | None = None
+) -> ExportPulsar:
+    """An empty Pulsar after the manifests were applied; ``documents`` are these where they were read already."""
     pulsar = ExportPulsar(version=found.source.version or "", clusters=list(clusters), resource_groups=set(groups))
     world = World(*clusters, admin=FakeAdmin(pulsar))
-    apply(world, manifests(found), dry_run=False)
+    apply(world, manifests(found) if documents is None else documents, dry_run=False)
     await world.run()
     return pulsar

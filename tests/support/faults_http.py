@@ -78,8 +78,10 @@ class Armed:
     """A fault that waits for its request."""
 
     fault: str
+    words: str
+    """The request, in words."""
     after: int
-    """Requests it makes sense at that pass before."""
+    """Such requests that pass before."""
     came: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it happened."""
 
@@ -95,9 +97,9 @@ class Wire:
     busy: Counter[str] = field(default_factory=Counter)
     """Requests on their way, by key."""
 
-    def arm(self, key: str, fault: str, after: int) -> Armed:
-        """Disturb one request of this key from now on."""
-        self.armed[key] = Armed(fault, after)
+    def arm(self, key: str, fault: str, words: str, after: int) -> Armed:
+        """Disturb one request of this key from now on: of those in these words the one after so many."""
+        self.armed[key] = Armed(fault, words, after)
         return self.armed[key]
 
     def calm(self, key: str) -> None:
@@ -108,7 +110,7 @@ class Wire:
         """The fault for this request, or None."""
         self.seen[request.key].append(request)
         armed = self.armed.get(request.key)
-        if armed is None or armed.came.is_set() or not request.fits(armed.fault):
+        if armed is None or armed.came.is_set() or request.words != armed.words:
             return None
         if armed.after > 0:
             armed.after -= 1

@@ -30,6 +30,18 @@ def header() -> str:
     return f"faults: sample of {SEED}={seed()}; another number takes another sample, make faults takes all places"
 
 
+@dataclass(frozen=True)
+class Missable:
+    """How many of the places that are not certain a matrix may miss, and why."""
+
+    share: float
+    """Of those places."""
+    why: str
+
+
+NONE = Missable(0.0, "every place is certain")
+
+
 @dataclass
 class Tally:
     """One matrix, or the sample of one, while it runs."""
@@ -42,12 +54,18 @@ class Tally:
     clock: Callable[[], float] = time.monotonic
     every: int = 100
     """Places between two lines of progress."""
+    missable: Missable = NONE
     places: int = 0
     missed: int = 0
-    """Places where the request to disturb did not come this time: what runs at once has no order."""
+    """Places where what was to be disturbed did not come."""
     bad: int = 0
     wrong: list[str] = field(default_factory=list)
     """What differs, in words."""
+    _certain_missed: list[str] = field(default_factory=list)
+    _uncertain: int = 0
+    """Places that may be missed."""
+    _kinds: dict[str, bool] = field(default_factory=dict)
+    """Of each kind of disturbance, whether one came."""
     _begun: float = 0.0
     _ended: float = 0.0
 
@@ -59,13 +77,19 @@ class Tally:
         """From the beginning to the last place."""
         return self._ended - self._begun
 
-    def add(self, place: str, found: list[str], *, reached: bool = True) -> None:
-        """A place was tried."""
+    def add(self, place: str, found: list[str], *, reached: bool = True, certain: bool = True, kind: str = "") -> None:
+        """A place was tried; ``certain`` is whether it is met in every run, ``kind`` what was done there."""
         self.places += 1
         self.missed += not reached
+        self._uncertain += not certain
+        if certain and not reached:
+            self._certain_missed.append(place)
+        self._kinds[kind] = self._kinds.get(kind, False) or reached
         self.bad += bool(found)
         self.wrong += [f"{place}: {text}" for text in found]
         self._ended = self.clock()
+        if not reached:
+            print(f"{self.matrix}: missed {place}", flush=True)
         if found or self.places % self.every == 0:
             print(
                 f"{self.matrix}: {self.places} of {self.chosen}, {self.bad} differences, {self.seconds:.0f} s"
@@ -74,9 +98,21 @@ class Tally:
             )
 
     def check(self) -> None:
-        """Raise AssertionError when a place differed."""
+        """Raise AssertionError when a place differed, or when what was to happen there did not.
+
+        Places that are not certain may be missed up to the bound, and never all of a kind.
+        """
         assert self.places, f"{self.matrix}: no place was tried"
         assert not self.wrong, "\n".join(self.wrong[:30])
+        untried = self.chosen - self.places
+        assert not untried, f"{self.matrix}: {untried} of {self.chosen} places were not tried"
+        assert not self._certain_missed, f"{self.matrix}: nothing happened at\n" + "\n".join(self._certain_missed[:30])
+        most = self.missable.share * self._uncertain
+        assert self.missed <= most, (
+            f"{self.matrix}: {self.missed} places were missed, {most:.1f} may be ({self.missable.why})"
+        )
+        never = sorted(kind for kind, came in self._kinds.items() if not came)
+        assert not never, f"{self.matrix}: never happened: {', '.join(never)}"
 
 
 @dataclass
@@ -85,9 +121,11 @@ class Summary:
 
     tallies: list[Tally] = field(default_factory=list)
 
-    def begin(self, matrix: str, chosen: int, of: int | None = None, *, every: int = 100) -> Tally:
+    def begin(
+        self, matrix: str, chosen: int, of: int | None = None, *, every: int = 100, missable: Missable = NONE
+    ) -> Tally:
         """A matrix of so many places begins; ``of`` is given for a sample."""
-        tally = Tally(matrix, chosen, chosen if of is None else of, every=every)
+        tally = Tally(matrix, chosen, chosen if of is None else of, every=every, missable=missable)
         self.tallies.append(tally)
         return tally
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from tests.support.apiserver import ApiServer
 from tests.support.endstate import differences
 from tests.support.faults_http import (
     ADMIN_WIRE,
+    CASE,
     KUBE_WIRE,
     STREAM_WIRE,
     WATCH_WIRE,
@@ -46,6 +48,8 @@ RESYNC_SECONDS = 3
 EVENTUALLY_SECONDS = 180.0
 REACHED_SECONDS = 4.0
 """How long a fault may wait for a request once the operator is done: a little more than a resync."""
+CALM = 4
+"""Undisturbed runs; what only some of them asked is no place."""
 LOOK_SECONDS = 0.6
 """Between two looks at the objects of all cases."""
 BYSTANDER = "case0"
@@ -64,9 +68,9 @@ class Case:
     phase: str
     fault: str
     after: int
-    """Requests of the case it makes sense at that pass before."""
+    """Equal requests of the case that pass before."""
     words: str
-    """The request there in the undisturbed run."""
+    """The request in the undisturbed run."""
     shared: bool = False
     """Whether the request names no case, so that its words alone tell it."""
 
@@ -75,8 +79,16 @@ class Case:
         """Whether it concerns others too, so that nothing else runs beside it."""
         return self.shared or self.fault in STREAM_WIRE
 
+    @property
+    def certain(self) -> bool:
+        """Whether the request is made in every run. Two events that come close together are one pass, so that of equal
+        requests only the first is certain; the status of what is being deleted is written where something has to be
+        waited for; and an answer that concerns no case in particular is remembered."""
+        waits = self.phase == DELETE and self.words.endswith("/status")
+        return not self.shared and self.after == 0 and not waits
+
     def __str__(self) -> str:
-        return f"{self.side} {self.phase}: {self.fault} at place {self.after} ({self.words})"
+        return f"{self.side} {self.phase}: {self.fault} at number {self.after} of {self.words}"
 
 
 @dataclass
@@ -209,8 +221,11 @@ class Site:
         out = []
         for (side, phase), own in self.own.items():
             for fault in FAULTS[side]:
-                fitting = [request for request in own if request.fits(fault)]
-                out += [Case(side, phase, fault, n, request.words) for n, request in enumerate(fitting)]
+                seen: Counter[str] = Counter()
+                for request in own:
+                    if request.fits(fault):
+                        out.append(Case(side, phase, fault, seen[request.words], request.words))
+                        seen[request.words] += 1
                 out += [
                     Case(side, phase, fault, 0, request.words, shared=True)
                     for request in self.shared[(side, phase)]
@@ -223,18 +238,19 @@ class Site:
         return f"case{self.numbers:05}"
 
     async def undisturbed(self) -> None:
-        """Make and remove a chain, and note what the operator asks on the way."""
-        name = self._name()
+        """Make and remove some chains beside each other, and note what the operator asks on the way for each."""
+        names = [self._name() for _ in range(CALM)]
         for phase in (CREATE, DELETE):
             begun = {side: {key: len(seen) for key, seen in wire.seen.items()} for side, wire in self.wires.items()}
-            await self._phase(phase, name)
+            async with asyncio.TaskGroup() as group:
+                for name in names:
+                    group.create_task(self._phase(phase, name))
             for side, wire in self.wires.items():
-                mark = begun[side].get(name, 0)
-                self.own[(side, phase)] = wire.seen[name][mark:]
+                self.own[(side, phase)] = common([wire.seen[name][begun[side].get(name, 0) :] for name in names])
             await asyncio.sleep(REACHED_SECONDS)  # for what a resync asks
             if phase == CREATE:
                 await self.fresh()
-                self.calm = self.state(name)
+                self.calm = self.state(names[0])
             for side, wire in self.wires.items():
                 keys = [key for key, seen in wire.seen.items() if len(seen) > begun[side].get(key, 0)]
                 firsts = [wire.seen[key][0] for key in sorted(keys)]
@@ -249,7 +265,8 @@ class Site:
         try:
             for phase in (CREATE, DELETE):
                 begun, marks = time.monotonic(), {side: len(each.seen[name]) for side, each in self.wires.items()}
-                armed = wire.arm(key, case.fault, case.after) if case.phase == phase else None
+                words = case.words if case.shared else CASE.sub(name, case.words)
+                armed = wire.arm(key, case.fault, words, case.after) if case.phase == phase else None
                 await self._phase(phase, name)
                 if armed is not None:
                     with suppress(TimeoutError):
@@ -305,6 +322,17 @@ class Site:
             if asked > 4 * len(self.own[(side, phase)]) + 60 + 40 * seconds:
                 out.append(f"hot loop: {asked} requests to {side} in {seconds:.1f} s of {phase}")
         return out
+
+
+def common(runs: list[list[Request]]) -> list[Request]:
+    """Requests of the first run that all runs made: as many equal ones as each of them has."""
+    counted = [Counter(CASE.sub("", request.words) for request in run) for run in runs]
+    out: list[Request] = []
+    for request in runs[0]:
+        words = CASE.sub("", request.words)
+        if sum(CASE.sub("", each.words) == words for each in out) < min(counts[words] for counts in counted):
+            out.append(request)
+    return out
 
 
 def _filled(value: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.support.yamls import documents
 
 Json = dict[str, Any]
 
@@ -86,7 +86,7 @@ class Helm:
     ) -> list[Json]:
         """Every rendered object, hooks included."""
         text = self.text(chart, values, release=release, namespace=namespace)
-        return [document for document in yaml.safe_load_all(text) if document]
+        return documents(text)
 
     def text(self, chart: Path, values: Json | None = None, *, release: str = "rel", namespace: str = "ops") -> str:
         """What ``helm template`` prints."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, PVCS, SECRETS, Json
 from tests.support.endstate import differences, end_state, instance_ids
-from tests.support.faults_summary import Tally
+from tests.support.faults_summary import Tally, rng
 from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 from tests.support.metadata import Killed
 from tests.support.world import World, quickstart
@@ -197,20 +197,14 @@ DELETE_LOGICAL = Scenario("deletion of tenant, namespace and topics", logical_ob
 SCENARIOS = (BRING_UP, UPDATE, DELETE_RETAIN, DELETE_VOLUMES, DELETE_LOGICAL)
 
 
-async def undisturbed(make: MakeWorld, scenario: Scenario) -> Run:
-    """The run without a kill."""
-    async with make() as world:
-        return await finish(await begin(world, scenario), None)
-
-
 async def disturbed(make: MakeWorld, scenario: Scenario, calm: Run, kill: Kill) -> list[str]:
     """What goes otherwise than in the undisturbed run when the operator is killed there."""
     async with make() as world:
         return await _disturbed(await begin(world, scenario), kill, calm)
 
 
-async def matrix_in_memory(scenario: Scenario, begun: Callable[[Run], Tally]) -> Run:
-    """The whole matrix on fakes, told to the tally that ``begun`` gives for the undisturbed run.
+async def matrix_in_memory(scenario: Scenario, begun: Callable[[list[Kill]], tuple[list[Kill], Tally]]) -> Run:
+    """Kills on fakes. ``begun`` is given those of the undisturbed run, and gives those to play and where to tell it.
 
     A world in memory can be copied, so each disturbed run starts at the last round of the undisturbed one before its
     write.
@@ -222,8 +216,8 @@ async def matrix_in_memory(scenario: Scenario, begun: Callable[[Run], Tally]) ->
         copies.append(copy.deepcopy(start))
 
     calm = await finish(start, None, remember)
-    tally = begun(calm)
-    for kill in kills(calm):
+    chosen, tally = begun(kills(calm))
+    for kill in chosen:
         base = [c for c in copies if len(c.world.journal.attempts) - c.attempts <= kill[0]][-1]
         tally.add(words(calm, kill), await _disturbed(copy.deepcopy(base), kill, calm))
     tally.check()
@@ -238,6 +232,14 @@ def words(calm: Run, kill: Kill) -> str:
 def kills(calm: Run) -> list[Kill]:
     """Before and after each write."""
     return [(number, when) for number in range(len(calm.writes)) for when in WHEN]
+
+
+def sample(what: str, found: list[Kill], size: int) -> list[Kill]:
+    """Some kills by the seed, spread over the whole run: one at random in each of equal parts."""
+    size = min(size, len(found))
+    parts = [found[len(found) * n // size : len(found) * (n + 1) // size] for n in range(size)]
+    random = rng(what)
+    return [random.choice(part) for part in parts]
 
 
 async def _disturbed(start: Start, kill: Kill, calm: Run) -> list[str]:

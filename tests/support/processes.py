@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -12,14 +13,18 @@ from pathlib import Path
 STOP_SECONDS = 20.0
 
 
-def launch(log: Path, command: list[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a command whose output goes to the file ``log``, with these variables in place of this process's own."""
+def launch(log: Path, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a command whose output goes to the file ``log``; ``environment`` is added to this process's own."""
     # Where util-linux is there, the kernel ends the child when a killed test run cannot.
     guard = shutil.which("setpriv")
     prefix = [guard, "--pdeathsig", "TERM"] if guard else []
     with log.open("wb") as output:
         return subprocess.Popen(
-            prefix + command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            prefix + command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | (environment or {}),
         )
 
 

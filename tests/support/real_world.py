@@ -21,6 +21,7 @@ from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
 from tests.support.apiserver import ApiServer
 from tests.support.backstage import HttpBackstage
+from tests.support.journal import KUBERNETES, PortCall
 from tests.support.recorder import CountingMetrics
 from tests.support.world import World
 from tests.support.zookeeper import RealZooKeeper
@@ -95,7 +96,7 @@ class RealServers:
         events = EventRecorder(self._client, metrics, SystemClock(), reporter="tests")
         async with serve(pulsar, "east") as (url, _):
             try:
-                yield World(
+                world = World(
                     kube=KubeAdapter(self._client, metrics, events, namespaces=(namespace,)),
                     backstage=backstage,
                     zookeeper=MappedZooKeeper(self._kazoo, self._zookeeper.servers, namespace),
@@ -103,6 +104,14 @@ class RealServers:
                     pulsar=pulsar,
                     namespace=namespace,
                 )
+
+                def written(call: PortCall) -> None:
+                    if call.port == KUBERNETES and call.is_write:
+                        backstage.forget(call.kind)
+
+                # Before it is sent: a write may take effect without an answer.
+                world.journal.before.append(written)
+                yield world
             finally:
                 for service in await backstage.all(SERVICES):
                     await backstage.remove(SERVICES, namespace, service["metadata"]["name"])

@@ -92,6 +92,11 @@ async def eventually(read: Callable[[], Awaitable[Any]], wanted: Any) -> Any:
     return found
 
 
+def parts_of(path: tuple[str, ...], kind: str) -> list[tuple[str, ...]]:
+    """Path of the topic, or of each of its two partitions."""
+    return [path] if kind == "plain" else [(*path[:-1], f"{path[-1]}-partition-{i}") for i in range(2)]
+
+
 class TopicPartsContract:
     """The contract."""
 
@@ -292,12 +297,18 @@ class TopicPartsContract:
             await place.ask("PUT", *path, "compaction")
         except (ConflictError, UnavailableError) as error:
             assert RUNNING in str(error)
+        for part in parts_of(path, kind):
+
+            async def last(part: tuple[str, ...] = part) -> Any:
+                return (await place.ask("GET", *part, "compaction"))["status"]
+
+            assert await eventually(last, "SUCCESS") == "SUCCESS"
 
     @pytest.mark.parametrize("kind", KINDS)
     async def test_a_topic_loaded_anew_has_forgotten_its_last_compaction(self, place: Place, kind: str) -> None:
         """Which it is told by topic or partition; see controllers/topic_deletion.py."""
         path = await self.topic(place, kind)
-        for part in [path] if kind == "plain" else [(*path[:-1], f"{path[-1]}-partition-{i}") for i in range(2)]:
+        for part in parts_of(path, kind):
 
             async def last(part: tuple[str, ...] = part) -> Any:
                 return (await place.ask("GET", *part, "compaction"))["status"]

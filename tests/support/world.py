@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pulsar_operator.api.constants import (
     ANNOTATION_DRY_RUN,
     ANNOTATION_PAUSE,
@@ -56,6 +54,7 @@ from tests.support.dataplane import DataPlane, GatedAdmin, GatedZooKeeper
 from tests.support.journal import Journal, TappedAdmin, TappedKube, TappedZooKeeper
 from tests.support.recorder import CountingMetrics
 from tests.support.workloads import Workloads
+from tests.support.yamls import documents
 
 NS = "pulsar"
 QUICKSTART = Path(__file__).resolve().parents[2] / "examples" / "quickstart.yaml"
@@ -76,7 +75,7 @@ QUIET_ROUNDS = 2
 
 def quickstart(namespace: str = NS) -> list[Json]:
     """The custom resources of examples/quickstart.yaml, moved to a Kubernetes namespace."""
-    found = [d for d in yaml.safe_load_all(QUICKSTART.read_text(encoding="utf-8")) if d["kind"] != "Namespace"]
+    found = [d for d in documents(QUICKSTART.read_text(encoding="utf-8")) if d["kind"] != "Namespace"]
     return [{**d, "metadata": {**d["metadata"], "namespace": namespace}} for d in found]
 
 

@@ -128,7 +128,7 @@ def rollover_entries(ctx: Context) -> str:
         found = ledgers(ctx, topic)
         return found if len(found) > 1 and found[0].state == "CLOSED" else []
 
-    found = ctx.eventually(rolled, f"a second ledger after {limit} entries", within=oldest + 30, every=1)
+    found = ctx.eventually(rolled, f"a second ledger after {limit} entries", within=oldest + 30, every=0.5)
     ctx.expect(found[0].entries >= limit, f"the first ledger closed with {found[0].entries} entries, not {limit}")
     total = next(sent)
     across = ctx.texts(ctx.receive(ctx.reader(topic, last), total - limit + 19))
@@ -213,7 +213,7 @@ def delete_whole(ctx: Context) -> str:
         trim(ctx, topic)
         return first not in ledger_ids(ctx, topic)
 
-    ctx.eventually(gone, f"ledger {first}, all acknowledged, is deleted by a trim", within=15, every=1)
+    ctx.eventually(gone, f"ledger {first}, all acknowledged, is deleted by a trim", within=15, every=0.5)
     left = ctx.texts(ctx.receive(ctx.reader(topic), 20))
     ctx.expect(left[0] == "b0" and len(left) == 20, f"a reader from the earliest got {left}")
     ctx.expect(ledger_ids(ctx, topic) == [second, third], f"ledgers left: {ledger_ids(ctx, topic)}")
@@ -363,7 +363,7 @@ def quorum_short(ctx: Context) -> str:
             raise CheckFailed(f"no producer: {error}") from None
         return True
 
-    ctx.eventually(works, "an ensemble of 1 takes messages", within=60, every=1)
+    ctx.eventually(works, "an ensemble of 1 takes messages", within=60, every=0.5)
     return f"{registered} bookie(s): ensemble {registered + 1} has no producer ({refusal}), ensemble 1 takes messages"
 
 

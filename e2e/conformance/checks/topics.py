@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections import defaultdict
@@ -12,7 +13,7 @@ from e2e.conformance.admin import AdminError
 from e2e.conformance.checks.policies import backlog
 from e2e.conformance.checks.storage import ledger_ids, subscribe, unload
 from e2e.conformance.context import Context
-from e2e.conformance.model import check
+from e2e.conformance.model import CheckFailed, check
 
 
 def listed(ctx: Context, namespace: str, domain: str = "persistent") -> list[str]:
@@ -224,6 +225,10 @@ def nonpersistent(ctx: Context) -> str:
     got = ctx.texts(ctx.receive(consumer, 10))
     ctx.expect(got == [f"m{i}" for i in range(10)], f"the connected consumer got {got}")
     consumer.close()
+    # Pulsar 4.0.8 removes the subscription a moment later, also from under a consumer that has just come back, which
+    # then gets nothing any more (compare apache/pulsar issue 23993). Where it stays, this waits in vain.
+    with contextlib.suppress(CheckFailed):
+        ctx.eventually(lambda: not ctx.stats(topic)["subscriptions"], "the subscription goes", within=3)
     ctx.send(producer, [f"lost{i}" for i in range(5)])
     again = ctx.consumer(topic)
     ctx.nothing(again, 1.5, "messages sent while no consumer was connected are lost")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from e2e.conformance.tamper import Mutation, Rule, drop_admin, override, without
+from e2e.conformance.tamper import Mutation, Rule, change_admin, drop_admin, override, without
 
 
 def filled(call: Callable[..., Any], data: bytes, **options: Any) -> Any:
@@ -55,5 +55,11 @@ MUTATIONS = (
         "unset",
         "the namespace has no threshold",
         (drop_admin("PUT", "/compactionThreshold$"),),
+    ),
+    Mutation(
+        "compaction.threshold",
+        "low",
+        "both topics are above the threshold",
+        (change_admin("PUT", "/compactionThreshold$", lambda _body: 1000),),
     ),
 )

@@ -11,6 +11,7 @@ import yaml
 from pulsar_operator.settings import PREFIX, load
 from tests.support.apiserver import ApiServer
 from tests.support.helm import OPERATOR_CHART, Helm, HelmError, is_hook, of_kind, pod_specs
+from tests.support.yamls import document
 
 Json = dict[str, Any]
 
@@ -202,7 +203,7 @@ def test_metrics_service_selects_the_operator_only(helm: Helm) -> None:
 def test_definitions_are_kept_and_unchanged(helm: Helm) -> None:
     rendered = {o["metadata"]["name"]: o for o in of_kind(helm.template(OPERATOR_CHART), "CustomResourceDefinition")}
     copies = sorted((OPERATOR_CHART / "files" / "crds").glob("*.yaml"))  # identical to crds/: test_charts_sync.py
-    originals = [yaml.safe_load(file.read_text()) for file in copies]
+    originals = [document(file.read_text()) for file in copies]
     assert originals
     assert set(rendered) == {crd["metadata"]["name"] for crd in originals}
     for crd in originals:

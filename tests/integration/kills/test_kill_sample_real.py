@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 import pytest
 
 from tests.support.apiserver import ApiServer
 from tests.support.endstate import differences
-from tests.support.faults_summary import Summary, Tally, rng
+from tests.support.faults_summary import Summary, Tally
 from tests.support.killing import (
     BRING_UP,
     SCENARIOS,
@@ -20,7 +21,7 @@ from tests.support.killing import (
     finish,
     kills,
     listing,
-    undisturbed,
+    sample,
     words,
 )
 from tests.support.real_world import RealServers, real_servers
@@ -38,18 +39,43 @@ async def servers(apiserver: ApiServer, real_zookeeper: RealZooKeeper) -> AsyncI
         yield found
 
 
-def sample(scenario: Scenario, found: list[Kill]) -> list[Kill]:
-    """Some kills, spread over the whole run: one at random in each of equal parts."""
-    size = min(SAMPLE.get(scenario.name, 2), len(found))
-    parts = [found[len(found) * n // size : len(found) * (n + 1) // size] for n in range(size)]
-    random = rng(f"kills {scenario.name}")
-    return [random.choice(part) for part in parts]
+@dataclass(frozen=True)
+class Calm:
+    """An undisturbed run on the servers."""
+
+    run: Run
+    namespace: str
+    unready: dict[str, str]
+    """Objects that are not Ready in the end, with the message."""
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Calm]:
+    """Undisturbed runs by scenario, each made when the first test asks for it."""
+    return {}
+
+
+Undisturbed = Callable[[Scenario], Awaitable[Calm]]
+
+
+@pytest.fixture
+def undisturbed(servers: RealServers, known: dict[str, Calm]) -> Undisturbed:
+    async def calm(scenario: Scenario) -> Calm:
+        if scenario.name not in known:
+            async with servers.world() as world:
+                run = await finish(await begin(world, scenario), None)
+                known[scenario.name] = Calm(run, world.namespace, await world.all_ready())
+        return known[scenario.name]
+
+    return calm
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-async def test_a_sample_of_kills(servers: RealServers, scenario: Scenario, faults_summary: Summary) -> None:
-    calm = await undisturbed(servers.world, scenario)
-    chosen = sample(scenario, kills(calm))
+async def test_a_sample_of_kills(
+    servers: RealServers, undisturbed: Undisturbed, scenario: Scenario, faults_summary: Summary
+) -> None:
+    calm = (await undisturbed(scenario)).run
+    chosen = sample(f"kills {scenario.name}", kills(calm), SAMPLE.get(scenario.name, 2))
     title = f"kills on real servers, {scenario.name}, sample"
     await _all(servers, scenario, calm, chosen, faults_summary.begin(title, len(chosen), len(kills(calm))))
 
@@ -57,8 +83,10 @@ async def test_a_sample_of_kills(servers: RealServers, scenario: Scenario, fault
 @pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-async def test_every_kill(servers: RealServers, scenario: Scenario, faults_summary: Summary) -> None:
-    calm = await undisturbed(servers.world, scenario)
+async def test_every_kill(
+    servers: RealServers, undisturbed: Undisturbed, scenario: Scenario, faults_summary: Summary
+) -> None:
+    calm = (await undisturbed(scenario)).run
     title = f"kills on real servers, {scenario.name}"
     await _all(servers, scenario, calm, kills(calm), faults_summary.begin(title, len(kills(calm)), every=10))
 
@@ -71,15 +99,14 @@ async def _all(servers: RealServers, scenario: Scenario, calm: Run, chosen: list
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-async def test_fakes_and_real_servers_come_to_the_same(servers: RealServers, scenario: Scenario) -> None:
+async def test_fakes_and_real_servers_come_to_the_same(undisturbed: Undisturbed, scenario: Scenario) -> None:
     """The same writes in the same order, and the same stores and Pulsar at the end."""
     fake = await finish(await begin(World.fakes(), scenario), None)
-    async with servers.world() as world:
-        real = await finish(await begin(world, scenario), None)
-        namespace = world.namespace
+    calm = await undisturbed(scenario)
+    real = calm.run
 
     def plain(text: str) -> str:
-        return text.replace(namespace, "pulsar")
+        return text.replace(calm.namespace, "pulsar")
 
     assert [plain(str(c)) for c in real.writes] == [str(c) for c in fake.writes]
     assert differences(fake.state["pulsar"], real.state["pulsar"]) == []
@@ -92,8 +119,5 @@ async def test_fakes_and_real_servers_come_to_the_same(servers: RealServers, sce
         assert found["metadata"].get("ownerReferences") == obj["metadata"].get("ownerReferences")
 
 
-async def test_a_real_bring_up_ends_ready(servers: RealServers) -> None:
-    async with servers.world() as world:
-        await BRING_UP.trigger(world)
-        await world.run()
-        assert await world.all_ready() == {}
+async def test_a_real_bring_up_ends_ready(undisturbed: Undisturbed) -> None:
+    assert (await undisturbed(BRING_UP)).unready == {}

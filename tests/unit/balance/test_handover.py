@@ -18,6 +18,7 @@ from pulsar_operator.balance.handover import (
     drain_name,
     fill_manifest,
     future_ids,
+    outgrown,
     purpose_of,
 )
 
@@ -127,6 +128,30 @@ def test_manifests_are_valid_and_ours() -> None:
     stranger = {**CLUSTER, "metadata": {**CLUSTER["metadata"], "uid": "u2"}}
     assert purpose_of(drain, stranger) is None
     assert purpose_of({"metadata": {"name": "mine"}}, CLUSTER) is None
+
+
+@pytest.mark.parametrize(
+    ("brokers", "pods", "expected"),
+    [
+        (["b-0.h:8080"], ["b-0", "b-1"], False),
+        (["b-0.h:8080", "b-1.h:8080"], ["b-0", "b-1"], False),
+        (["b-1.h:8080", "b-2.h:8080"], ["b-0", "b-1"], True),
+        (["b-2.h:8080", "b-1.h:8080"], ["b-0", "b-1"], True),
+        (["b-2.h:8080", "b-3.h:8080"], ["b-0", "b-1"], True),
+        (["b-10.h:8080"], ["b-0", "b-1"], True),
+        (["b-1.h:8080"], ["b-10"], True),
+        (["b-0"], ["b-0"], False),
+        ([], ["b-0"], False),
+        (None, ["b-0"], False),
+        (["b-0.h:8080"], [], True),
+    ],
+)
+def test_one_broker_that_is_not_to_be_makes_a_plan_wait_for_ever(
+    brokers: list[str] | None, pods: list[str], expected: bool
+) -> None:
+    spec = {} if brokers is None else {"brokers": brokers}
+    assert outgrown({"spec": spec}, pods) is expected
+    assert outgrown({}, pods) is False
 
 
 @pytest.mark.parametrize(

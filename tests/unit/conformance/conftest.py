@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+
 import pytest
 
 from e2e.conformance.context import Instance
 from e2e.conformance.model import Outcome
 from e2e.conformance.runner import run_checks
 from tests.support.checks import CHECKS, instance
+from tests.support.played_admin import Played
 
 
 @pytest.fixture
@@ -20,3 +24,15 @@ def found() -> Instance:
 def outcomes(found: Instance) -> list[Outcome]:
     """One of each."""
     return run_checks(found, CHECKS, workers=2)
+
+
+@pytest.fixture
+def played() -> Iterator[Played]:
+    """Admin REST that answers what is asked before the first check."""
+    server = Played()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join(10)

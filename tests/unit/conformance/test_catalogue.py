@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from e2e.conformance import catalogue
 from e2e.conformance.catalogue import all_checks, all_mutations, select
@@ -19,6 +18,7 @@ from e2e.conformance.concepts import CONCEPTS, SECTIONS, section
 from e2e.conformance.model import Check, Concept, check, is_slot, slot
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.render.reserved import RESERVED, RESERVED_PREFIXES
+from tests.support.yamls import document
 
 ROOT = Path(__file__).resolve().parents[3]
 CHECK_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
@@ -31,7 +31,7 @@ def schemas() -> dict[str, Any]:
     """Schema of each kind, from the definitions that are installed."""
     found = {}
     for file in (ROOT / "crds").glob("*.yaml"):
-        crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+        crd = document(file.read_text(encoding="utf-8"))
         found[crd["spec"]["names"]["kind"]] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return found
 

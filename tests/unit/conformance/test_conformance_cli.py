@@ -1,62 +1,24 @@
-"""The command line of the conformance suite against admin REST that is played by this file."""
+"""The command line of the conformance suite against admin REST that is played."""
 
 from __future__ import annotations
 
 import json
-import threading
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.conformance import __main__ as cli
 from e2e.conformance.context import Context
-from e2e.conformance.model import Check, CheckFailed
+from e2e.conformance.javaclient import JavaProcess
+from e2e.conformance.model import Check, CheckFailed, CheckSkipped
 from e2e.conformance.tamper import Mutation, drop
+from tests.support.checks import fails as raises
+from tests.support.played_admin import Played
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.suite"
-ANSWERS = {
-    "/admin/v2/brokers/configuration/runtime": {"clusterName": "east"},
-    "/admin/v2/clusters": ["east", "global"],
-    "/admin/v2/brokers/east": ["b:8080"],
-    "/admin/v2/brokers/version": "4.0.8",
-}
-
-
-class Played(ThreadingHTTPServer):
-    """Answers what the suite asks before its first check."""
-
-    def __init__(self, status: int = 200) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.status = status
-        self.asked: list[tuple[str, str, str | None]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """One answer."""
-
-    server: Played
-
-    def answer(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.asked.append((self.command, self.path, self.headers.get("Authorization")))
-        found = ANSWERS.get(self.path)
-        self.send_response(self.server.status if found is not None else 204)
-        self.end_headers()
-        if found is not None:
-            refused = {"reason": "no rights"}
-            self.wfile.write(json.dumps(found if self.server.status == 200 else refused).encode())
-
-    do_GET = do_PUT = do_DELETE = answer  # noqa: N815 - http.server's names
-
-    def log_message(self, *_args: object) -> None:
-        """Nothing on the tests' own output."""
+WITHOUT = "--without-java"
 
 
 @pytest.fixture(autouse=True)
@@ -64,17 +26,6 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for name in ("SERVICE_URL", "ADMIN_URL", "CONFORMANCE_JAVA", cli.TOKEN_VARIABLE, cli.ROLE_TOKEN_VARIABLE):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def played() -> Iterator[Played]:
-    server = Played()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join(10)
 
 
 def closes(ctx: Context) -> str:
@@ -95,6 +46,7 @@ def fails(_ctx: Context) -> str:
 
 GOOD = Check("t.good", "it holds", ("E.reader",), closes, 1)
 BAD = Check("t.bad", "it does not hold", ("E.reader",), fails, 1)
+JAVA = Check("t.java", "it needs the Java client", ("E.reader",), lambda ctx: f"told by {ctx.java}", 1)
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *checks: Check, mutations: tuple[Mutation, ...] = ()) -> None:
@@ -108,7 +60,8 @@ def test_all_promises_held(
     use(monkeypatch, GOOD)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     files = {name: tmp_path / f"r.{name}" for name in ("json", "junit")}
-    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, "--token-file", str(tmp_path / "token")]
+    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT]
+    arguments += ["--token-file", str(tmp_path / "token")]
     written = [word for name, file in files.items() for word in (f"--{name}", str(file))]
     assert cli.main([*arguments, *written]) == 0
     said = "".join(capsys.readouterr())
@@ -128,15 +81,15 @@ def test_a_broken_promise_is_exit_code_1(
     use(monkeypatch, GOOD, BAD)
     monkeypatch.setenv("SERVICE_URL", "pulsar://p:6650")
     monkeypatch.setenv("ADMIN_URL", played.url)
-    assert cli.main([]) == 1
+    assert cli.main([WITHOUT]) == 1
     assert "FAILED" in capsys.readouterr().out
-    assert cli.main(["--only", "good"]) == 0
+    assert cli.main([WITHOUT, "--only", "good"]) == 0
 
 
 def test_mutations_are_run_in_place_of_the_checks(
     played: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, "--mutations"]
+    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT, "--mutations"]
     use(monkeypatch, GOOD, mutations=(Mutation("t.good", "open", "it stays open", (drop("client", "close"),)),))
     assert cli.main(arguments) == 0
     assert "1 caught" in capsys.readouterr().out
@@ -177,3 +130,106 @@ def test_list_needs_no_instance(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     use(monkeypatch, GOOD, BAD)
     assert cli.main(["--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["t.good", "t.bad"]
+
+
+# --- the Java client
+
+
+class Started(JavaProcess):
+    """One that was started, on paper."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def client(self, service_url: str, *, token: str | None = None, **conf: object) -> Any:
+        """Its client is a word."""
+        return Word("Java")
+
+    def close(self) -> None:
+        """Remembered."""
+        self.closed = True
+
+
+class Word(str):
+    """Can be closed."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--java-classpath", "no/such/folder"], ["--mutations"]])
+def test_no_java_client_is_exit_code_2_with_the_command_that_builds_it(
+    played: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    use(monkeypatch, GOOD)
+    assert cli.main(["--service-url", "pulsar://p:6650", "--admin-url", played.url, *arguments]) == 2
+    out, said = capsys.readouterr()
+    assert out == "", "no check was run"
+    assert said.startswith("no Java client: ") and said.count("python -m e2e.kind java-client") == 1
+    assert "--without-java skips the checks that need it" in said
+    assert played.asked[-1][:2] == ("DELETE", "/admin/v2/tenants/conformance"), "nothing is left behind"
+
+
+def test_a_java_client_that_does_not_start_is_exit_code_2(
+    played: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(*_args: object, **_options: object) -> JavaProcess:
+        raise FileNotFoundError("No such file or directory: 'java'")
+
+    use(monkeypatch, GOOD)
+    monkeypatch.setattr(cli.JavaProcess, "start", start)
+    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, "--java-classpath", "jars"]
+    assert cli.main(arguments) == 2
+    assert "no Java client: No such file or directory: 'java'; python -m e2e.kind java-client" in capsys.readouterr()[1]
+
+
+def test_checks_have_the_java_client_that_was_started(
+    played: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, GOOD, JAVA)
+    java, asked = Started(), list[object]()
+    monkeypatch.setattr(cli.JavaProcess, "start", lambda classpath: asked.append(classpath) or java)
+    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, "--java-classpath", "jars"]
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "told by Java" in out and "for want of" not in out
+    assert asked == ["jars"] and java.closed
+
+
+def test_without_the_java_client_on_purpose_what_needs_it_is_named_at_the_end(
+    played: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, GOOD, JAVA)
+    assert cli.main(["--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT, "--expect-skips"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "1 not run for want of the Java client: t.java"
+    mutation = Mutation("t.java", "none", "nothing", (drop("client", "close"),))
+    use(monkeypatch, JAVA, mutations=(mutation,))
+    assert cli.main(["--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT, "--mutations"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "skipped: t.java"
+
+
+# --- skips
+
+
+def test_a_skip_nobody_expects_is_exit_code_1_where_that_is_asked(
+    played: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offers = raises(CheckSkipped("brokers have delayedDeliveryEnabled=false"))
+    use(monkeypatch, GOOD, Check("t.skipped", "it is offered", ("E.reader",), offers, 1))
+    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT]
+    assert cli.main(arguments) == 0
+    assert cli.main([*arguments, "--expect-skips"]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "t.skipped was skipped, which nobody expects: brokers have delayedDeliveryEnabled=false"
+
+
+def test_an_expected_skip_is_exit_code_0(
+    played: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = raises(CheckSkipped("needs 2 brokers, this cluster has 1"))
+    use(monkeypatch, GOOD, Check("rebalancing.shedding", "it sheds", ("E.reader",), reason, 1))
+    arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT, "--expect-skips"]
+    assert cli.main(arguments) == 0

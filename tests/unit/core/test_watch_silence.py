@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -24,7 +25,8 @@ from tests.support.objects import tenant
 from tests.support.recorder import CountingMetrics
 
 BEAT = 0.05
-SILENCE = 1.0
+SILENCE = 60.0
+LONGER = 61.0
 INACTIVITY = 0.3
 
 
@@ -33,7 +35,8 @@ class WatchServer:
 
     def __init__(self) -> None:
         self.muted = False
-        self.opened = 0
+        self.opened: Counter[str] = Counter()
+        """Watches opened, by what they watch."""
         self.tenants: list[dict[str, Any]] = []
         self.label_selectors: dict[str, str] = {}
         self.feeds: list[asyncio.Queue[dict[str, Any]]] = []
@@ -87,7 +90,7 @@ class WatchServer:
         }
 
     async def _watch(self, request: web.Request, plural: str) -> web.StreamResponse:
-        self.opened += 1
+        self.opened[plural] += 1
         self.label_selectors[plural] = request.query.get("labelSelector", "")
         feed: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         if plural == "pulsartenants":
@@ -139,7 +142,8 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
     server, url = served
     configuration = Configuration(host=url)
     told: list[str] = []
-    monitor = WatchMonitor(asyncio.get_running_loop().time, told.append)
+    now = 100.0
+    monitor = WatchMonitor(lambda: now, told.append)
     sink, stop, started = Sink(), asyncio.Event(), asyncio.Event()
 
     async def session() -> tuple[str, aiohttp.ClientSession]:
@@ -149,11 +153,20 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
     events = EventRecorder(client, CountingMetrics(), SystemClock(), reporter="test")
     kube = KubeAdapter(client, CountingMetrics(), events)
     monitor.expect(handlers.watched(), [])
+    streams = len(handlers.watched())
+
+    async def reopened() -> None:
+        """Wait until every stream is another connection: what was on its way on the one before has come."""
+        before = Counter(server.opened)
+        await eventually(
+            lambda: all(server.opened[plural] > before[plural] for plural in before), "every stream is opened anew"
+        )
+
     task = asyncio.create_task(
         handlers.watch(sink, session, namespaces=[], stop=stop, started=started, inactivity_seconds=INACTIVITY)
     )
     try:
-        await eventually(lambda: len(set(told)) == len(handlers.watched()), "every stream is heard of")
+        await eventually(lambda: len(set(told)) == streams, "every stream is heard of")
         # Filters are the server's work, and only for kinds we do not own alone.
         assert server.label_selectors["pods"] == "app.kubernetes.io/managed-by=pulsar-operator"
         assert server.label_selectors["pulsartenants"] == ""
@@ -164,15 +177,18 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
         await eventually(lambda: len(sink.seen) == 2, "both events")
         assert sink.seen == [(Kind.TENANT, "t", False), (Kind.TENANT, "t", True)]
 
-        # Bookmarks alone keep all streams alive for longer than the limit.
-        await asyncio.sleep(SILENCE * 1.5)
-        assert monitor.silent(SILENCE) == {}
+        # Bookmarks alone are a sign of life.
+        now += LONGER
+        assert len(monitor.silent(SILENCE)) == streams
+        await eventually(lambda: monitor.silent(SILENCE) == {}, "a bookmark on every stream")
 
         # The server still takes connections and sends headers, but no byte: new connections are no sign of life.
         server.muted = True
-        opened = server.opened
-        await eventually(lambda: len(monitor.silent(SILENCE)) == len(handlers.watched()), "all streams are silent")
-        assert server.opened > opened, "the streams were not opened anew"
+        await reopened()
+        now += LONGER
+        assert len(monitor.silent(SILENCE)) == streams
+        await reopened()
+        assert len(monitor.silent(SILENCE)) == streams
 
         # Nothing happened meanwhile, so nothing was missed.
         await monitor.verify(SILENCE, kube.fingerprint)

@@ -24,6 +24,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 CODE = ROOT / "operator/pulsar_operator"
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PATCH = re.compile(r"kubectl .*?patch (?P<kind>[a-z]+)[ /].*-p '(?P<patch>[^']*)'")
+KIND_IN_COMMAND = re.compile(r"kubectl (?:-n \S+ )?(?:get|annotate|scale|wait|explain) (p[a-z]+)")
 NOT_SET = "not set in this version"
 SHADOWED = frozenset({"pc", "po", "pv", "pvc", "pdb"})
 """Short names kubectl takes for Kubernetes' own kinds, whatever other definitions say."""
@@ -134,12 +136,20 @@ def test_examples_are_valid(document: Json) -> None:
             resolve_quorum(spec.bookkeeper.ensemble, spec.bookkeeper.replicas)
 
 
+def test_there_is_something_to_check() -> None:
+    """The tests of one page pass where a pattern finds nothing on it; on all pages together it must."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    assert objects()
+    for pattern in (LINK, KIND_IN_COMMAND, PATCH):
+        assert any(pattern.search(text) for text in texts), pattern.pattern
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_patches_in_commands_are_valid(page: Path) -> None:
     """kubectl patch KIND ... -p JSON: JSON, with fields the definition has."""
     names = {word: kind for kind in Kind for word in (SHORT_NAMES[kind], PLURALS[kind], kind.value.lower())}
     for block in fenced(page, "sh"):
-        for found in re.finditer(r"kubectl .*?patch (?P<kind>[a-z]+)[ /].*-p '(?P<patch>[^']*)'", block):
+        for found in PATCH.finditer(block):
             patch = json.loads(found["patch"])
             schema = spec_schema(names[found["kind"]])
             assert list(unknown_fields(patch.get("spec", {}), schema, "spec")) == []
@@ -150,5 +160,5 @@ def test_commands_name_kinds_that_exist(page: Path) -> None:
     own = {word for kind in Kind for word in (SHORT_NAMES[kind], PLURALS[kind], kind.value.lower())} | {"pulsar"}
     known = own - SHADOWED
     text = page.read_text(encoding="utf-8")
-    for word in re.findall(r"kubectl (?:-n \S+ )?(?:get|annotate|scale|wait|explain) (p[a-z]+)", text):
+    for word in KIND_IN_COMMAND.findall(text):
         assert word in known | {"pods", "pod", "pvc", "pdb"}, f"{page.name}: kubectl ... {word}"

@@ -224,17 +224,18 @@ async def test_every_row_is_read_somewhere(admin: FakeAdmin) -> None:
     assert {(row.read_endpoint or row.endpoint)[-1] for row in TOPIC_POLICIES} <= asked
 
 
-async def test_ten_thousand_topics() -> None:
+async def test_two_thousand_topics() -> None:
+    """What is asked grows with the topics, and no faster; how long that takes is no matter of this test."""
     pulsar = ExportPulsar()
     admin = FakeAdmin(pulsar)
     await plain(admin, "PUT", "tenants", "t", body={"adminRoles": [], "allowedClusters": ["a"]})
     for number in range(4):
         await plain(admin, "PUT", "namespaces", "t", f"n{number}")
-    for number in range(10_000):
+    for number in range(2_000):
         await plain(admin, "PUT", "persistent", "t", f"n{number % 4}", f"x{number}")
     found, calls = await counted(admin, subscriptions=False, schemas=False)
-    assert len(manifests(found)) == 10_005 and notes(found) == []
+    assert len(manifests(found)) == 2_005 and notes(found) == []
     assert len(calls) < 60, "nothing is asked of a topic without partitions in a namespace without topic policies"
     found, calls = await counted(admin)
-    assert len(manifests(found)) == 10_005 and notes(found) == []
-    assert len(calls) < 20_060, "but for its subscriptions and its schema"
+    assert len(manifests(found)) == 2_005 and notes(found) == []
+    assert len(calls) < 4_060, "but for its subscriptions and its schema"

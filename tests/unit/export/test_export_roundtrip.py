@@ -22,6 +22,7 @@ from tests.fakes.admin import FakeAdmin
 from tests.support.export import (
     ExportPulsar,
     dry_run,
+    dry_run_of,
     exported,
     manifests,
     notes,
@@ -30,6 +31,7 @@ from tests.support.export import (
     set_policy,
     text_of,
 )
+from tests.support.yamls import documents
 
 GROUPS = {"g1", "g2"}
 Chosen = list[tuple[PolicyRow, Any]]
@@ -53,12 +55,13 @@ async def check_both_ways(admin: Any) -> None:
     """Nothing is left out, nothing would be done, and an empty Pulsar comes out the same."""
     found = await exported(admin)
     assert notes(found) == []
-    writes = list(admin.writes)
-    assert await dry_run(admin, found) == []
+    writes, text = list(admin.writes), text_of(found)
+    declared = documents(text)
+    assert await dry_run_of(admin, declared) == []
     assert admin.writes == writes, "an export and a dry run write nothing"
-    assert (await rebuilt(found, "a", groups=GROUPS)).state() == admin.pulsar.state()
+    assert (await rebuilt(found, "a", groups=GROUPS, documents=declared)).state() == admin.pulsar.state()
     again = await exported(admin)
-    assert text_of(again) == text_of(found), "two exports of the same Pulsar differ"
+    assert text_of(again) == text, "two exports of the same Pulsar differ"
 
 
 async def test_a_fresh_pulsar_is_exported_without_noise() -> None:
@@ -96,6 +99,15 @@ async def test_uneven_bundles_are_exported_as_boundaries() -> None:
     assert spec["bundles"] == {"boundaries": boundaries}
 
 
+async def test_a_single_bundle_is_exported_as_one() -> None:
+    admin = await furnished()
+    await plain(
+        admin, "PUT", "namespaces", "t", "whole", body={"bundles": {"boundaries": ["0x00000000", "0xffffffff"]}}
+    )
+    (spec,) = (m["spec"] for m in manifests(await exported(admin)) if m["metadata"]["name"] == "t.whole")
+    assert spec["bundles"] == {"count": 1}
+
+
 def rows_of(rows: tuple[PolicyRow, ...]) -> list[Any]:
     """One case for each row that the in-memory Pulsar takes."""
     return [pytest.param(row, id=row.field) for row in rows if row.refused_without is None]
@@ -103,20 +115,28 @@ def rows_of(rows: tuple[PolicyRow, ...]) -> list[Any]:
 
 @pytest.mark.parametrize("row", rows_of(NAMESPACE_POLICIES[1:]))
 async def test_every_namespace_policy_with_every_example(row: PolicyRow) -> None:
-    for example in row.examples:
-        admin = await furnished()
-        await set_policy(admin, row, ("namespaces", "t", "n"), example)
-        await check_both_ways(admin)
+    """Each in a namespace of its own, beside one without; what is exported for one is nothing that another has."""
+    admin = await furnished()
+    for number, example in enumerate(row.examples):
+        name = f"e{number}"
+        await plain(admin, "PUT", "namespaces", "t", name)
+        await plain(admin, "PUT", "persistent", "t", name, "x")
+        await plain(admin, "PUT", "persistent", "t", name, "parts", "partitions", body=3)
+        await set_policy(admin, row, ("namespaces", "t", name), example)
+    await check_both_ways(admin)
 
 
 @pytest.mark.parametrize("row", rows_of(TOPIC_POLICIES))
 async def test_every_topic_policy_with_every_example(row: PolicyRow) -> None:
-    for example in row.examples:
-        admin = await furnished()
-        for topic in ("x", "parts"):
-            await set_policy(admin, row, ("persistent", "t", "n", topic), example)
-        await set_policy(admin, row, ("non-persistent", "t", "n", "split"), example)
-        await check_both_ways(admin)
+    """Each on topics of its own, with and without partitions, beside some without."""
+    admin = await furnished()
+    for number, example in enumerate(row.examples):
+        await plain(admin, "PUT", "persistent", "t", "n", f"x{number}")
+        await plain(admin, "PUT", "persistent", "t", "n", f"parts{number}", "partitions", body=3)
+        await plain(admin, "PUT", "non-persistent", "t", "n", f"split{number}", "partitions", body=2)
+        for topic in ("persistent/t/n/x", "persistent/t/n/parts", "non-persistent/t/n/split"):
+            await set_policy(admin, row, tuple(f"{topic}{number}".split("/")), example)
+    await check_both_ways(admin)
 
 
 def some(rows: tuple[PolicyRow, ...]) -> st.SearchStrategy[Chosen]:
@@ -161,9 +181,10 @@ def test_any_policies_together(namespace: Chosen, topic: Chosen, parts: Chosen) 
         found = await exported(admin)
         # Pulsar compares less than the definitions do: of two that do not go together one is left out, and said so.
         assert all("which would not be admitted" in note for note in notes(found)), notes(found)
-        assert await dry_run(admin, found) == []
+        declared = manifests(found)
+        assert await dry_run_of(admin, declared) == []
         if not notes(found):
-            assert (await rebuilt(found, "a", groups=GROUPS)).state() == admin.pulsar.state()
+            assert (await rebuilt(found, "a", groups=GROUPS, documents=declared)).state() == admin.pulsar.state()
 
     asyncio.run(check())
 

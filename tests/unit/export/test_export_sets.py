@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic_set import MAX_NAMES
 from pulsar_operator.domain.export import Entry, Note, Settings, with_sets
-from pulsar_operator.domain.export.sets import MAX_NAMES_BYTES
+from pulsar_operator.domain.export.sets import MAX_NAMES_BYTES, _portions
 from pulsar_operator.ports import Json
 from tests.fakes.admin import FakeAdmin
 from tests.support.export import ExportPulsar, dry_run, exported, manifests, notes, plain, rebuilt, text_of
@@ -124,3 +124,12 @@ def test_sets_fit_into_an_object_and_lose_nobody(number: int, width: int) -> Non
     assert all(len(spec["names"]) <= MAX_NAMES for spec in specs)
     assert all(len(json.dumps(spec["names"])) <= MAX_NAMES_BYTES * 1.1 for spec in specs)
     assert len({entry.manifest["metadata"]["name"] for entry in found if entry.manifest is not None}) == len(specs)
+
+
+def test_a_set_takes_as_many_names_as_fit() -> None:
+    """To the byte: each name with its quotes and a comma."""
+    name = "n" * 997
+    full = [len(portion) for portion in _portions([name] * (MAX_NAMES_BYTES // 1000 + 1))]
+    assert full == [MAX_NAMES_BYTES // 1000, 1]
+    assert [len(portion) for portion in _portions(["n"] * (MAX_NAMES + 1))] == [MAX_NAMES, 1]
+    assert list(_portions([])) == []

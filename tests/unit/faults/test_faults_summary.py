@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.faults_summary import SEED, Summary, header, rng
+from tests.support.faults_summary import SEED, Missable, Summary, header, rng
 
 
 def numbers(what: str) -> list[int]:
@@ -38,3 +38,53 @@ def test_the_table_counts_places_and_differences() -> None:
 def test_a_matrix_without_a_place_is_none() -> None:
     with pytest.raises(AssertionError, match="no place was tried"):
         Summary().begin("empty", 0).check()
+
+
+def test_a_place_that_was_not_tried_fails_the_matrix() -> None:
+    tally = Summary().begin("cut short", 3)
+    tally.add("one", [])
+    with pytest.raises(AssertionError, match="cut short: 2 of 3 places were not tried"):
+        tally.check()
+
+
+def test_a_place_where_nothing_happened_fails_the_matrix() -> None:
+    tally = Summary().begin("one", 2)
+    tally.add("first", [])
+    tally.add("second", [], reached=False)
+    with pytest.raises(AssertionError, match=r"nothing happened at\n\W*second"):
+        tally.check()
+
+
+HALF = Missable(0.5, "two events may be one pass")
+
+
+@pytest.mark.parametrize(
+    ("missed", "words"), [(0, ""), (2, ""), (3, r"3 places were missed, 2\.0 may be \(two events may be one pass\)")]
+)
+def test_uncertain_places_are_missed_up_to_the_bound(missed: int, words: str) -> None:
+    """Of those that are not certain: others do not raise it."""
+    tally = Summary().begin("some", 10, missable=HALF)
+    for number in range(10):
+        uncertain = number < 4
+        tally.add(f"place {number}", [], reached=number >= missed or not uncertain, certain=not uncertain)
+    if not words:
+        tally.check()
+        return
+    with pytest.raises(AssertionError, match=words):
+        tally.check()
+
+
+def test_without_a_bound_no_place_is_missed() -> None:
+    tally = Summary().begin("some", 2)
+    tally.add("first", [])
+    tally.add("second", [], reached=False, certain=False)
+    with pytest.raises(AssertionError, match=r"1 places were missed, 0\.0 may be"):
+        tally.check()
+
+
+def test_a_kind_is_never_missed_altogether() -> None:
+    tally = Summary().begin("some", 6, missable=HALF)
+    for number, kind in enumerate(("dropped", "dropped", "dropped", "dropped", "stall", "stall")):
+        tally.add(f"place {number}", [], reached=kind != "stall", certain=False, kind=kind)
+    with pytest.raises(AssertionError, match="some: never happened: stall"):
+        tally.check()

@@ -192,3 +192,10 @@ def test_who_has_a_topic() -> None:
 def test_a_few_names() -> None:
     assert some(["a", "b"]) == "a, b"
     assert some([str(n) for n in range(100)]) == "0, 1, 2 and 97 more"
+
+
+@pytest.mark.parametrize("text", ["AAAAAAAA!AAA=", "no base64", "AAAAAAAAAAA"])
+def test_a_record_that_cannot_be_read_names_nobody(text: str) -> None:
+    """Whoever is named there is deleted when it left: what was damaged on the way must not name others."""
+    assert digests_of(OwnedTopics(digests=text)) == frozenset()
+    assert digests_of(OwnedTopics(digests="AAAAAAAAAAA=")) == {bytes(8)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from typing import Any
 
@@ -51,7 +50,8 @@ class MetadataMachine(RuleBasedStateMachine):
         id_before, record_before, written_before = self.stored_id(), self.record(), len(self.zookeeper.writes)
         if when != "never":
             self.switch.arm(number, when)
-        with contextlib.suppress(Killed):
+        begun, killed = len(self.switch.writes), False
+        try:
             result = asyncio.run(
                 ensure_cluster_metadata(
                     self.deps, request("a", LOCAL, SHARED, bookie_volumes_exist=self.data_id is not None)
@@ -65,7 +65,12 @@ class MetadataMachine(RuleBasedStateMachine):
                 assert (
                     json.loads(self.shared.nodes["/pulsar-operator/clusters/a"].data)["instanceId"] == self.stored_id()
                 )
+        except Killed:
+            killed = True
         self.switch.disarm()
+        # A write that is killed after it took effect is counted, one before it is not.
+        reached = len(self.switch.writes) - begun + (killed and when == "before") > number
+        assert killed is (when != "never" and reached), "the kill came at another write, or not at all"
         assert id_before in (None, self.stored_id()), "an id that was there was touched"
         finished = record_before is not None and (
             record_before["state"] == "Initialized" or record_before["adopted"] == "true"

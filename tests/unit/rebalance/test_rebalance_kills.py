@@ -27,6 +27,7 @@ class Counting:
 
     def __init__(self, world: BalancingWorld, kill: int | None = None, after: bool = False) -> None:
         self.count = {False: 0, True: 0}
+        self.killed = 0
         self._kill, self._after = kill, after
         for late, hooks in ((False, world.pulsar.before), (True, world.pulsar.after)):
             hooks.append(self._hook(late))
@@ -37,6 +38,7 @@ class Counting:
         def seen(_: str) -> None:
             self.count[late] += 1
             if late is self._after and self.count[late] == self._kill:
+                self.killed += 1
                 raise Killed
 
         return seen
@@ -81,5 +83,6 @@ def test_the_undisturbed_run_has_splits_and_moves() -> None:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("kill", range(1, WRITES + 1))
 def test_killed_at_any_write(kill: int, after: bool) -> None:
-    world, _ = play(kill, after=after)
+    world, counting = play(kill, after=after)
+    assert counting.killed == 1
     assert outcome(world) == outcome(UNDISTURBED)

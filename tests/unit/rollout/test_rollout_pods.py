@@ -59,6 +59,22 @@ def test_problems_are_told_in_words(state: dict[str, Any], reason: Reason, words
 
 
 @pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"message": "The node was low on memory", "reason": "Evicted"}, "The node was low on memory"),
+        ({"reason": "Evicted"}, "Evicted"),
+        ({}, "no reason given"),
+    ],
+)
+def test_a_pod_that_failed_is_told_with_what_is_known(told: Json, words: str) -> None:
+    failed = pod("my-broker-0", **STARTING)
+    failed["status"] = {"phase": "Failed", **told}
+    problem = pod_problem(failed)
+    assert problem is not None and problem.reason is Reason.NOT_READY
+    assert problem.message == f"pod my-broker-0 has failed: {words}"
+
+
+@pytest.mark.parametrize(
     "state", [{}, {"waiting": {"reason": "ContainerCreating"}}, {"waiting": {"reason": "PodInitializing"}}]
 )
 def test_starting_is_no_problem(state: dict[str, Any]) -> None:
@@ -83,6 +99,40 @@ def test_long_messages_are_cut() -> None:
 )
 def test_whether_a_pod_served_in_this_container(state: dict[str, Any], expected: bool) -> None:
     assert pod_facts(pod("my-broker-0", **state)).serving_before is expected
+
+
+def containers(*started: str | None, ready: str = "False", since: str | None = "2026-01-01T00:05:00Z") -> Json:
+    """A pod whose containers run since these times (None: one that does not run)."""
+    made = pod("my-broker-0")
+    states = [
+        {"running": {"startedAt": each}} if each else {"waiting": {"reason": "PodInitializing"}} for each in started
+    ]
+    condition = {"type": "Ready", "status": ready, **({"lastTransitionTime": since} if since else {})}
+    made["status"] = {"conditions": [condition], "containerStatuses": [{"name": "c", "state": s} for s in states]}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (containers("2026-01-01T00:04:59Z"), True),
+        # In the second in which it was admitted: that is when the kubelet set it.
+        (containers("2026-01-01T00:05:00Z"), False),
+        (containers("2026-01-01T00:05:01Z"), False),
+        # A container that started again after that has not been ready; the other one alone makes no ready pod.
+        (containers("2026-01-01T00:00:10Z", "2026-01-01T00:06:00Z"), False),
+        (containers("2026-01-01T00:06:00Z", "2026-01-01T00:00:10Z"), False),
+        (containers("2026-01-01T00:00:10Z", "2026-01-01T00:04:00Z"), True),
+        (containers("2026-01-01T00:04:00Z", None), True),
+        (containers(None), False),
+        (containers(), False),
+        (containers("2026-01-01T00:04:00Z", since=None), False),
+        (containers("2026-01-01T00:04:00Z", ready="True", since=None), True),
+        (containers(ready="True"), True),
+    ],
+)
+def test_a_pod_was_ready_when_it_stopped_being_so_after_its_last_container_started(state: Json, expected: bool) -> None:
+    assert pod_facts(state).serving_before is expected
 
 
 def test_counts() -> None:

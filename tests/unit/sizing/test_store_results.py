@@ -102,8 +102,10 @@ def test_a_writer_killed_at_any_write_leaves_the_old_or_the_new_result(tmp_path:
     for point in range(100):
         root = tmp_path / str(point)
         Store(str(root)).write_result(old)
+        disk = KilledFileSystem(point, after=after)
         try:
-            Store(str(root), filesystem=KilledFileSystem(point, after=after).filesystem()).write_result(new)
+            Store(str(root), filesystem=disk.filesystem()).write_result(new)
+            assert len(disk.writes) == point, "the process lived on after its kill"
             break
         except KilledError:
             found.append(Store(str(root)).latest_result("i", "c"))

@@ -16,7 +16,7 @@ from e2e.support.admin import ask, find
 from e2e.support.eventually import eventually
 from e2e.support.objects import is_ready
 
-pytestmark = [pytest.mark.kind, pytest.mark.slow]
+pytestmark = pytest.mark.storage(1)
 
 TOPIC = "persistent/shop/orders/compacted"
 BOOKIE = "org.apache.bookkeeper.server.Main"

@@ -1,7 +1,4 @@
-"""Three brokers, all traffic on one of them: a PulsarRebalance evens it out, by the brokers' own rates.
-
-The same start is then left to Pulsar's own load manager: what it makes of it is printed beside the operator's end.
-"""
+"""Balancing at length, area ``balance``: from recorded traffic, beside Pulsar's own shedder, Pulsar's own promises."""
 
 from __future__ import annotations
 
@@ -14,46 +11,19 @@ import pytest
 
 from e2e.conformance.catalogue import all_checks, all_mutations
 from e2e.conformance.context import Instance
-from e2e.conformance.javaclient import JavaProcess
 from e2e.conformance.model import Check, Status
 from e2e.conformance.mutate import try_mutations
 from e2e.conformance.report import line
 from e2e.conformance.runner import Target, instance, run_checks
 from e2e.conftest import Deployed
-from e2e.counting.client import CountingRun
-from e2e.support.admin import ask
-from e2e.support.changes import answers, patch_cluster
 from e2e.support.deploy import ROOT
 from e2e.support.evening import STATS_SECONDS, Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
-from e2e.support.rolling import Watch, even
-from e2e.support.skew import COUNTED, Attempt, Brokers, rates_of, skew, table
+from e2e.support.skew import Attempt, Brokers, rates_of, skew, table
 from e2e.support.traffic import Traffic
 
-YOUNG = {
-    "statsUpdateFrequencyInSecs": str(STATS_SECONDS),
-    "loadBalancerSheddingEnabled": "false",
-    "loadBalancerAutoBundleSplitEnabled": "false",
-}
 SHEDDING_SECONDS = 60
 """Pulsar's default loadBalancerSheddingIntervalMinutes."""
-
-
-@pytest.fixture(scope="module")
-def brokers(deployed: Deployed) -> Iterator[Brokers]:
-    """Three brokers whose own balancer is off and whose rates are young."""
-    patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"replicas": 3, "config": YOUNG}})
-    answers(deployed.admin_url)
-
-    def ids() -> list[str]:
-        found = sorted(ask(deployed.admin_url, "GET", "brokers/east"))
-        assert len(found) == 3, found
-        return found
-
-    found = eventually(ids, within=120, what="three registered brokers")
-    yield Brokers(deployed.kubectl, deployed.namespace, "east", deployed.admin_url, found)
-    patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"replicas": 1, "config": None}})
-    answers(deployed.admin_url)
 
 
 @pytest.fixture
@@ -76,23 +46,6 @@ def no_rebalance_left(deployed: Deployed) -> Iterator[None]:
     deployed.kubectl.run("delete", "prb", "--all", "-n", deployed.namespace)
 
 
-def test_moves_and_splits_even_out_a_hot_broker(evened: Evened, capsys: pytest.CaptureFixture[str]) -> None:
-    proposal, status = evened.proposal, evened.status
-    with capsys.disabled():
-        print(f"\n{evened.columns}")
-        print(f"before {proposal['before']}, promised {proposal['after']}, measured {status['measured']}")
-        print(
-            f"{proposal['splits']} splits, {proposal['moves']} moves; seen from outside {evened.attempt.measured:.2f}"
-        )
-        print(evened.report.text())
-    measured = float(status["measured"]["busiestOverMean"])
-    assert status["progress"]["done"] == status["progress"]["total"] > 0
-    assert measured < float(proposal["before"]["busiestOverMean"]) / 1.8
-    assert abs(measured - evened.attempt.measured) < 0.25, "the brokers' own statistics say something else"
-    assert evened.report.violations() == []
-    assert "loadBalancerSheddingEnabled" not in evened.dynamic
-
-
 PULSARS_OWN = {"loadBalancerSheddingEnabled": "true", "loadBalancerAutoBundleSplitEnabled": "true"}
 """Pulsar's defaults, which the brokers of this module start without.
 
@@ -110,7 +63,7 @@ HELPED = {
 in (the pods' network cards are 10 Gbit/s: at this weight 200 kbit/s count as one of its points)."""
 
 
-@pytest.mark.slow
+@pytest.mark.balance(2)
 def test_not_worse_than_pulsars_default_shedder(
     deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,10 +71,10 @@ def test_not_worse_than_pulsars_default_shedder(
     seconds = evened.attempt.seconds + 2 * SHEDDING_SECONDS
     pulsars, report = left_to_pulsar(brokers, deployed.service_url, "Pulsar, defaults", PULSARS_OWN, seconds)
     compare(evened, [pulsars], capsys)
-    assert report.violations() == []
+    assert report.failures() == [], report.text()
 
 
-@pytest.mark.slow
+@pytest.mark.balance(2)
 def test_not_worse_than_pulsars_shedder_when_helped(
     deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,7 +83,7 @@ def test_not_worse_than_pulsars_shedder_when_helped(
         brokers, deployed.service_url, "Pulsar, helped", PULSARS_OWN | HELPED, 4 * SHEDDING_SECONDS
     )
     compare(evened, [pulsars], capsys)
-    assert report.violations() == []
+    assert report.failures() == [], report.text()
 
 
 def compare(evened: Evened, others: list[Attempt], capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,9 +103,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "shedding": (("shedding",), PULSARS_OWN | HELPED),
 }
 """Checks of the conformance suite that need several brokers, and the settings changed while they run."""
-CONFORMANCE = [
-    pytest.param(*group, id=key, marks=[pytest.mark.slow] if key == "shedding" else []) for key, group in GROUPS.items()
-]
+CONFORMANCE = [pytest.param(*group, id=key) for key, group in GROUPS.items()]
 
 
 @pytest.fixture
@@ -164,20 +115,19 @@ def several(
     def scale(replicas: int) -> None:
         deployed.kubectl.run("scale", "pulsarcluster", "east", "-n", deployed.namespace, f"--replicas={replicas}")
 
-    def no_java() -> JavaProcess:
-        raise RuntimeError("not needed")
-
     target = Target(deployed.service_url, deployed.admin_url, client_log=str(tmp_path / "client.log"), scale=scale)
     checks = [check for check in all_checks() if check.id in {f"rebalancing.{name}" for name in names}]
-    with brokers.dynamic(settings), instance(target, no_java) as there:
+    with brokers.dynamic(settings), instance(target, None) as there:
         yield there, checks
 
 
+@pytest.mark.balance(3)
 def test_no_check_of_several_brokers_is_left_out() -> None:
     here = {f"rebalancing.{name}" for names, _settings in GROUPS.values() for name in names}
     assert here == {check.id for check in all_checks() if check.theme == "rebalancing"}
 
 
+@pytest.mark.balance(3)
 @pytest.mark.parametrize(("names", "settings"), CONFORMANCE)
 def test_promises_that_need_several_brokers(
     several: tuple[Instance, list[Check]], names: Sequence[str], capsys: pytest.CaptureFixture[str]
@@ -188,7 +138,7 @@ def test_promises_that_need_several_brokers(
     assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
 
 
-@pytest.mark.slow
+@pytest.mark.balance(3)
 @pytest.mark.parametrize(("names", "settings"), CONFORMANCE)
 def test_broken_promises_that_need_several_brokers_are_seen(
     several: tuple[Instance, list[Check]], names: Sequence[str], capsys: pytest.CaptureFixture[str]
@@ -198,53 +148,6 @@ def test_broken_promises_that_need_several_brokers_are_seen(
         verdicts = try_mutations(*several, all_mutations(), workers=4 if len(names) > 1 else 1)
     assert {verdict.mutation.check for verdict in verdicts} == {check.id for check in several[1]}
     assert [verdict.line() for verdict in verdicts if not verdict.caught] == []
-
-
-def test_a_roll_hands_bundles_over_and_no_publish_fails(
-    deployed: Deployed, brokers: Brokers, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Three evenly loaded brokers replaced one after another, under traffic: P9 on real brokers."""
-    with even(brokers) as topics:
-        counted, rates = topics[-1], dict.fromkeys(topics[:-1], 10.0)
-        with Traffic(deployed.service_url, rates), CountingRun(deployed.service_url, counted, rate=COUNTED) as run:
-            brokers.unevenness(sum(rates.values()) + COUNTED, within=120)
-            with Watch(brokers) as watch, run.operation("roll"):
-                patch_cluster(
-                    deployed.kubectl,
-                    deployed.namespace,
-                    "east",
-                    {"broker": {"config": {**YOUNG, "maxProducersPerTopic": "10000"}}},
-                )
-                watch.look()
-                during, after_roll = watch.per_bundle, watch.counts()
-                wait_for_fill(deployed)
-                watch.look()
-            report = run.finish()
-    story = deployed.kubectl.run("get", "prb", "-n", deployed.namespace)
-    with capsys.disabled():
-        print(f"\n{story}")
-        print(
-            f"roll of 3 brokers: {during:.2f} moves a bundle (least {1 + 1 / 3:.2f}, bar {1 + 1 / 3 + 0.1:.2f}), "
-            f"{watch.per_bundle:.2f} with the share of the last broker; bundles of each broker {after_roll} after the "
-            f"roll, {watch.counts()} at the end"
-        )
-        print(report.text())
-    assert report.violations() == []
-    assert 1 <= during <= 1 + 1 / 3 + 0.1
-    assert watch.counts()[0] >= 2, "the broker that came back last has its share"
-    events = deployed.kubectl.items("events", deployed.namespace)
-    assert [e["message"] for e in events if e["reason"] == "NotDrained"] == []
-
-
-def wait_for_fill(deployed: Deployed) -> None:
-    """The fill of the broker that was replaced last has done its steps."""
-
-    def done() -> bool:
-        fills = [r for r in deployed.kubectl.items("prb", deployed.namespace) if "-fill-" in r["metadata"]["name"]]
-        assert fills, "no fill"
-        return all((fill.get("status") or {}).get("progress", {}).get("finishedTime") for fill in fills)
-
-    eventually(done, within=120, what="the fill's steps")
 
 
 EXECUTORS = {
@@ -257,7 +160,7 @@ EXECUTORS = {
 
 
 @pytest.fixture(
-    params=[pytest.param({}, id="local"), pytest.param(EXECUTORS, id="executors", marks=pytest.mark.slow)],
+    params=[pytest.param({}, id="local"), pytest.param(EXECUTORS, id="executors")],
 )
 def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[bool]:
     """The chart's collector and Spark job beside the quickstart's cluster; whether the job has executors."""
@@ -283,6 +186,7 @@ def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[boo
     deployed.kubectl.run("delete", "-n", deployed.namespace, "-f", "-", "--ignore-not-found", stdin=rendered)
 
 
+@pytest.mark.balance(1)
 def test_a_proposal_from_the_files_of_the_collector(
     deployed: Deployed, skewed: list[str], recorded: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,7 @@
-"""Deleting and coming back, last in the session: what is lost is lost for the tests before too.
+"""Deleting and coming back, the last chapter: what is lost is lost for the tests before too.
 
-The order inside the file matters: parents that are refused, the cluster object, then the namespace, then the release
-before the objects.
+The order inside the file matters: parents that are refused, the cluster object, the release before the objects, the
+Kubernetes namespace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ import yaml
 from e2e.conftest import Deployed
 from e2e.counting.simple import consume, publish, subscribe
 from e2e.support.deleting import dependents
-from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, install_operator, quickstart_documents
+from e2e.support.deploy import (
+    NAMESPACE,
+    OPERATOR_NAMESPACE,
+    QUICKSTART,
+    RELEASE,
+    install_operator,
+    quickstart_documents,
+)
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import KubectlError
 from e2e.support.objects import is_ready
@@ -38,6 +45,15 @@ def instance_id(deployed: Deployed) -> str:
     record = deployed.kubectl.get("configmap", deployed.namespace, "east-instance-id")
     assert record is not None
     return str(record["data"]["instanceId"])
+
+
+def operator_pods(deployed: Deployed) -> list[tuple[str, int]]:
+    """UID and container restarts of the operator's pods."""
+    pods = deployed.kubectl.items("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=pulsar-operator")
+    return [
+        (pod["metadata"]["uid"], sum(c["restartCount"] for c in pod["status"].get("containerStatuses") or []))
+        for pod in pods
+    ]
 
 
 def refused(deployed: Deployed, kind: str, name: str) -> None:
@@ -70,6 +86,7 @@ def test_parent_with_dependents_is_deleted_only_when_confirmed(deployed: Deploye
 
 
 def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deployed) -> None:
+    """Although the operator is killed hard while bookies start: its successor finishes what it began."""
     subscribe(deployed.service_url, PAYMENTS, "survivor")
     sent = publish(deployed.service_url, PAYMENTS, 50, prefix="kept")
     pods, claims, identity = uids(deployed, "pods"), uids(deployed, "pvc"), instance_id(deployed)
@@ -87,8 +104,16 @@ def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deploy
     assert uids(deployed, "pvc") == claims
     assert instance_id(deployed) == identity
 
+    operator = operator_pods(deployed)
     deployed.kubectl.apply(json.dumps(CLUSTER))
+    eventually(lambda: "east-bookie" in uids(deployed, "statefulsets"), within=120, what="the bookies' StatefulSet")
+    assert not is_ready(deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")), "the kill comes too late"
+    deployed.kubectl.run(
+        "delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator",
+        "--grace-period=0", "--force",
+    )  # fmt: skip
     deployed.wait_ready(within=300)
+    assert not {uid for uid, _ in operator_pods(deployed)} & {uid for uid, _ in operator}
     again = uids(deployed, "pods")
     assert set(again) == set(pods) and not set(again.values()) & set(pods.values())
     assert uids(deployed, "pvc") == claims
@@ -96,6 +121,30 @@ def test_cluster_deleted_and_applied_again_brings_the_data_back(deployed: Deploy
     after = znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0", paths=("/ledgers/cookies",))
     assert after == cookie
     assert consume(deployed.service_url, PAYMENTS, "survivor", 50) == sent
+
+
+def test_release_uninstalled_before_the_objects_and_installed_again(deployed: Deployed) -> None:
+    """The data plane is not touched, neither by the uninstallation nor by the operator that takes over."""
+    assert all(dependents(deployed.kubectl, kind, deployed.namespace, name) for kind, name in PARENTS.items())
+    pods = uids(deployed, "pods")
+    uninstall(deployed)
+    objects = deployed.kubectl.items("pulsar", deployed.namespace)
+    assert len(objects) == 6  # kept, with the definitions
+    assert not [obj["metadata"]["name"] for obj in objects if obj["metadata"].get("finalizers")]
+    assert len(deployed.kubectl.items("statefulsets", deployed.namespace)) == 5
+    assert uids(deployed, "pods") == pods
+
+    install_operator(deployed.helm, watch=[NAMESPACE])
+
+    def taken_over() -> bool:
+        found = deployed.kubectl.items("pulsar", deployed.namespace)
+        guarded = [obj for obj in found if obj["metadata"].get("finalizers")]
+        assert guarded, "no finalizer yet"
+        return True
+
+    eventually(taken_over, within=120, what="the operator guards the objects again")
+    deployed.wait_ready(within=120)
+    assert uids(deployed, "pods") == pods
 
 
 def test_deleted_namespace_ends(deployed: Deployed) -> None:
@@ -117,45 +166,26 @@ def test_deleted_namespace_ends(deployed: Deployed) -> None:
     assert deployed.kubectl.get("namespace", "", deployed.namespace) is None
 
 
-def operator_pods(deployed: Deployed) -> list[tuple[str, int]]:
-    """UID and container restarts of the operator's pods."""
-    pods = deployed.kubectl.items("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=pulsar-operator")
-    return [
-        (pod["metadata"]["uid"], sum(c["restartCount"] for c in pod["status"].get("containerStatuses") or []))
-        for pod in pods
-    ]
-
-
-def test_operator_outlives_the_namespace_and_a_kill_in_the_middle_of_bring_up(deployed: Deployed) -> None:
-    """The namespace comes back with its rights by a helm upgrade; the operator takes up its work without a restart.
-
-    Killed hard while bookies start, its successor finishes what it began, with the same INSTANCEID.
-    """
+def test_operator_outlives_the_namespace(deployed: Deployed) -> None:
+    """The namespace comes back with its rights by a helm upgrade; the operator takes up its work without a restart."""
     before = operator_pods(deployed)
     install_operator(deployed.helm, watch=[NAMESPACE])
     deployed.kubectl.apply(QUICKSTART.read_text())
-    eventually(lambda: "east-bookie" in uids(deployed, "statefulsets"), within=120, what="the bookies' StatefulSet")
-    identity = instance_id(deployed)
+    eventually(lambda: "east-zookeeper" in uids(deployed, "statefulsets"), within=120, what="ZooKeeper's StatefulSet")
     assert operator_pods(deployed) == before and all(restarts == 0 for _, restarts in before)
-    deployed.kubectl.run(
-        "delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator",
-        "--grace-period=0", "--force",
-    )  # fmt: skip
-    deployed.wait_ready(within=300)
-    assert operator_pods(deployed) != before
-    assert instance_id(deployed) == identity
 
 
-def test_release_uninstalled_before_the_objects(deployed: Deployed) -> None:
-    assert all(dependents(deployed.kubectl, kind, deployed.namespace, name) for kind, name in PARENTS.items())
-    deployed.helm.run("uninstall", "pulsar-operator", "-n", OPERATOR_NAMESPACE, "--wait", "--timeout", "3m")
-    objects = deployed.kubectl.items("pulsar", deployed.namespace)
-    assert len(objects) == 6  # kept, with the definitions
-    assert not [obj["metadata"]["name"] for obj in objects if obj["metadata"].get("finalizers")]
-    running = deployed.kubectl.items("statefulsets", deployed.namespace)
-    assert len(running) == 5  # the data plane is not touched
-    # The deletion guard has gone with the release.
+def test_without_the_release_nothing_guards_the_objects(deployed: Deployed) -> None:
+    """Deleted in the middle of a bring-up, they go with their pods; volumes stay."""
+    eventually(lambda: uids(deployed, "pvc"), within=120, what="a volume claim")
+    claims = uids(deployed, "pvc")
+    uninstall(deployed)
     deployed.kubectl.run("delete", "pulsar", "--all", "-n", deployed.namespace, "--timeout=60s", timeout=80)
     eventually(lambda: not deployed.kubectl.items("pods", deployed.namespace), within=120, what="pods collected")
-    assert len(deployed.kubectl.items("pvc", deployed.namespace)) == 3
-    deployed.kubectl.run("delete", "namespace", deployed.namespace, "--timeout=120s", timeout=140)
+    assert claims.items() <= uids(deployed, "pvc").items()
+    deployed.kubectl.run("delete", "namespace", deployed.namespace, "--wait=false")
+
+
+def uninstall(deployed: Deployed) -> None:
+    """helm uninstall of the operator, as a user does it."""
+    deployed.helm.run("uninstall", RELEASE, "-n", OPERATOR_NAMESPACE, "--wait", "--timeout", "3m")

@@ -1,0 +1,38 @@
+"""The conformance suite on a cluster of the end-to-end tests: connected to, and run where its settings are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from e2e.conformance import report
+from e2e.conformance.catalogue import all_checks
+from e2e.conformance.context import Instance
+from e2e.conformance.javaclient import JavaProcess
+from e2e.conformance.model import Outcome
+from e2e.conformance.runner import Target, instance, run_checks
+from e2e.conformance.settings import configured, not_in_force
+from e2e.kind.paths import paths
+
+
+def connect(service_url: str, admin_url: str, log: Path) -> AbstractContextManager[Instance]:
+    """A cluster without security, with the Java client; ``log`` is for the client library's own log.
+
+    Raises JavaMissingError on entry when the Java client is not built.
+    """
+    target = Target(service_url, admin_url, client_log=str(log))
+    return instance(target, lambda: JavaProcess.start(classpath=paths().java_client))
+
+
+def run_configured(service_url: str, admin_url: str, log: Path, said: Callable[[str], None] = print) -> list[Outcome]:
+    """Run the checks that need e2e.conformance.settings.SETTINGS; all are to have passed, none is skipped there.
+
+    ``said`` is told a line as each ends. Raises AssertionError, before any check, when the broker has other settings:
+    then its outcomes would be those of the defaults.
+    """
+    checks = configured(all_checks())
+    with connect(service_url, admin_url, log) as found:
+        other = not_in_force(found.settings)
+        assert not other, f"the broker has not the settings these checks need: {'; '.join(other)}"
+        return run_checks(found, checks, said=lambda outcome: said(report.line(outcome)), warned=said)

@@ -1,0 +1,77 @@
+"""What is mutated, which tests are asked, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = "operator/pulsar_operator"
+
+FOLDERS: Final = {
+    f"{PACKAGE}/domain": "pure decisions",
+    f"{PACKAGE}/balance": "pure decisions of what is moved where",
+}
+"""Mutated with all that is below, by reason."""
+
+LEFT_OUT: Final = {
+    f"{PACKAGE}/balance/simulator": "Pulsar's own rules re-built for comparison, held to its classes; minutes a mutant",
+}
+
+CONTROLLERS: Final = {
+    "actor": "every deletion in Kubernetes goes through it",
+    "balancer": "turns Pulsar's own balancer off and on again",
+    "brokers_left": "says when a policy leaves namespaces without a broker",
+    "census": "deletions of topics are decided from its lists",
+    "children": "deletes workloads and what is no longer wanted",
+    "cluster_roll": "deletes pods, removes brokers",
+    "cluster_teardown": "deletes a cluster and its volumes",
+    "dependents": "what keeps a deletion waiting",
+    "handover": "whether brokers may go; makes and deletes drains and fills",
+    "isolation_policy": "deletes policies, which moves what they held",
+    "logical_base": "the order of writes and of deletions of the logical kinds",
+    "namespace": "deletes and unloads namespaces",
+    "rebalance": "begins, stops and ends rebalances",
+    "rebalance_execution": "moves and splits bundles",
+    "rebalance_pass": "what a rebalance remembers",
+    "rebalance_proposal": "what is to be moved",
+    "resource_group": "deletes resource groups",
+    "tenant": "deletes tenants",
+    "topic": "deletes topics",
+    "topic_deletion": "whether a topic may be deleted",
+    "topic_set": "which topics leave a set",
+    "topic_set_listing": "which topics there are to leave a set",
+    "topic_set_removal": "deletes topics that left",
+    "topic_set_round": "writes to many topics",
+    "topic_set_turns": "how often",
+    "traffic": "asks Pulsar for moves and splits, and reads who serves what",
+    "workqueue": "no two passes over one object at once",
+    "zookeeper": "deletes volumes",
+}
+"""Modules of controllers that move or delete things, or that those decide by."""
+
+TESTS: Final = ("tests/unit", "tests/contract")
+NOT_ASKED: Final = {
+    "tests/unit/charts": "charts, rendered by Helm",
+    "tests/unit/conformance": "the conformance suite itself",
+    "tests/unit/counting": "the counting client",
+    "tests/unit/docs": "pages",
+    "tests/unit/images": "images",
+    "tests/unit/machine": "kind, tools",
+    "tests/unit/mutants": "this tool",
+    "tests/unit/sizing": "the Spark job: minutes of Java",
+}
+"""Tests that do not execute what is mutated, or hardly, by reason."""
+
+
+def modules(root: Path) -> list[str]:
+    """Files that are mutated, relative to the root, in order."""
+    found = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))]
+    found += [root / PACKAGE / "controllers" / f"{name}.py" for name in sorted(CONTROLLERS)]
+    names = [path.relative_to(root).as_posix() for path in found if path.is_file()]
+    return [name for name in names if not any(name.startswith(f"{folder}/") for folder in LEFT_OUT)]
+
+
+def asked_files(root: Path) -> list[str]:
+    """Test files that are asked, relative to the root, in order."""
+    found = [path.relative_to(root).as_posix() for each in TESTS for path in sorted((root / each).rglob("test_*.py"))]
+    return [name for name in found if not any(name.startswith(f"{folder}/") for folder in NOT_ASKED)]

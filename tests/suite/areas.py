@@ -1,0 +1,65 @@
+"""Areas: what is too long for every run, by capability, cut into slices; and what belongs to no run but its own.
+
+A long test carries the mark of its area with the number of its slice: ``@pytest.mark.balance(1)``. `make test` leaves
+all of them out, ``make e2e-full AREA=balance`` runs one area slice by slice, CI adds one slice to each of its runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Part of an area that runs alone from nothing, in at most LIMIT minutes."""
+
+    area: str
+    number: int
+    about: str
+
+    @property
+    def name(self) -> str:
+        """As it is asked for and recorded: ``balance-1``."""
+        return f"{self.area}-{self.number}"
+
+
+LIMIT = 15.0
+"""Minutes of a slice on 2 cores, set-up of the cluster included, with warm caches."""
+AREAS: dict[str, str] = {
+    "balance": "rebalancing, splitting, shedding, from recorded traffic too",
+    "rolls": "rolling changes of clusters of several replicas",
+    "bookies": "bookies that are lost or leave",
+    "geo": "several clusters of one instance",
+    "security": "authentication, authorization, TLS",
+    "storage": "what storage that fails does to topics",
+}
+SLICES: Sequence[Slice] = (
+    Slice("balance", 1, "collector to Spark to proposal, with and without executors"),
+    Slice("balance", 2, "Pulsar's shedder beside the operator"),
+    Slice("balance", 3, "promises that need several brokers, and their mutations"),
+    Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
+    Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
+    Slice("storage", 1, "compaction while bookies are away"),
+)
+OWN_TARGET = "slow"
+"""Mark of what only a make target of its own runs: whole matrices of faults, mutations, hostile text."""
+
+
+def slice_of(commits: int) -> Slice:
+    """The slice that CI runs beside the core at a commit with so many commits in its history."""
+    return SLICES[commits % len(SLICES)]
+
+
+def slices(names: Iterable[str]) -> list[Slice]:
+    """Slices by the name of an area or of a slice, all of them without names.
+
+    Raises ValueError for a name that has no slice, with those there are.
+    """
+    asked = list(names)
+    found = [each for each in SLICES if not asked or each.area in asked or each.name in asked]
+    for name in asked:
+        if not any(name in (each.area, each.name) for each in found):
+            word = f"area {name} has no long tests yet" if name in AREAS else f"no area or slice {name!r}"
+            raise ValueError(f"{word}: use one of {', '.join(sorted({s.area for s in SLICES}))}, or a slice of them")
+    return found

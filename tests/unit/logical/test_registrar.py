@@ -1,0 +1,86 @@
+"""controllers/census.py by itself: when a list is made, how long it serves, and that nothing is kept for ever."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pulsar_operator.controllers import census
+from pulsar_operator.controllers.census import CROWD, KEEP_SECONDS, Census, Registrar
+from tests.support.topic_sets import Still
+
+
+class Asked:
+    """A registrar whose lists are counted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.lists = Still(), list[str]()
+        self.registrar = Registrar(self.clock)
+
+        async def take(scope: Any, tenant: str, namespace: str) -> Census:
+            self.lists.append(namespace)
+            return Census((), {}, ())
+
+        monkeypatch.setattr(census, "take_census", take)
+
+    async def ask(self, namespace: str = "n", times: int = 1, instance: str = "u1") -> list[bool]:
+        """Questions; whether each was answered by a list."""
+        scope: Any = SimpleNamespace(chain=[{}, {"metadata": {"uid": instance}}])
+        return [await self.registrar.ask(scope, "t", namespace) is not None for _ in range(times)]
+
+    def wait(self, seconds: float) -> None:
+        self.clock.time += timedelta(seconds=seconds)
+
+    @property
+    def known(self) -> list[str]:
+        return [namespace for _, _, namespace in self.registrar._places]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(monkeypatch)
+
+
+async def test_a_list_is_made_for_a_crowd_and_serves_it(asked: Asked) -> None:
+    assert await asked.ask(times=CROWD + 10) == [False] * CROWD + [True] * 10
+    asked.wait(KEEP_SECONDS)
+    assert await asked.ask(times=5) == [True] * 5
+    assert asked.lists == ["n"]
+
+
+async def test_a_crowd_that_was_there_a_moment_ago_gets_a_new_list_at_once(asked: Asked) -> None:
+    await asked.ask(times=CROWD)
+    asked.wait(KEEP_SECONDS + 0.1)
+    assert await asked.ask() == [True] and asked.lists == ["n"]
+    asked.wait(KEEP_SECONDS + 0.1)
+    assert await asked.ask() == [True] and asked.lists == ["n", "n"]
+
+
+async def test_a_few_are_no_crowd(asked: Asked) -> None:
+    await asked.ask(times=CROWD - 1)
+    asked.wait(KEEP_SECONDS + 0.1)
+    assert await asked.ask(times=CROWD) == [False] * CROWD
+
+
+async def test_namespaces_are_counted_by_themselves(asked: Asked) -> None:
+    await asked.ask("n", CROWD)
+    assert await asked.ask("m") == await asked.ask("n", instance="u2") == [False]
+
+
+async def test_namespaces_that_nobody_asks_about_any_more_are_forgotten(asked: Asked) -> None:
+    """Thousands of namespaces come and go in the life of a process, each with a list of all of its topics."""
+    for number in range(100):
+        await asked.ask(f"gone{number}", CROWD + 1)
+    asked.wait(KEEP_SECONDS)
+    await asked.ask("kept", CROWD + 1)
+    assert len(asked.known) == 101
+    asked.wait(KEEP_SECONDS)
+    await asked.ask("another")
+    assert len(asked.known) == 102, "a crowd of a moment ago is remembered for as long again"
+    asked.wait(0.1)
+    await asked.ask("last")
+    assert asked.known == ["kept", "another", "last"]
+    assert await asked.ask("gone0") == [False], "it is a stranger"

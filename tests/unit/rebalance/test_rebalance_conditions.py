@@ -1,0 +1,83 @@
+"""What a PulsarRebalance says while it works, and while nobody answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pulsar_operator.api.constants import ANNOTATION_REBALANCE
+from tests.support.balancing import BalancingWorld
+
+LIFE = ("ProposalReady", "Approved", "Executing", "Completed", "Stopped")
+
+
+@pytest.fixture
+def world() -> BalancingWorld:
+    made = BalancingWorld()
+    made.skewed()
+    return made
+
+
+def said(world: BalancingWorld) -> dict[str, tuple[str, str]]:
+    """Every condition of its life."""
+    return {kind: world.condition(kind) for kind in LIFE}
+
+
+async def executing(world: BalancingWorld) -> None:
+    """A proposal of which the first step was asked for."""
+    world.rebalance(autoApprove=True)
+    for _ in range(50):
+        outcome = await world.once()
+        await world.cluster_pass()
+        if any(write.endswith("/unload") for write in world.pulsar.writes):
+            return
+        world.clock.moment += timedelta(seconds=min(outcome.requeue_after or 0.0, 2.0))
+    raise AssertionError("nothing was asked for")
+
+
+async def test_the_proposal_stays_ready_while_it_is_executed(world: BalancingWorld) -> None:
+    await executing(world)
+    assert {kind: status for kind, (status, _) in said(world).items()} == {
+        "ProposalReady": "True",
+        "Approved": "True",
+        "Executing": "True",
+        "Completed": "False",
+        "Stopped": "False",
+    }
+    assert world.condition("ProposalReady") == ("True", "Proposed")
+    assert world.condition("Ready")[0] == "False" and world.condition("Accepted") == ("True", "Valid")
+
+
+async def test_brokers_that_do_not_answer_leave_everything_as_it_was(world: BalancingWorld) -> None:
+    await executing(world)
+    before, done = said(world), world.status()["progress"]["done"]
+    world.pulsar.unreachable = True
+    outcome = await world.once()
+    assert outcome.backoff
+    assert said(world) == before and world.status()["progress"]["done"] == done
+    assert world.condition("Ready") == ("False", "AdminUnreachable")
+    assert world.condition("Accepted") == ("True", "Valid")
+    world.pulsar.unreachable = False
+    await world.run()
+    assert world.condition("Completed") == ("True", "Completed")
+
+
+async def test_a_command_that_is_none_is_told_once_and_taken_off(world: BalancingWorld) -> None:
+    world.rebalance()
+    await world.run(seconds=5)
+    world.command("aprove")
+    await world.run(seconds=5)
+    told = [event.message for event in world.kube.events if "aprove" in event.message]
+    assert len(told) == 1 and "must be one of approve, refresh, stop" in told[0]
+    assert ANNOTATION_REBALANCE not in (world.live()["metadata"].get("annotations") or {})
+    assert world.condition("ProposalReady")[0] == "True" and world.pulsar.writes == []
+
+
+@pytest.mark.parametrize("word", ["approve", "refresh", "stop"])
+async def test_a_command_is_nothing_to_warn_of(world: BalancingWorld, word: str) -> None:
+    world.rebalance()
+    await world.run(seconds=5)
+    world.command(word)
+    await world.once()
+    assert not [event.message for event in world.kube.events if "must be one of" in event.message]

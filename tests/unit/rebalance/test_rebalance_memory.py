@@ -1,0 +1,164 @@
+"""What is remembered of the moves that were made, and how long it is waited before it is measured what they brought."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pulsar_operator.balance import planner
+from pulsar_operator.balance.model import BundleId, ClusterModel
+from pulsar_operator.balance.options import Options
+from pulsar_operator.balance.proposal import Proposal
+from pulsar_operator.balance.steady import SteadyOptions
+from pulsar_operator.controllers.rebalance import RebalanceController
+from pulsar_operator.controllers.rebalance_pass import Tools
+from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.ports import CONFIG_MAPS
+from tests.support.balancing import NS, BalancingWorld
+
+
+@pytest.fixture
+def world() -> BalancingWorld:
+    made = BalancingWorld()
+    made.skewed()
+    return made
+
+
+def period(world: BalancingWorld, seconds: int) -> None:
+    """The brokers update their rates so often."""
+    configured = world.pulsar._configuration
+
+    def answer(method: str, rest: list[str]) -> Any:
+        if (method, rest) == ("GET", ["runtime"]):
+            return {"statsUpdateFrequencyInSecs": str(seconds)}
+        return configured(method, rest)
+
+    world.pulsar._configuration = answer  # type: ignore[method-assign]
+
+
+def tools(world: BalancingWorld) -> Tools:
+    return world.controller._tools
+
+
+def planned(world: BalancingWorld) -> dict[BundleId, float]:
+    """The moves of the proposal: bundle and weight."""
+    steps = world.kube.live(CONFIG_MAPS, NS, world.status()["proposal"]["configMapName"])
+    assert steps is not None
+    moves = [each["move"] for each in json.loads(steps["data"]["steps.json"]) if "move" in each]
+    spans = [(each["namespace"], *(int(n, 16) for n in each["range"].split("_")), each["weight"]) for each in moves]
+    return {BundleId(name, lower, upper): weight for name, lower, upper, weight in spans}
+
+
+async def until_measuring(world: BalancingWorld) -> None:
+    """Passes until the last step is verified."""
+    for _ in range(300):
+        outcome = await world.once()
+        await world.cluster_pass()
+        if world.condition("Ready")[1] == "Measuring":
+            return
+        world.clock.moment += timedelta(seconds=max(outcome.requeue_after or 0.0, 0.05))
+    raise AssertionError("300 passes and no end")
+
+
+@pytest.mark.parametrize("seconds", [60, 10])
+async def test_what_the_moves_brought_is_measured_two_periods_after_the_last(
+    world: BalancingWorld, seconds: int
+) -> None:
+    """The brokers' rates are up to a period old, and those of a bundle that arrived begin in the middle of one."""
+    period(world, seconds)
+    world.rebalance(autoApprove=True)
+    await until_measuring(world)
+    ended = parse_time(world.status()["progress"]["finishedTime"])
+    assert ended is not None
+    world.clock.moment = ended + timedelta(seconds=2 * seconds + 4)
+    outcome = await world.once()
+    assert (outcome.requeue_after, world.condition("Ready")) == (1.0, ("False", "Measuring"))
+    assert f"when the rates are {2 * seconds} s old" in world.status()["conditions"][0]["message"]
+    assert "measured" not in world.status()
+    world.clock.moment += timedelta(seconds=1)
+    await world.once()
+    assert world.condition("Completed") == ("True", "Completed")
+    assert "measured" in world.status()
+
+
+async def test_the_weight_of_a_moved_bundle_is_remembered_until_its_broker_counts_it(world: BalancingWorld) -> None:
+    world.rebalance(autoApprove=True)
+    await world.run(seconds=5)
+    moves = planned(world)
+    await until_measuring(world)
+    now = world.clock.moment
+    assert moves and tools(world).carried(f"{NS}/east", now, 60.0) == moves
+    assert tools(world).carried(f"{NS}/west", now, 60.0) == {}
+    late = 3 * 60 + 30
+    last = max(when for when, _ in tools(world).weights[f"{NS}/east"].values())
+    assert tools(world).carried(f"{NS}/east", last + timedelta(seconds=late), 60.0) != {}
+    assert tools(world).carried(f"{NS}/east", last + timedelta(seconds=late + 1), 60.0) == {}
+
+
+async def test_a_standing_balancer_remembers_its_moves(world: BalancingWorld) -> None:
+    world.rebalance(autoApprove=True, repeatSeconds=30)
+    for _ in range(100):
+        await world.run(seconds=31)
+        if world.status().get("proposal", {}).get("configMapName"):
+            break
+        world.clock.moment += timedelta(seconds=31)
+    moves = planned(world)
+    await until_measuring(world)
+    history = tools(world).histories[world.live()["metadata"]["uid"]]
+    ended = parse_time(world.status()["progress"]["finishedTime"])
+    assert history.acted is not None and ended is not None and int(history.acted) == ended.timestamp()
+    assert moves and dict(history.moved) == dict.fromkeys(moves, history.acted)
+
+
+async def test_a_standing_balancer_lets_its_moves_settle_before_it_judges_again(world: BalancingWorld) -> None:
+    """Where rates are updated often it looks again before clients are back: what it sees then is its own doing."""
+    period(world, 5)
+    world.rebalance(autoApprove=True, repeatSeconds=30)
+    for _ in range(100):
+        await world.run(seconds=31)
+        if world.condition("Completed") == ("True", "Completed") or world.status().get("progress", {}).get("total"):
+            break
+        world.clock.moment += timedelta(seconds=31)
+    if world.condition("Completed") != ("True", "Completed"):
+        await until_measuring(world)
+    ended = parse_time(world.status()["progress"]["finishedTime"])
+    assert ended is not None
+    done = len(world.pulsar.writes)
+    world.pulsar.rates = {topic: 0.0 for topic in world.pulsar.rates} | {
+        topic: 500.0 for topic in list(world.pulsar.rates)[:2]
+    }
+    judged = 0
+    while (world.clock.moment - ended).total_seconds() < SteadyOptions().settle:
+        outcome = await world.once()
+        await world.cluster_pass()
+        if world.condition("Completed")[1] == "Balanced":
+            judged += 1
+            assert "the last step settles" in world.status()["conditions"][0]["message"]
+        world.clock.moment += timedelta(seconds=outcome.requeue_after or 1.0)
+    assert judged >= 2 and len(world.pulsar.writes) == done
+
+
+@pytest.mark.parametrize(("seconds", "rests"), [(150, True), (900, True), (902, False)])
+async def test_what_was_moved_rests_for_a_quarter_of_an_hour(world: BalancingWorld, seconds: int, rests: bool) -> None:
+    """Its clients have just reconnected: the next proposal is asked to leave it where it is."""
+    asked: list[frozenset[BundleId]] = []
+
+    def plan(model: ClusterModel, options: Options) -> Proposal:
+        asked.append(frozenset(options.cooling))
+        return planner.plan(model, options)
+
+    world.controller = RebalanceController(world.deps, Tools(world.deps, plan, planner.balance_of))
+    world.rebalance(autoApprove=True)
+    await world.run(seconds=5)
+    moves = planned(world)
+    await world.run()
+    assert world.condition("Completed") == ("True", "Completed")
+    ended = parse_time(world.status()["progress"]["finishedTime"])
+    assert ended is not None and moves
+    world.clock.moment = ended + timedelta(seconds=seconds)
+    world.command("refresh")
+    await world.once()
+    assert asked == [frozenset(), frozenset(moves) if rests else frozenset()]
