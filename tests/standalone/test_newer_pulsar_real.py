@@ -12,6 +12,7 @@ from e2e.kind.paths import paths
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope, too_old
 from pulsar_operator.ports import AdminEndpoint
+from tests.support.admin_contract import local_cluster
 from tests.support.classfile import field_names
 from tests.support.policy_classes import (
     LOCAL_POLICIES_CLASS,
@@ -22,7 +23,7 @@ from tests.support.policy_classes import (
     unknown_of_topic,
 )
 from tests.support.standalone import open_standalone
-from tests.support.standalone_site import Site
+from tests.support.standalone_site import Site, asked
 
 pytestmark = pytest.mark.slow
 
@@ -32,9 +33,10 @@ NEWER = tuple(row for row in POLICIES if too_old(row, versions.PULSAR))
 
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminEndpoint]:
-    """A newer Pulsar without security, under the name a standalone gives its cluster."""
+    """A newer Pulsar without security."""
     with open_standalone(paths().newer_pulsar_home, tmp_path_factory.mktemp("newer")) as running:
-        yield AdminEndpoint("standalone", running.admin_url)
+        url = running.admin_url
+        yield AdminEndpoint(asked(lambda admin: local_cluster(admin, url)), url)
 
 
 class Rows(Site):
