@@ -1,4 +1,4 @@
-"""The operator as a process with reconcilers that only print: ``python -m tests.support.operator_process``.
+"""The operator as a process with reconcilers that only print: ``python -m tests.support.operator_process [FILE]``.
 
 Everything but the controllers is the real thing: settings, Lease, watches, queue, health, signals.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from pulsar_operator import logs
 from pulsar_operator.api.constants import Kind
@@ -19,19 +21,23 @@ from pulsar_operator.settings import load
 
 
 class Printer:
-    """Prints each pass as a line of JSON; a topic called "slow" takes 3 s."""
+    """Prints each pass as a line of JSON; one of a topic called "slow" ends when ``release`` is there."""
 
-    def __init__(self, deps: Deps) -> None:
-        self._deps = deps
+    def __init__(self, deps: Deps, release: Path) -> None:
+        self._deps, self._release = deps, release
 
     async def reconcile(self, key: Key) -> Outcome:
         """Read the object, print it."""
         obj = await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
         _say(begin=str(key), found=obj is not None, generation=(obj or {}).get("metadata", {}).get("generation"))
         if key.name == "slow":
-            await asyncio.sleep(3)
+            await asyncio.to_thread(self._released)
         _say(end=str(key))
         return DONE
+
+    def _released(self) -> None:
+        while not self._release.exists():
+            time.sleep(0.02)
 
 
 def _say(**fields: object) -> None:
@@ -40,7 +46,7 @@ def _say(**fields: object) -> None:
 
 def printers(deps: Deps) -> Mapping[Kind, Reconciler]:
     """A printer for every kind."""
-    return dict.fromkeys(Kind, Printer(deps))
+    return dict.fromkeys(Kind, Printer(deps, Path(*sys.argv[1:])))
 
 
 if __name__ == "__main__":

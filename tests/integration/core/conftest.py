@@ -110,7 +110,6 @@ def start_operator(apiserver: ApiServer, namespace: str) -> Iterator[StartOperat
             "PULSAR_OPERATOR_NAMESPACE": namespace,
             "PULSAR_OPERATOR_WATCH_NAMESPACES": namespace,
             "PULSAR_OPERATOR_POD_NAME": pod,
-            "PULSAR_OPERATOR_LEASE_SECONDS": "6",
             **{f"PULSAR_OPERATOR_{key.upper()}": value for key, value in settings.items()},
         }
         operator = OperatorProcess(module, list(arguments), env)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from .conftest import StartOperator
 
 TENANTS = "/apis/pulsaroperator.io/v1alpha1/namespaces/{}/pulsartenants/{}"
 TOPICS = "/apis/pulsaroperator.io/v1alpha1/namespaces/{}/pulsartopics/{}"
+MERGE = "application/merge-patch+json"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/pulsar-operator"
 
 
@@ -94,21 +96,27 @@ def test_a_second_operator_waits_and_takes_over(
     eventually(second.ready, what="the second operator to act")
     eventually(lambda: second.begun(f"PulsarTenant {namespace}/t"), what="a pass by the second")
 
-    # A killed one keeps it until it runs out.
+    # A killed one keeps it until it runs out, which is here cut short.
     third = start_operator(pod="third")
     eventually(lambda: "held by second_" in third.http("/readyz")[1], what="the third operator to wait")
     second.stop(signal.SIGKILL)
+    kept = apiserver.request("GET", LEASE.format(namespace)).body["spec"]
+    assert kept["holderIdentity"].startswith("second_") and kept["leaseDurationSeconds"] == 30
+    assert "held by second_" in third.http("/readyz")[1]
+    promised = {"spec": {"leaseDurationSeconds": 1}}
+    assert apiserver.request("PATCH", LEASE.format(namespace), promised, content_type=MERGE).code == 200
     eventually(third.ready, what="the third operator to act")
 
 
 def test_losing_the_lease_ends_the_process(apiserver: ApiServer, namespace: str, start_operator: StartOperator) -> None:
-    operator = start_operator()
+    # It notices when it renews the Lease, every third of that; and gives up when it could not for two thirds of that.
+    operator = start_operator(lease_seconds="15")
     eventually(operator.ready, what="the operator to be ready")
     stolen = apiserver.request(
         "PATCH",
         LEASE.format(namespace),
         {"spec": {"holderIdentity": "thief"}},
-        content_type="application/merge-patch+json",
+        content_type=MERGE,
     )
     assert stolen.code == 200
     assert operator.wait() == 1
@@ -116,13 +124,20 @@ def test_losing_the_lease_ends_the_process(apiserver: ApiServer, namespace: str,
     assert apiserver.request("GET", LEASE.format(namespace)).body["spec"]["holderIdentity"] == "thief"
 
 
-def test_sigterm_lets_a_pass_end(apiserver: ApiServer, namespace: str, start_operator: StartOperator) -> None:
-    operator = start_operator()
+def test_sigterm_lets_a_pass_end(
+    apiserver: ApiServer, namespace: str, start_operator: StartOperator, tmp_path: Path
+) -> None:
+    release = tmp_path / "release"
+    operator = start_operator(str(release))
     eventually(operator.ready, what="the operator to be ready")
     put(apiserver, TOPICS.format(namespace, "slow"), topic(namespace, "slow"))
     key = f"PulsarTopic {namespace}/slow"
     eventually(lambda: operator.begun(key), what="the slow pass to begin")
-    assert operator.stop() == 0
+    operator.process.send_signal(signal.SIGTERM)
+    eventually(lambda: "stopping" in operator.http("/readyz")[1], what="the operator to stop")
+    assert not [line for line in operator.lines if line.get("end") == key]
+    release.touch()
+    assert operator.wait() == 0
     assert [line for line in operator.lines if line.get("end") == key]
     assert not apiserver.request("GET", LEASE.format(namespace)).body["spec"].get("holderIdentity")
 

@@ -15,13 +15,9 @@ NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A small local session. On a handful of rows, to generate and compile code costs far more than to interpret."""
-    from pyspark import SparkContext
-
-    from pulsar_sizing.job import session
-
-    conf = {
+def quick() -> dict[str, str]:
+    """Spark's settings for a handful of rows: to generate and compile code costs far more than to interpret."""
+    return {
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -29,7 +25,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
     }
-    found = session.create("local[2]", tmp_path_factory.mktemp("spark"), conf, memory="1g")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, quick: dict[str, str]) -> Iterator[Any]:
+    """A small local session."""
+    from pyspark import SparkContext
+
+    from pulsar_sizing.job import session
+
+    found = session.create("local[2]", tmp_path_factory.mktemp("spark"), quick, memory="1g")
     yield found
     gateway = found.sparkContext._gateway
     found.stop()

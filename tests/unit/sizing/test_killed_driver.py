@@ -8,12 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from benchmarks.spark import traffic
 from pulsar_sizing.store import Store
@@ -23,31 +20,12 @@ RECORDING = traffic.Recording(days=1, topics=24, namespaces=2, brokers=2, bundle
 SECONDS = 300.0
 """Until a process must have come to a point; not what the test measures."""
 STATE = "state/v1/instance=demo/cluster=east"
-QUICK = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""On a handful of rows, to generate and compile code costs far more than to interpret."""
 
 
-def options(root: Path) -> list[str]:
+def options(root: Path, quick: dict[str, str]) -> list[str]:
     where = ["size", "--root", str(root), "--instance", "demo", "--cluster", "east", "--master", "local[2]"]
-    conf = [word for key, value in QUICK.items() for word in ("--conf", f"{key}={value}")]
+    conf = [word for key, value in quick.items() for word in ("--conf", f"{key}={value}")]
     return [*where, "--scratch", str(root.parent / "scratch"), "--driver-memory", "1g", *conf]
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Any]:
-    """Spark in this process: for the runs that nobody disturbs."""
-    from pulsar_sizing.job import session
-
-    found = session.create("local[2]", tmp_path / "spark", QUICK, memory="1g")
-    yield found
-    found.stop()
 
 
 def served(root: Path) -> dict[str, Any]:
@@ -57,12 +35,12 @@ def served(root: Path) -> dict[str, Any]:
     return found.model_dump(exclude={"generated_time"})
 
 
-def killed_when(root: Path, pattern: str, log: Path) -> None:
+def killed_when(root: Path, given: list[str], pattern: str, log: Path) -> None:
     """Start the job in a group of its own and kill the group as soon as a new file of the state matches."""
     folder = root / STATE
     known = set(folder.glob(pattern))
     with log.open("wb") as out:
-        command = [sys.executable, "-m", "pulsar_sizing", *options(root)]
+        command = [sys.executable, "-m", "pulsar_sizing", *given]
         environment = os.environ | {"PYTHONPATH": str(ROOT / "operator")}
         child = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -81,25 +59,29 @@ def killed_when(root: Path, pattern: str, log: Path) -> None:
     assert code == -signal.SIGKILL, log.read_text()
 
 
-def test_a_killed_driver_leaves_the_old_result_and_the_next_run_ends_the_work(session: Any, tmp_path: Path) -> None:
+def test_a_killed_driver_leaves_the_old_result_and_the_next_run_ends_the_work(
+    spark: Any, quick: dict[str, str], tmp_path: Path
+) -> None:
+    """Runs that nobody disturbs are in this process, which has a session of Spark: ``main`` uses it."""
     from pulsar_sizing.job.cli import main
 
     root, other = tmp_path / "killed", tmp_path / "undisturbed"
+    given = options(root, quick)
     traffic.write(RECORDING, root, per_round=True, hours=RECORDING.hours[:1])
-    assert main(options(root)) == 0
+    assert main(given) == 0
     before = served(root)
     traffic.write(RECORDING, root, per_round=True, hours=RECORDING.hours[1:2])
     shutil.copytree(root, other)
-    assert main(options(other)) == 0
+    assert main(options(other, quick)) == 0
     wanted = served(other)
     assert wanted["samples"] > before["samples"]
 
-    killed_when(root, "segments/*/histogram/unit=*/*.parquet", tmp_path / "first.log")
+    killed_when(root, given, "segments/*/histogram/unit=*/*.parquet", tmp_path / "first.log")
     assert served(root) == before, "killed while it wrote: the state of before counts"
     assert [path.name for path in (root / STATE).glob("manifest-*.json")] == ["manifest-000000000001.json"]
 
-    killed_when(root, "manifest-*.json", tmp_path / "second.log")
+    killed_when(root, given, "manifest-*.json", tmp_path / "second.log")
     assert served(root) == before, "killed before it published: the result of before is served"
 
-    assert main(options(root)) == 0
+    assert main(given) == 0
     assert served(root) == wanted
