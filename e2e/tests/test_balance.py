@@ -138,7 +138,7 @@ def test_promises_that_need_several_brokers(
     assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
 
 
-@pytest.mark.balance(3)
+@pytest.mark.balance(4)
 @pytest.mark.parametrize(("names", "settings"), CONFORMANCE)
 def test_broken_promises_that_need_several_brokers_are_seen(
     several: tuple[Instance, list[Check]], names: Sequence[str], capsys: pytest.CaptureFixture[str]

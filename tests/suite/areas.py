@@ -37,7 +37,8 @@ AREAS: dict[str, str] = {
 SLICES: Sequence[Slice] = (
     Slice("balance", 1, "collector to Spark to proposal, with and without executors"),
     Slice("balance", 2, "Pulsar's shedder beside the operator"),
-    Slice("balance", 3, "promises that need several brokers, and their mutations"),
+    Slice("balance", 3, "promises that need several brokers"),
+    Slice("balance", 4, "those promises broken, and seen to be"),
     Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
     Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
     Slice("storage", 1, "compaction while bookies are away"),
