@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,9 @@ def test_sigterm_lets_a_pass_end(
     eventually(lambda: operator.begun(key), what="the slow pass to begin")
     operator.process.send_signal(signal.SIGTERM)
     eventually(lambda: "stopping" in operator.http("/readyz")[1], what="the operator to stop")
+    patient = time.monotonic() + 1
+    while time.monotonic() < patient:
+        assert "stopping" in operator.http("/readyz")[1], "it waits for the pass"
     assert not [line for line in operator.lines if line.get("end") == key]
     release.touch()
     assert operator.wait() == 0
