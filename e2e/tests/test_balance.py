@@ -192,7 +192,7 @@ def test_a_proposal_from_the_files_of_the_collector(
 ) -> None:
     """Recorded from these brokers, sized by Spark, proposed, executed; nothing else knows the traffic."""
     kubectl, namespace = deployed.kubectl, deployed.namespace
-    with Traffic(deployed.service_url, rates_of(skewed)):
+    with Traffic(deployed.service_url, rates_of(skewed)) as traffic:
         kubectl.run("rollout", "status", "deployment/demo-sizing", "-n", namespace, "--timeout=180s", timeout=200)
 
         def sampled() -> bool:
@@ -223,6 +223,7 @@ def test_a_proposal_from_the_files_of_the_collector(
     with capsys.disabled():
         print(f"\n{log[-3000:]}\n{kubectl.run('get', 'prb', '-n', namespace)}")
         print(f"before {proposal['before']}, promised {proposal['after']}, measured {done['status']['measured']}")
+    assert traffic.failures() == []
     ran = {e["involvedObject"]["name"] for e in kubectl.items("events", namespace) if e["reason"] == "Started"}
     assert any("-exec-" in name for name in ran) is recorded, ran
     before = float(proposal["before"]["busiestOverMean"])

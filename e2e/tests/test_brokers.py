@@ -109,8 +109,7 @@ def test_a_roll_hands_bundles_over_and_no_publish_fails(
     after = broker_uids(deployed)
     assert before.keys() == after.keys() and not set(before.values()) & set(after.values())
     assert all_but_brokers(deployed) == others, "only the component whose configuration changed is rolled"
-    events = deployed.kubectl.items("events", deployed.namespace)
-    assert [e["message"] for e in events if e["reason"] == "NotDrained"] == []
+    drained_first(deployed)
 
 
 def all_but_brokers(deployed: Deployed) -> set[str]:
@@ -157,7 +156,14 @@ def test_scale_in_drains_the_brokers_that_leave(
         assert report.failures() == [], report.text()
         assert traffic.failures() == []
     assert broker_uids(deployed) == {name: uid for name, uid in before.items() if name == "east-broker-0"}
+    drained_first(deployed)
+
+
+def drained_first(deployed: Deployed) -> None:
+    """Events say that drains were asked for, and none that a broker left with bundles."""
     events = deployed.kubectl.items("events", deployed.namespace)
+    asked = [e["message"] for e in events if e["reason"] == "Applied" and "Created PulsarRebalance" in e["message"]]
+    assert [message for message in asked if "east-drain-" in message], "the operator's events can be seen"
     assert [e["message"] for e in events if e["reason"] == "NotDrained"] == []
 
 

@@ -37,7 +37,8 @@ def example(deployed: Deployed) -> Iterator[dict[str, Any]]:
 
 def devices(deployed: Deployed) -> set[str]:
     """Topics of the example that Pulsar has."""
-    found = find(deployed.admin_url, "persistent/shop/orders") or ()
+    found = find(deployed.admin_url, "persistent/shop/orders")
+    assert found is not None, "the namespace is gone"
     return {name.rsplit("/", 1)[1] for name in found if "/device-" in name}
 
 

@@ -31,7 +31,8 @@ BALANCED = {
     # What tests find moved or cut, they moved or cut themselves.
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
-    # The statistics that balancing reads are made anew so often; a minute by default.
+    # The statistics that balancing reads are made anew so often; by default once a minute.
+    "statsUpdateInitialDelayInSecs": "5",
     "statsUpdateFrequencyInSecs": "5",
 }
 """Settings of a broker that is balanced."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -17,27 +16,6 @@ class Load:
     topics: int = 0
     sessions: int = 0
     """Producers and consumers."""
-
-    def __add__(self, other: Load) -> Load:
-        return Load(
-            self.messages_in + other.messages_in,
-            self.messages_out + other.messages_out,
-            self.bytes_in + other.bytes_in,
-            self.bytes_out + other.bytes_out,
-            self.topics + other.topics,
-            self.sessions + other.sessions,
-        )
-
-
-ZERO = Load()
-
-
-def total(loads: Iterable[Load]) -> Load:
-    """Sum of loads."""
-    result = ZERO
-    for load in loads:
-        result = result + load
-    return result
 
 
 @dataclass(frozen=True)

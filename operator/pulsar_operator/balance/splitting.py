@@ -179,7 +179,10 @@ def _ends(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, 
 
 
 def _inside(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, int]]:
-    """The best run of cells between two cuts: the lightest that is enough, else the heaviest that fits."""
+    """The best run of cells between two cuts: of the longest that fits up to each cut, the lightest that is enough.
+
+    Where none is enough it is the heaviest of them.
+    """
     best: tuple[float, float, int, int] | None = None
     start = 1
     for stop in range(2, len(sums) - 1):
