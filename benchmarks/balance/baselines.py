@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from itertools import accumulate, pairwise
 
 from benchmarks.balance.topics import Topic
-from pulsar_operator.balance.ranges import LAST_BOUNDARY, boundary_points, even_boundaries
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, even_boundaries
 
 
 @dataclass(frozen=True, slots=True)

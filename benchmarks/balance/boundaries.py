@@ -23,11 +23,11 @@ from statistics import median
 from benchmarks.balance import baselines
 from benchmarks.balance.baselines import Limits, split_automatically, split_hottest
 from benchmarks.balance.topics import World, make
-from pulsar_operator.balance.cuts import Line
-from pulsar_operator.balance.greedy import Piece, place
-from pulsar_operator.balance.model import Broker, BundleId, Cell
-from pulsar_operator.balance.ranges import LAST_BOUNDARY, boundary_points, even_boundaries
-from pulsar_operator.balance.sizing import NamespaceTraffic, SizingOptions, size
+from pulsar_operator.balance.model.cluster import Broker, BundleId, Cell
+from pulsar_operator.balance.model.cuts import Line
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, even_boundaries
+from pulsar_operator.balance.sizing.greedy import Piece, place
+from pulsar_operator.balance.sizing.size import NamespaceTraffic, SizingOptions, size
 
 BROKERS = 10
 MESSAGES_PER_BROKER = 100_000.0

@@ -21,10 +21,10 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from pulsar_operator.balance.model import Broker, Bundle, BundleId, Cell, ClusterModel
-from pulsar_operator.balance.options import Budget, Options
-from pulsar_operator.balance.planner import plan
-from pulsar_operator.balance.ranges import HASH_SPACE, LAST_BOUNDARY
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.model.ranges import HASH_SPACE, LAST_BOUNDARY
+from pulsar_operator.balance.planner.options import Budget, Options
+from pulsar_operator.balance.planner.plan import plan
 
 SIZES = "20x5000x50000,200x100000x1000000"
 PER_NAMESPACE = 50

@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from pulsar_operator.balance.model import Broker, Bundle, ClusterModel
-from pulsar_operator.balance.options import Budget, Mode, Options
-from pulsar_operator.balance.outcome import balance_of, outcome
-from pulsar_operator.balance.planner import plan
+from pulsar_operator.balance.model.cluster import Broker, Bundle, ClusterModel
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.outcome import balance_of, outcome
+from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.simulator.managers import ModularManager, pulsar_policies
 from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate
 from pulsar_operator.balance.simulator.state import Host, Policy

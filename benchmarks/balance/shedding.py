@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.balance import rolling
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.simulator.managers import ModularManager, pulsar_policies
 from pulsar_operator.balance.simulator.operator_policy import OperatorPolicy
 from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate

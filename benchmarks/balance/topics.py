@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pulsar_operator.balance.hashing import partition_name, topic_hash
-from pulsar_operator.balance.load import CostModel, Load
-from pulsar_operator.balance.model import Cell
+from pulsar_operator.balance.model.cluster import Cell
+from pulsar_operator.balance.model.hashing import partition_name, topic_hash
+from pulsar_operator.balance.model.load import CostModel, Load
 
 PARTITIONS = (4, 8, 10, 16, 32)
 PARTITIONED_SHARE = 0.5

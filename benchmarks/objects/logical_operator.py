@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from pulsar_operator import logs
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import DONE, Outcome, Reconciler
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome, Reconciler
 from pulsar_operator.ports import Deps, Key
 from pulsar_operator.runtime import controllers, operate
 from pulsar_operator.settings import load

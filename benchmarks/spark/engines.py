@@ -11,7 +11,7 @@ import polars as pl
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
 from benchmarks.spark.traffic import Recording
-from pulsar_operator.balance.load import CostModel
+from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.job import rows
 from pulsar_sizing.job.histogram import LN_GAMMA, bucket, quantile
 from pulsar_sizing.layout import cluster_folder

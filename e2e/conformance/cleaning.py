@@ -57,7 +57,7 @@ def _removed(admin: Admin, namespace: str) -> bool:
     try:
         _delete(admin, f"namespaces/{namespace}")
     except AdminError:
-        # Its system topic may have to be loaded anew; see pulsar_operator.controllers.namespace.
+        # Its system topic may have to be loaded anew; see pulsar_operator.controllers.logical.namespace.
         if admin.get(f"namespaces/{namespace}").get("deleted"):
             admin.put(f"namespaces/{namespace}/unload")
         raise

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
-from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingResult
 
 Json = dict[str, Any]
 
@@ -342,6 +342,6 @@ class Deps:
     metrics: MetricsPort
     images: OperatorImages = field(default_factory=OperatorImages)
     reader: ReaderPort | None = None
-    """What the watches delivered; None = the API server is asked. See controllers/reader.py."""
+    """What the watches delivered; None = the API server is asked. See controllers/core/watch_cache.py."""
     sizing: SizingPort | None = None
     """Results of the Spark job; None = there are none."""

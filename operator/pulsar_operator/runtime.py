@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import aiohttp
@@ -20,20 +19,29 @@ from pulsar_operator import __version__
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.adapters.clock import SystemClock, SystemEntropy
 from pulsar_operator.adapters.health import Check, HealthServer
+from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.adapters.lease import KubeLeaseStore, Lease
 from pulsar_operator.adapters.metrics import PrometheusMetrics
 from pulsar_operator.adapters.sizing import HttpSizing
-from pulsar_operator.adapters.watch import WatchMonitor, watch_session
-from pulsar_operator.adapters.zookeeper import KazooZooKeeper
+from pulsar_operator.adapters.watch_monitor import WatchMonitor, watch_session
 from pulsar_operator.api.constants import LEASE_NAME, Kind
-from pulsar_operator.controllers.base import Reconciler
-from pulsar_operator.controllers.engine import Engine
-from pulsar_operator.controllers.policy_watch import PolicyWatch
-from pulsar_operator.controllers.reader import DirectReader, WatchCache
-from pulsar_operator.handlers import watch as handlers
+from pulsar_operator.controllers.core.engine import Engine
+from pulsar_operator.controllers.core.reconciler import Reconciler
+from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
+from pulsar_operator.controllers.dataplane.cluster import ClusterController
+from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.logical.isolation_policy import IsolationPolicyController
+from pulsar_operator.controllers.logical.namespace import NamespaceController
+from pulsar_operator.controllers.logical.policy_changes import PolicyWatch
+from pulsar_operator.controllers.logical.resource_group import ResourceGroupController
+from pulsar_operator.controllers.logical.tenant import TenantController
+from pulsar_operator.controllers.logical.topic import TopicController
+from pulsar_operator.controllers.rebalance.controller import RebalanceController
+from pulsar_operator.controllers.topicset.controller import TopicSetController
+from pulsar_operator.handlers import streams as handlers
 from pulsar_operator.ports import CUSTOM, Deps, PortError
 from pulsar_operator.release import release_finalizers
 from pulsar_operator.settings import Settings
@@ -55,20 +63,16 @@ MakeReconcilers = Callable[[Deps], Mapping[Kind, Reconciler]]
 
 def controllers(deps: Deps) -> Mapping[Kind, Reconciler]:
     """The reconciler of every kind."""
-    names = {
-        Kind.INSTANCE: ("instance", "InstanceController"),
-        Kind.CLUSTER: ("cluster", "ClusterController"),
-        Kind.TENANT: ("tenant", "TenantController"),
-        Kind.NAMESPACE: ("namespace", "NamespaceController"),
-        Kind.TOPIC: ("topic", "TopicController"),
-        Kind.RESOURCE_GROUP: ("resource_group", "ResourceGroupController"),
-        Kind.ISOLATION_POLICY: ("isolation_policy", "IsolationPolicyController"),
-        Kind.REBALANCE: ("rebalance", "RebalanceController"),
-        Kind.TOPIC_SET: ("topic_set", "TopicSetController"),
-    }
     return {
-        kind: getattr(import_module(f"pulsar_operator.controllers.{module}"), name)(deps)
-        for kind, (module, name) in names.items()
+        Kind.INSTANCE: InstanceController(deps),
+        Kind.CLUSTER: ClusterController(deps),
+        Kind.TENANT: TenantController(deps),
+        Kind.NAMESPACE: NamespaceController(deps),
+        Kind.TOPIC: TopicController(deps),
+        Kind.RESOURCE_GROUP: ResourceGroupController(deps),
+        Kind.ISOLATION_POLICY: IsolationPolicyController(deps),
+        Kind.REBALANCE: RebalanceController(deps),
+        Kind.TOPIC_SET: TopicSetController(deps),
     }
 
 

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Protocol
 
-from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing import layout
 
 KEEP = 20

@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import fs, parquet, table_schema
 from pulsar_sizing.results import latest_result_text, store_result

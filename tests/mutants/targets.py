@@ -18,34 +18,34 @@ LEFT_OUT: Final = {
 }
 
 CONTROLLERS: Final = {
-    "actor": "every deletion in Kubernetes goes through it",
-    "balancer": "turns Pulsar's own balancer off and on again",
-    "brokers_left": "says when a policy leaves namespaces without a broker",
-    "census": "deletions of topics are decided from its lists",
-    "children": "deletes workloads and what is no longer wanted",
-    "cluster_roll": "deletes pods, removes brokers",
-    "cluster_teardown": "deletes a cluster and its volumes",
-    "dependents": "what keeps a deletion waiting",
-    "handover": "whether brokers may go; makes and deletes drains and fills",
-    "isolation_policy": "deletes policies, which moves what they held",
-    "logical_base": "the order of writes and of deletions of the logical kinds",
-    "namespace": "deletes and unloads namespaces",
-    "rebalance": "begins, stops and ends rebalances",
-    "rebalance_execution": "moves and splits bundles",
-    "rebalance_pass": "what a rebalance remembers",
-    "rebalance_proposal": "what is to be moved",
-    "resource_group": "deletes resource groups",
-    "tenant": "deletes tenants",
-    "topic": "deletes topics",
-    "topic_deletion": "whether a topic may be deleted",
-    "topic_set": "which topics leave a set",
-    "topic_set_listing": "which topics there are to leave a set",
-    "topic_set_removal": "deletes topics that left",
-    "topic_set_round": "writes to many topics",
-    "topic_set_turns": "how often",
-    "traffic": "asks Pulsar for moves and splits, and reads who serves what",
-    "workqueue": "no two passes over one object at once",
-    "zookeeper": "deletes volumes",
+    "core/actor": "every deletion in Kubernetes goes through it",
+    "core/traffic": "asks Pulsar for moves and splits, and reads who serves what",
+    "core/work_queue": "no two passes over one object at once",
+    "dataplane/children": "deletes workloads and what is no longer wanted",
+    "dataplane/dependents": "what keeps a deletion waiting",
+    "dataplane/drain": "whether brokers may go; makes and deletes drains and fills",
+    "dataplane/ensemble": "deletes volumes",
+    "dataplane/load_balancer": "turns Pulsar's own balancer off and on again",
+    "dataplane/roll": "deletes pods, removes brokers",
+    "dataplane/teardown": "deletes a cluster and its volumes",
+    "logical/census": "deletions of topics are decided from its lists",
+    "logical/controller": "the order of writes and of deletions of the logical kinds",
+    "logical/isolation_policy": "deletes policies, which moves what they held",
+    "logical/namespace": "deletes and unloads namespaces",
+    "logical/resource_group": "deletes resource groups",
+    "logical/shared_brokers": "says when a policy leaves namespaces without a broker",
+    "logical/tenant": "deletes tenants",
+    "logical/topic": "deletes topics",
+    "logical/topic_deletion": "whether a topic may be deleted",
+    "rebalance/controller": "begins, stops and ends rebalances",
+    "rebalance/execution": "moves and splits bundles",
+    "rebalance/proposal": "what is to be moved",
+    "rebalance/rebalance_pass": "what a rebalance remembers",
+    "topicset/controller": "which topics leave a set",
+    "topicset/listing": "which topics there are to leave a set",
+    "topicset/removal": "deletes topics that left",
+    "topicset/round": "writes to many topics",
+    "topicset/turns": "how often",
 }
 """Modules of controllers that move or delete things, or that those decide by."""
 
@@ -67,7 +67,7 @@ def modules(root: Path) -> list[str]:
     """Files that are mutated, relative to the root, in order."""
     found = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))]
     found += [root / PACKAGE / "controllers" / f"{name}.py" for name in sorted(CONTROLLERS)]
-    names = [path.relative_to(root).as_posix() for path in found if path.is_file()]
+    names = [path.relative_to(root).as_posix() for path in found]
     return [name for name in names if not any(name.startswith(f"{folder}/") for folder in LEFT_OUT)]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
-from pulsar_operator.balance.hashing import topic_hash
-from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.balancing import BalancingWorld
 from tests.support.balancing_contract import CHECKS, HALF, Site

@@ -7,10 +7,11 @@ from typing import Any
 
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, API_VERSION, Kind
-from pulsar_operator.controllers.actor import Actor
-from pulsar_operator.controllers.balancer import hold, holder
-from pulsar_operator.controllers.base import Outcome, condition_of
-from pulsar_operator.controllers.rebalance import RebalanceController
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.reconciler import Outcome
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.load_balancer import hold, holder
+from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, Key
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar_brokers import FakeBrokers

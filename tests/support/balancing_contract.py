@@ -12,11 +12,11 @@ from zlib import crc32
 
 import pytest
 
-from pulsar_operator.balance.hashing import topic_hash
-from pulsar_operator.balance.model import BundleId
-from pulsar_operator.balance.observation import RESOURCES
-from pulsar_operator.controllers.balancer import CONFIGURATION, FLAGS
-from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.balance.model.observation import RESOURCES
+from pulsar_operator.controllers.core.traffic import Traffic
+from pulsar_operator.controllers.dataplane.load_balancer import CONFIGURATION, FLAGS
 from pulsar_operator.ports import ConflictError, RefusedError
 
 HALF, QUARTER, LAST = 0x80000000, 0x40000000, 0xFFFFFFFF

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pulsar_operator.adapters.zookeeper import canonical_servers
+from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
 from pulsar_operator.ports import (
     CONFIG_MAPS,

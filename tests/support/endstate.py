@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH, ANNOTATION_CONFIG_HASH
-from pulsar_operator.controllers.children import OWNED
+from pulsar_operator.controllers.dataplane.children import OWNED
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, SECRETS, Json
 from tests.support.world import NS, World
 

@@ -7,8 +7,8 @@ import random
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import Reconciler
-from pulsar_operator.controllers.engine import Engine
+from pulsar_operator.controllers.core.engine import Engine
+from pulsar_operator.controllers.core.reconciler import Reconciler
 from pulsar_operator.ports import Deps, Key
 from tests.fakes.kube import FakeKube
 from tests.support.recorder import CountingMetrics

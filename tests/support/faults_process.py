@@ -14,7 +14,7 @@ from pulsar_operator import logs
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import DONE, Outcome, Reconciler
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome, Reconciler
 from pulsar_operator.ports import Deps, Key
 from pulsar_operator.runtime import Operator, controllers, on_signals
 from pulsar_operator.settings import load

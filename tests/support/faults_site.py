@@ -16,15 +16,15 @@ from typing import Any
 
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import Outcome, Reconciler
-from pulsar_operator.controllers.engine import Engine
-from pulsar_operator.controllers.isolation_policy import IsolationPolicyController
-from pulsar_operator.controllers.namespace import NamespaceController
-from pulsar_operator.controllers.reader import DirectReader, WatchCache
-from pulsar_operator.controllers.resource_group import ResourceGroupController
-from pulsar_operator.controllers.tenant import TenantController
-from pulsar_operator.controllers.topic import TopicController
-from pulsar_operator.controllers.topic_set import TopicSetController
+from pulsar_operator.controllers.core.engine import Engine
+from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
+from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
+from pulsar_operator.controllers.logical.isolation_policy import IsolationPolicyController
+from pulsar_operator.controllers.logical.namespace import NamespaceController
+from pulsar_operator.controllers.logical.resource_group import ResourceGroupController
+from pulsar_operator.controllers.logical.tenant import TenantController
+from pulsar_operator.controllers.logical.topic import TopicController
+from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 from tests.support.faults import Fault, Gate
 from tests.support.faults_ports import GatedAdmin, GatedKube

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.handlers.watch import Sink
+from pulsar_operator.handlers.streams import Sink
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.kube import FakeKube
 

@@ -6,8 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
-from pulsar_operator.controllers.bootstrap import BootstrapRequest, BootstrapResult, Store, ensure_cluster_metadata
-from pulsar_operator.domain.registration import ClusterUrls
+from pulsar_operator.controllers.dataplane.bootstrap import (
+    BootstrapRequest,
+    BootstrapResult,
+    Store,
+    ensure_cluster_metadata,
+)
+from pulsar_operator.domain.dataplane.registration import ClusterUrls
 from pulsar_operator.ports import CONFIG_MAPS, Deps, Json, KubePort, ZooKeeperPort
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper

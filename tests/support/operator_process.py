@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pulsar_operator import logs
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import DONE, Outcome, Reconciler
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome, Reconciler
 from pulsar_operator.ports import CUSTOM, Deps, Key
 from pulsar_operator.runtime import operate
 from pulsar_operator.settings import load

@@ -10,10 +10,10 @@ from math import fsum
 
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.model import Broker, Bundle, BundleId, Cell, ClusterModel
-from pulsar_operator.balance.options import Budget, Mode, Options
-from pulsar_operator.balance.outcome import outcome
-from pulsar_operator.balance.proposal import Proposal
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.outcome import outcome
+from pulsar_operator.balance.planner.proposal import Proposal
 
 NAMESPACE = "shop/orders"
 WIDTH = 1 << 20

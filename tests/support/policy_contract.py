@@ -100,7 +100,7 @@ class Place:
             raise AssertionError(f"{'/'.join(path)} is not gone after 180 s: {last}") from last
 
     async def unload(self, *path: str) -> None:
-        """Unload every bundle of a namespace that Pulsar does not get deleted (see controllers/namespace.py)."""
+        """Unload every bundle of a namespace that Pulsar does not get deleted."""
         with contextlib.suppress(NotFoundError, RefusedError, UnavailableError):
             found = await self.ask("GET", *path)
             for lower, upper in itertools.pairwise(found["bundles"]["boundaries"] if found.get("deleted") else ()):

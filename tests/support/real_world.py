@@ -12,10 +12,10 @@ from typing import Any
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.adapters.clock import SystemClock
+from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
-from pulsar_operator.adapters.zookeeper import KazooZooKeeper
 from pulsar_operator.ports import SERVICES, AdminEndpoint, PulsarAdminPort, ZooKeeperPort, ZooKeeperSession
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import DONE, Outcome
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.ports import Key
 
 

@@ -22,7 +22,7 @@ from pulsar_operator.api.v1alpha1.topic_parts import (
     Subscription,
     TopicSchema,
 )
-from pulsar_operator.controllers.compactions import RUNNING
+from pulsar_operator.controllers.logical.compactions import RUNNING
 from pulsar_operator.domain.logical.schema import (
     ENCODING,
     LiveSchema,
@@ -306,7 +306,7 @@ class TopicPartsContract:
 
     @pytest.mark.parametrize("kind", KINDS)
     async def test_a_topic_loaded_anew_has_forgotten_its_last_compaction(self, place: Place, kind: str) -> None:
-        """Which it is told by topic or partition; see controllers/topic_deletion.py."""
+        """Which it is told by topic or partition; see controllers/logical/topic_deletion.py."""
         path = await self.topic(place, kind)
         for part in parts_of(path, kind):
 

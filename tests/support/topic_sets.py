@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import Outcome
-from pulsar_operator.controllers.topic_set import TopicSetController
+from pulsar_operator.controllers.core.reconciler import Outcome
+from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM
 from tests.support.logical import NS, World
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.children import OWNED
+from pulsar_operator.controllers.dataplane.children import OWNED
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, ResourceType
 from tests.support.backstage import Backstage
 

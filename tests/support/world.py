@@ -19,18 +19,18 @@ from pulsar_operator.api.constants import (
     LABEL_OWNER_NAME,
     Kind,
 )
-from pulsar_operator.controllers.base import Outcome, Reconciler
-from pulsar_operator.controllers.children import OWNED
-from pulsar_operator.controllers.cluster import ClusterController
-from pulsar_operator.controllers.instance import InstanceController
-from pulsar_operator.controllers.isolation_policy import IsolationPolicyController
-from pulsar_operator.controllers.namespace import NamespaceController
-from pulsar_operator.controllers.rebalance import RebalanceController
-from pulsar_operator.controllers.refindex import Effect, RefIndex, key_of
-from pulsar_operator.controllers.resource_group import ResourceGroupController
-from pulsar_operator.controllers.tenant import TenantController
-from pulsar_operator.controllers.topic import TopicController
-from pulsar_operator.controllers.topic_set import TopicSetController
+from pulsar_operator.controllers.core.index import Effect, RefIndex, key_of
+from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
+from pulsar_operator.controllers.dataplane.children import OWNED
+from pulsar_operator.controllers.dataplane.cluster import ClusterController
+from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.logical.isolation_policy import IsolationPolicyController
+from pulsar_operator.controllers.logical.namespace import NamespaceController
+from pulsar_operator.controllers.logical.resource_group import ResourceGroupController
+from pulsar_operator.controllers.logical.tenant import TenantController
+from pulsar_operator.controllers.logical.topic import TopicController
+from pulsar_operator.controllers.rebalance.controller import RebalanceController
+from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import (
     CUSTOM,
     PODS,

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import aiohttp
 from pydantic import ValidationError
 
-from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.ports import RefusedError, UnavailableError
 
 DEADLINE_SECONDS = 30.0

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic import Persistence
-from pulsar_operator.balance.isolation import matches
-from pulsar_operator.balance.ranges import even_boundaries
+from pulsar_operator.balance.model.isolation import matches
+from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.domain.export import (
     CHANGE_EVENTS,
     MAX_BUNDLES,

@@ -2,7 +2,7 @@
 
 kopf compares each event's object with what it last handled and keeps the progress of its handlers on the object. No
 handler here asks for either, but the comparison copies the whole object twice per event: half of what an event costs.
-Used by watch.py.
+Used by streams.py.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 import ijson
 import pyarrow as pa
 
-from pulsar_operator.balance.hashing import topic_hash
+from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_sizing.arrow import schema_of
 from pulsar_sizing.schema import TRAFFIC_COLUMNS
 

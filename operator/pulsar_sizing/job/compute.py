@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
-from pulsar_operator.balance.load import CostModel
+from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing import layout
 from pulsar_sizing.job import hours, rows
 from pulsar_sizing.job.inventory import READERS, UNREADABLE, Hour, Markers, VanishedError, markers, readable

@@ -9,12 +9,11 @@ from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
-from pulsar_operator.balance.greedy import Piece, place
-from pulsar_operator.balance.model import Broker, Cell
-from pulsar_operator.balance.provisioning import partition_advice, verdict
-from pulsar_operator.balance.ranges import LAST_BOUNDARY, boundary_points
-from pulsar_operator.balance.sizing import NamespacePlan, NamespaceTraffic, SizingOptions, SizingPlan, size
-from pulsar_operator.balance.sizing_result import (
+from pulsar_operator.balance.model.cluster import Broker, Cell
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points
+from pulsar_operator.balance.sizing.greedy import Piece, place
+from pulsar_operator.balance.sizing.provisioning import partition_advice, verdict
+from pulsar_operator.balance.sizing.result import (
     BrokerSizing,
     CellWeight,
     ExpectedBalance,
@@ -22,6 +21,7 @@ from pulsar_operator.balance.sizing_result import (
     SizingResult,
     Verdict,
 )
+from pulsar_operator.balance.sizing.size import NamespacePlan, NamespaceTraffic, SizingOptions, SizingPlan, size
 from pulsar_sizing.job.request import Request
 
 

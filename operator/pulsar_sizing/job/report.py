@@ -10,8 +10,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
-from pulsar_operator.balance.ranges import boundary_texts
-from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.balance.model.ranges import boundary_texts
+from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing.job import plots
 from pulsar_sizing.job.conclude import Today, bundle_weights, loads_after
 from pulsar_sizing.job.inventory import unit_of

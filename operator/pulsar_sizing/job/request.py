@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pulsar_operator.balance.load import CostModel
+from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.job.histogram import RELATIVE_ERROR
 from pulsar_sizing.job.rows import LARGEST_RATE, SLOT_MS
 

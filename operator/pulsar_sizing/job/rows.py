@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
-from pulsar_operator.balance.load import CostModel
+from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.job.histogram import Transform, bucket
 from pulsar_sizing.schema import TRAFFIC_COLUMNS
 

@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
-from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing.job import inventory, weights
 from pulsar_sizing.job.compute import Recorded, Say, work_out
 from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, PLURALS, Kind
-from pulsar_operator.controllers.refindex import PARENT_FIELD, SITED
+from pulsar_operator.controllers.core.index import PARENT_FIELD, SITED
 from tests.support.apiserver import ApiServer, Response, eventually
 from tests.support.helm import KUBE_VERSION, OPERATOR_CHART, PULSAR_CHART, Helm, of_kind
 from tests.support.samples import manifest, minimal, path

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pulsar_operator.adapters.zookeeper import KazooZooKeeper
+from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.ports import (
     ConflictError,
     Node,

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
-from pulsar_operator.adapters.zookeeper import KazooZooKeeper
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.bootstrap import BootstrapResult, Store, ensure_cluster_metadata
+from pulsar_operator.controllers.dataplane.bootstrap import BootstrapResult, Store, ensure_cluster_metadata
 from pulsar_operator.ports import CONFIG_MAPS, Deps
 from tests.fakes.kube import FakeKube
 from tests.support.apiserver import ApiServer

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from pulsar_operator.adapters.zookeeper import KazooZooKeeper, canonical_servers
+from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper, canonical_servers
 from pulsar_operator.ports import ConflictError, RefusedError, UnavailableError
 from tests.support.zookeeper import RealZooKeeper
 

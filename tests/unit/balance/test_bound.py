@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.bound import Heaviest, bound_of, least_busiest, least_busiest_allowed
-from pulsar_operator.balance.model import Broker, Bundle, BundleId, Cell, ClusterModel
-from pulsar_operator.balance.ranges import LAST_BOUNDARY
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
+from pulsar_operator.balance.planner.bound import Heaviest, bound_of, least_busiest, least_busiest_allowed
 
 TINY = 1e-9
 

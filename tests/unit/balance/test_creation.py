@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.creation import boundaries_of_new
-from pulsar_operator.balance.hashing import partition_name, topic_hash
-from pulsar_operator.balance.model import Broker, Cell
-from pulsar_operator.balance.ranges import boundary_points, even_boundaries
+from pulsar_operator.balance.model.cluster import Broker, Cell
+from pulsar_operator.balance.model.hashing import partition_name, topic_hash
+from pulsar_operator.balance.model.ranges import boundary_points, even_boundaries
+from pulsar_operator.balance.sizing.initial import boundaries_of_new
 
 
 def brokers(count: int) -> list[Broker]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.cuts import Line, best_cut, cut_positions, split_bundle
-from pulsar_operator.balance.model import Bundle, BundleId, Cell
-from pulsar_operator.balance.ranges import LAST_BOUNDARY
+from pulsar_operator.balance.model.cluster import Bundle, BundleId, Cell
+from pulsar_operator.balance.model.cuts import Line, best_cut, cut_positions, split_bundle
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 
 WHOLE = BundleId("t/ns", 0, LAST_BOUNDARY)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.v1alpha1.cluster import Drain
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec
-from pulsar_operator.balance.handover import (
+from pulsar_operator.balance.execution.drain import (
     BLIND_SECONDS,
     DrainFacts,
     broker_id,

@@ -1,4 +1,4 @@
-"""balance/isolation.py: which brokers may serve which namespaces."""
+"""balance/model/isolation.py: which brokers may serve which namespaces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.balance.isolation import allowed_brokers, host_of, matches, shared_brokers
+from pulsar_operator.balance.model.isolation import allowed_brokers, host_of, matches, shared_brokers
 
 BROKERS = [f"b-{number}.h:8080" for number in range(5)]
 

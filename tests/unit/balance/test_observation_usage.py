@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.balance.observation import Usage, overload_load, usage_of
+from pulsar_operator.balance.model.observation import Usage, overload_load, usage_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import accumulate, combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.splitting import _ends, _inside
+from pulsar_operator.balance.planner.splitting import _ends, _inside
 
 CELLS = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 AMOUNT = st.integers(1, 40)

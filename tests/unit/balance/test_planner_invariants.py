@@ -7,10 +7,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.model import ClusterModel
-from pulsar_operator.balance.options import Budget, Mode, Options
-from pulsar_operator.balance.planner import plan
-from pulsar_operator.balance.proposal import Proposal
+from pulsar_operator.balance.model.cluster import ClusterModel
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.plan import plan
+from pulsar_operator.balance.planner.proposal import Proposal
 from tests.support.planning import ENDLESS, after, busiest, clusters, loads_of, questions, scaled, shuffled, verify
 
 MANY = settings(max_examples=60, deadline=None)

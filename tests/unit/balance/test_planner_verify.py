@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_operator.balance.model import Broker, ClusterModel
-from pulsar_operator.balance.options import Budget, Mode, Options
-from pulsar_operator.balance.planner import plan
-from pulsar_operator.balance.proposal import Move, Proposal, Split
-from pulsar_operator.balance.verify import PlanError, check
+from pulsar_operator.balance.model.cluster import Broker, ClusterModel
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.plan import plan
+from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
+from pulsar_operator.balance.planner.verify import PlanError, check
 from tests.support.planning import ENDLESS, NAMESPACE, after, cluster
 
 A, B, C = "a:8080", "b:8080", "c:8080"

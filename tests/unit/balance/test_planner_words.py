@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_operator.balance.model import Broker
-from pulsar_operator.balance.options import Budget, Mode, Options
-from pulsar_operator.balance.planner import plan
+from pulsar_operator.balance.model.cluster import Broker
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.plan import plan
 from tests.support.planning import ENDLESS, NAMESPACE, cluster
 
 A, B, C = "a:8080", "b:8080", "c:8080"

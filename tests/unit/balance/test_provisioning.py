@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.balance.hashing import partition_name, split_partition
-from pulsar_operator.balance.model import Broker
-from pulsar_operator.balance.provisioning import partition_advice, verdict
+from pulsar_operator.balance.model.cluster import Broker
+from pulsar_operator.balance.model.hashing import partition_name, split_partition
+from pulsar_operator.balance.sizing.provisioning import partition_advice, verdict
 
 TOPIC = "persistent://t/ns/orders"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.simulator import published, shedders
 from pulsar_operator.balance.simulator.published import MissedExampleError, state_of, verify
 from pulsar_operator.balance.simulator.shedders import (

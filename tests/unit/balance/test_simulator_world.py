@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.hashing import topic_hash
-from pulsar_operator.balance.load import CostModel, Load
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.balance.model.load import CostModel, Load
 from pulsar_operator.balance.simulator.managers import ModularManager, pulsar_policies
 from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate, fewest_of_namespace
 from pulsar_operator.balance.simulator.state import Action, Averages, Cut, Host, Settings, State, Traffic, Unload

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.bound import Heaviest, least_busiest
-from pulsar_operator.balance.granularity import even_goal
-from pulsar_operator.balance.greedy import Piece, busiest, place
-from pulsar_operator.balance.model import Broker, Cell
-from pulsar_operator.balance.ranges import LAST_BOUNDARY, boundary_points, boundary_texts
-from pulsar_operator.balance.sizing import NamespacePlan, NamespaceTraffic, SizingOptions, size
+from pulsar_operator.balance.model.cluster import Broker, Cell
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, boundary_texts
+from pulsar_operator.balance.planner.bound import Heaviest, least_busiest
+from pulsar_operator.balance.sizing.granularity import even_goal
+from pulsar_operator.balance.sizing.greedy import Piece, busiest, place
+from pulsar_operator.balance.sizing.size import NamespacePlan, NamespaceTraffic, SizingOptions, size
 
 EVEN = (0, 1 << 30, 2 << 30, 3 << 30, LAST_BOUNDARY)
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.balance import steady
-from pulsar_operator.balance.model import BundleId
-from pulsar_operator.balance.proposal import Balance, Move, Proposal
-from pulsar_operator.balance.steady import History, SteadyOptions
+from pulsar_operator.balance.execution import steady
+from pulsar_operator.balance.execution.steady import History, SteadyOptions
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
 
 OPTIONS = SteadyOptions()
 BUNDLE = BundleId("t/n", 0, 1)

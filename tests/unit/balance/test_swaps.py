@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.balance.options import Budget, Mode, Options
-from pulsar_operator.balance.planner import plan
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.plan import plan
 from tests.support.planning import ENDLESS, cluster
 
 A, B = "a:8080", "b:8080"

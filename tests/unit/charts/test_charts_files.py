@@ -15,8 +15,8 @@ import yaml
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, GROUP, LEASE_NAME, PLURALS, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.controllers.refindex import ERRANDS, PARENT_FIELD, SITED
-from pulsar_operator.handlers.watch import watched
+from pulsar_operator.controllers.core.index import ERRANDS, PARENT_FIELD, SITED
+from pulsar_operator.handlers.streams import watched
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
@@ -265,7 +265,7 @@ def test_deletion_guard_knows_every_parent_and_its_children() -> None:
     for child, parent in parents.items():
         assert "dependents" in MODELS[parent].status.model_fields
         children.setdefault(parent.value, set()).add(child.value)
-    # A cluster is no field of theirs, and is needed all the same (controllers/dependents.py).
+    # A cluster is no field of theirs, and is needed all the same (controllers/dataplane/dependents.py).
     children[Kind.CLUSTER.value] = {kind.value for kind in SITED}
     told = {kind: set(re.findall(r"Pulsar\w+", names)) for kind, names in re.findall(r'"(Pulsar\w+)": "(.*?)"', text)}
     assert told == children

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.balancer import FLAGS
+from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
 from pulsar_operator.ports import CUSTOM, Json
 from tests.support.world import NS, World, quickstart
 

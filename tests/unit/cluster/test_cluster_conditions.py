@@ -1,4 +1,4 @@
-"""domain/cluster_status.py by itself."""
+"""domain/dataplane/cluster_status.py by itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from pulsar_operator.api.constants import ConditionType
-from pulsar_operator.domain.cluster_status import CLUSTER_CONDITIONS, ClusterView, _accepted
 from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, ClusterView, _accepted
 
 
 @pytest.mark.parametrize(

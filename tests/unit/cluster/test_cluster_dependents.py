@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION, Kind
-from pulsar_operator.controllers.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
-from pulsar_operator.controllers.refindex import RefIndex
+from pulsar_operator.controllers.core.index import RefIndex
+from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key
 from tests.support.world import NS, World, quickstart
 

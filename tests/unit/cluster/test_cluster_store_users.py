@@ -8,9 +8,9 @@ import pytest
 
 from pulsar_operator.api.constants import API_VERSION, FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.controllers.actor import Actor
-from pulsar_operator.controllers.base import owner_of
-from pulsar_operator.controllers.cluster_teardown import tear_down
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.objects import owner_of
+from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.ports import CUSTOM, Json
 from tests.support.balancing import BalancingWorld
 from tests.support.world import quickstart

@@ -10,9 +10,9 @@ import pytest
 
 from pulsar_operator.api.constants import LABEL_HANDOVER, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.balance.handover import BLIND_SECONDS, DRAIN, FILL, drain_manifest, fill_manifest
-from pulsar_operator.controllers.actor import Actor
-from pulsar_operator.controllers.handover import FEW, Handover
+from pulsar_operator.balance.execution.drain import BLIND_SECONDS, DRAIN, FILL, drain_manifest, fill_manifest
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.dataplane.drain import FEW, Handover
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json
 from tests.support.balancing import LAST, NS, URL, BalancingWorld

@@ -1,4 +1,4 @@
-"""controllers/engine.py in virtual time: which objects run for what lists, events and resyncs say, and how it ends."""
+"""core/engine.py in virtual time: which objects run for what lists, events and resyncs say, and how it ends."""
 
 from __future__ import annotations
 

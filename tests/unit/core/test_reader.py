@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import API_VERSION, Kind
-from pulsar_operator.controllers import reader, refindex
-from pulsar_operator.controllers.reader import DirectReader, WatchCache
-from pulsar_operator.controllers.refindex import key_of
+from pulsar_operator.controllers.core import index as refindex
+from pulsar_operator.controllers.core import watch_cache as reader
+from pulsar_operator.controllers.core.index import key_of
+from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.kube import FakeKube
 

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from pulsar_operator.adapters.watch import patient
+from pulsar_operator.adapters.watch_monitor import patient
 
 
 class Api:

@@ -1,4 +1,4 @@
-"""handlers/watch.py and adapters/watch.py against a small HTTP server: events arrive, and silence is noticed."""
+"""The streams and their monitor against a small HTTP server: events arrive, and silence is noticed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pulsar_operator.adapters.clock import SystemClock
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient
-from pulsar_operator.adapters.watch import WatchMonitor, watch_session
+from pulsar_operator.adapters.watch_monitor import WatchMonitor, watch_session
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
-from pulsar_operator.handlers import watch as handlers
+from pulsar_operator.handlers import streams as handlers
 from tests.support.objects import tenant
 from tests.support.recorder import CountingMetrics
 

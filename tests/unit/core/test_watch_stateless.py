@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from pulsar_operator.adapters.watch import WatchMonitor, observed_response
-from pulsar_operator.handlers.watch import kopf_settings
+from pulsar_operator.adapters.watch_monitor import WatchMonitor, observed_response
+from pulsar_operator.handlers.streams import kopf_settings
 
 
 class Uncopied(dict[str, Any]):

@@ -1,4 +1,4 @@
-"""controllers/workqueue.py under the engine in virtual time: one pass of an object at a time, back-off, workers."""
+"""core/work_queue.py under the engine in virtual time: one pass of an object at a time, back-off, workers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import Outcome
-from pulsar_operator.controllers.engine import BACKOFF_LIMIT_SECONDS
+from pulsar_operator.controllers.core.engine import BACKOFF_LIMIT_SECONDS
+from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.ports import Key, UnavailableError
 from tests.support.engine import Running, engine_of, key
 from tests.support.recorder import Recorder

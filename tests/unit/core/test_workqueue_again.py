@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.workqueue import WorkQueue
+from pulsar_operator.controllers.core.work_queue import WorkQueue
 from pulsar_operator.ports import Key
 from tests.support.virtualtime import run_virtual
 

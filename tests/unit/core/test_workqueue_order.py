@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.workqueue import CHANGED_IN_A_ROW, WorkQueue
+from pulsar_operator.controllers.core.work_queue import CHANGED_IN_A_ROW, WorkQueue
 from pulsar_operator.ports import Key
 from tests.support.virtualtime import run_virtual
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.engine import Engine
-from pulsar_operator.controllers.reader import DirectReader, WatchCache
+from pulsar_operator.controllers.core.engine import Engine
+from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Verb
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, ConflictError, Deps, NotFoundError, UnavailableError
 from tests.support.faults import Fault, Gate, empty, is_list

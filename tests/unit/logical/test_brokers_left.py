@@ -1,4 +1,4 @@
-"""controllers/brokers_left.py: how many namespaces are looked at to find some without a broker."""
+"""controllers/logical/shared_brokers.py: how many namespaces are looked at to find some without a broker."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.base import Outcome
+from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.domain.policies import TOPIC_POLICIES
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.logical import DRY_RUN, PAUSED, World

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.reader import DirectReader, WatchCache
-from pulsar_operator.controllers.topic import TopicController
+from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
+from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.ports import CUSTOM, Json, Key
 from tests.support.logical import NS, World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
-from pulsar_operator.controllers.base import ensure_finalizer
+from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.ports import CUSTOM, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_topics import FakeTopic

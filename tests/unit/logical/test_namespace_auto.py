@@ -8,8 +8,8 @@ from typing import Any
 from zlib import crc32
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.balance.sizing_result import SizingResult
-from pulsar_operator.controllers.namespace import NamespaceController
+from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.controllers.logical.namespace import NamespaceController
 from pulsar_operator.ports import Json, UnavailableError
 from tests.support.logical import World
 

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
-from pulsar_operator.controllers.refindex import RefIndex, key_of
+from pulsar_operator.controllers.core.index import RefIndex, key_of
 from pulsar_operator.domain.logical.namespace import digest_of, wanted_policies
 from pulsar_operator.ports import Key
 from tests.support.logical import World

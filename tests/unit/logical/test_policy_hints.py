@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import API_VERSION, Kind
-from pulsar_operator.controllers.base import DONE, Outcome
-from pulsar_operator.controllers.engine import Engine
-from pulsar_operator.controllers.policy_watch import PolicyWatch
+from pulsar_operator.controllers.core.engine import Engine
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.logical.policy_changes import PolicyWatch
 from pulsar_operator.ports import CUSTOM, Deps, Key
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper

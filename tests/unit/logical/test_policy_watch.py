@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import API_VERSION, Kind
-from pulsar_operator.controllers.policy_watch import PolicyWatch
+from pulsar_operator.controllers.logical.policy_changes import PolicyWatch
 from pulsar_operator.domain.logical.names import policies_node
 from pulsar_operator.ports import Json, Key, UnavailableError
 from tests.fakes.zookeeper import Call, FakeEnsemble, FakeZooKeeper
@@ -209,7 +209,7 @@ async def test_what_was_missed_without_a_session_is_hinted_at_and_nothing_else()
 
 
 async def test_without_zookeeper_it_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "pulsar_operator.controllers.policy_watch")
+    caplog.set_level(logging.INFO, "pulsar_operator.controllers.logical.policy_changes")
     s = site()
     s.ensemble.reachable = False
     async with Watching(s):

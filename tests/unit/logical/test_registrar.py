@@ -1,4 +1,4 @@
-"""controllers/census.py by itself: when a list is made, how long it serves, and that nothing is kept for ever."""
+"""logical/census.py by itself: when a list is made, how long it serves, and that nothing is kept for ever."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers import census
-from pulsar_operator.controllers.census import CROWD, KEEP_SECONDS, Census, Registrar
+from pulsar_operator.controllers.logical import census
+from pulsar_operator.controllers.logical.census import CROWD, KEEP_SECONDS, Census, Registrar
 from tests.support.topic_sets import Still
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
-from pulsar_operator.controllers.refindex import RefIndex
+from pulsar_operator.controllers.core.index import RefIndex
 from pulsar_operator.ports import Key
 from tests.support.logical import DRY_RUN, NS, PAUSED, World
 

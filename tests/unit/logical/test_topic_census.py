@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.census import CROWD, KEEP_SECONDS
+from pulsar_operator.controllers.logical.census import CROWD, KEEP_SECONDS
 from tests.support.logical import World
 
 MANY = CROWD + 30

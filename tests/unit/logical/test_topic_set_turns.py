@@ -1,10 +1,10 @@
-"""controllers/topic_set_turns.py by itself: how long a topic waits with which something is the matter, and a set."""
+"""controllers/topicset/turns.py by itself: how long a topic waits with which something is the matter, and a set."""
 
 from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.controllers.topic_set_turns import SLICE_SECONDS, SMALL, State, Turn, Turns
+from pulsar_operator.controllers.topicset.turns import SLICE_SECONDS, SMALL, State, Turn, Turns
 
 
 def waits(state: State, looks: int) -> list[float]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, Kind
-from pulsar_operator.controllers.topic_set_removal import AT_A_TIME
+from pulsar_operator.controllers.topicset.removal import AT_A_TIME
 from pulsar_operator.ports import UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.topic_set_turns import CANARIES, PERIOD_SECONDS, ROUND, SLICE_SECONDS
+from pulsar_operator.controllers.topicset.turns import CANARIES, PERIOD_SECONDS, ROUND, SLICE_SECONDS
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical import Killed

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.bootstrap import Store, ensure_cluster_metadata
-from pulsar_operator.domain.metadata import INSTANCE_ID_PATH
-from pulsar_operator.domain.registration import ClusterUrls, cluster_path
+from pulsar_operator.controllers.dataplane.bootstrap import Store, ensure_cluster_metadata
+from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
+from pulsar_operator.domain.dataplane.registration import ClusterUrls, cluster_path
 from pulsar_operator.ports import CONFIG_MAPS, RefusedError, UnavailableError
 from tests.fakes.zookeeper import Call
 from tests.support.metadata import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.ranges import HASH_SPACE, LAST_BOUNDARY, even_boundaries
+from pulsar_operator.balance.model.ranges import HASH_SPACE, LAST_BOUNDARY, even_boundaries
 
 
 @pytest.mark.parametrize(

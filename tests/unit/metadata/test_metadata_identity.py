@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.metadata import (
+from pulsar_operator.domain.dataplane.metadata import (
     INSTANCE_ID_PATH,
     DamagedRecordError,
     Identity,

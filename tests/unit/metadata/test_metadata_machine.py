@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.bootstrap import Store, ensure_cluster_metadata
-from pulsar_operator.domain.metadata import INSTANCE_ID_PATH
+from pulsar_operator.controllers.dataplane.bootstrap import Store, ensure_cluster_metadata
+from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, Node
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper

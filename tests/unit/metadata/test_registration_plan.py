@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.balance.ranges import even_boundaries
-from pulsar_operator.domain.metadata import Marker, Refusal
-from pulsar_operator.domain.registration import (
+from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.domain.dataplane.metadata import Marker, Refusal
+from pulsar_operator.domain.dataplane.registration import (
     CLUSTER_DEFAULTS,
     COORDINATOR_PATH,
     GLOBAL_PATH,

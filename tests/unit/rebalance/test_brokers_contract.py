@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.balancing import URL, BalancingWorld
 from tests.support.balancing_contract import CHECKS, HALF, LAST, Site

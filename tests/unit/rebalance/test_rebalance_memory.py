@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.balance import planner
-from pulsar_operator.balance.model import BundleId, ClusterModel
-from pulsar_operator.balance.options import Options
-from pulsar_operator.balance.proposal import Proposal
-from pulsar_operator.balance.steady import SteadyOptions
-from pulsar_operator.controllers.rebalance import RebalanceController
-from pulsar_operator.controllers.rebalance_pass import Tools
+from pulsar_operator.balance.execution.steady import SteadyOptions
+from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.planner import plan as planner
+from pulsar_operator.balance.planner.options import Options
+from pulsar_operator.balance.planner.proposal import Proposal
+from pulsar_operator.controllers.rebalance.controller import RebalanceController
+from pulsar_operator.controllers.rebalance.rebalance_pass import Tools
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import CONFIG_MAPS
 from tests.support.balancing import NS, BalancingWorld

@@ -1,8 +1,8 @@
-"""controllers/traffic.py: what is observed of namespaces."""
+"""controllers/core/traffic.py: what is observed of namespaces."""
 
 from __future__ import annotations
 
-from pulsar_operator.controllers.traffic import Traffic
+from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.balancing import LAST, URL, BalancingWorld
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.rollout import ComponentPods, RollPlan, plan_roll
+from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
 from tests.support.statefulsets import pod, stateful_set, template
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.rollout import ComponentPods, RollPlan, plan_roll
+from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
 from tests.support.statefulsets import World
 
 ORDER = (Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.hashing import topic_hash
+from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_sizing.arrow import table_schema
 from pulsar_sizing.collector.parse import FormatError, TopicsParser
 from pulsar_sizing.schema import TRAFFIC

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from pulsar_operator.balance.sizing_result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing.collector.client import Target
 from pulsar_sizing.collector.metrics import CollectorMetrics
 from pulsar_sizing.collector.rounds import Sampler

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pulsar_operator.balance.model import Broker, Cell
-from pulsar_operator.balance.sizing import NamespaceTraffic, size
+from pulsar_operator.balance.model.cluster import Broker, Cell
+from pulsar_operator.balance.sizing.size import NamespaceTraffic, size
 from pulsar_sizing.job.conclude import _balance, loads_today
 
 BROKERS = ("a:8080", "b:8080")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.balance.sizing_result import (
+from pulsar_operator.balance.sizing.result import (
     BrokerSizing,
     CellWeight,
     ExpectedBalance,

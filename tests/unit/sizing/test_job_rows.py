@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.spark.traffic import save, traffic_table
-from pulsar_operator.balance.load import CostModel, Load
+from pulsar_operator.balance.model.load import CostModel, Load
 from pulsar_sizing.job import hours, rows
 from pulsar_sizing.job.histogram import LN_GAMMA
 from pulsar_sizing.store import spark_path

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_operator.balance.ranges import boundary_points
+from pulsar_operator.balance.model.ranges import boundary_points
 from pulsar_sizing.compaction import Policy, maintain
 from pulsar_sizing.job import compute
 from pulsar_sizing.job.inventory import UNREADABLE, WRONG_SCHEMA

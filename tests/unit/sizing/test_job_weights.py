@@ -7,7 +7,7 @@ from zlib import crc32
 
 import pytest
 
-from pulsar_operator.balance.ranges import LAST_BOUNDARY
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 from pulsar_sizing.job import weights
 from pulsar_sizing.job.conclude import Today, bundle_weights, today
 from pulsar_sizing.job.state import HourState
@@ -124,7 +124,7 @@ def test_todays_bundles(
 
 
 def test_weights_of_bundles_follow_the_ranges() -> None:
-    from pulsar_operator.balance.sizing_result import CellWeight
+    from pulsar_operator.balance.sizing.result import CellWeight
 
     cells = [
         CellWeight(position=p, weight=w) for p, w in [(0, 1), ((1 << 31) - 1, 2), (1 << 31, 4), (LAST_BOUNDARY, 8)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_operator.balance.sizing_result import ExpectedBalance, SizingResult, Verdict
+from pulsar_operator.balance.sizing.result import ExpectedBalance, SizingResult, Verdict
 from pulsar_sizing.store import Store, StoreError
 from tests.fakes.killed_filesystem import KilledError, KilledFileSystem
 

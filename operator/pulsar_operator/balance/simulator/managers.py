@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.simulator.placement import (
     LeastLongTermMessageRate,
     LeastResourceUsageExtensible,

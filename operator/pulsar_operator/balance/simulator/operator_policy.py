@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import fsum
 
-from pulsar_operator.balance import steady
-from pulsar_operator.balance.model import Broker, Bundle, BundleId, Cell, ClusterModel
-from pulsar_operator.balance.options import Budget, Mode, Options
-from pulsar_operator.balance.planner import plan
-from pulsar_operator.balance.proposal import Balance, Proposal
+from pulsar_operator.balance.execution import steady
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.plan import plan
+from pulsar_operator.balance.planner.proposal import Balance, Proposal
 from pulsar_operator.balance.simulator.placement import fewest_of_namespace
 from pulsar_operator.balance.simulator.state import Action, Cut, Placement, State, Traffic, Unload
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.simulator.placement import (
     LeastLongTermMessageRate,
     LeastResourceUsageExtensible,

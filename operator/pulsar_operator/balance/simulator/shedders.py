@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sqrt
 
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.simulator.state import Averages, Rates, Report, Settings, State, Unload
 
 __all__ = ["AvgShedder", "OverloadShedder", "ThresholdShedder", "TransferShedder", "UniformLoadShedder"]

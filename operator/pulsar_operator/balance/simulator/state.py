@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from pulsar_operator.balance.model import BundleId
+from pulsar_operator.balance.model.cluster import BundleId
 
 MIB = 1024 * 1024
 SHORT_SAMPLES = 10

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import cos, exp, pi
 
-from pulsar_operator.balance.hashing import partition_name
+from pulsar_operator.balance.model.hashing import partition_name
 from pulsar_operator.balance.simulator.state import Host, Randomness
 from pulsar_operator.balance.simulator.traffic import Recording, Topic
 from pulsar_operator.balance.simulator.world import Change

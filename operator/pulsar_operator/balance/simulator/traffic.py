@@ -10,10 +10,10 @@ from math import fsum
 from operator import mul
 from typing import NamedTuple, Protocol
 
-from pulsar_operator.balance.hashing import topic_hash
-from pulsar_operator.balance.load import CostModel, Load
-from pulsar_operator.balance.model import BundleId
-from pulsar_operator.balance.ranges import LAST_BOUNDARY
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.balance.model.load import CostModel, Load
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 from pulsar_operator.balance.simulator.state import Rates
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from pulsar_operator.balance.model import BundleId
-from pulsar_operator.balance.ranges import even_boundaries
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.balance.simulator.state import Averages, Cut, Host, Policy, Rates, Report, Settings, State, Unload
 from pulsar_operator.balance.simulator.traffic import Recording, Window
 

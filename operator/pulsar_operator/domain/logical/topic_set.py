@@ -108,7 +108,7 @@ def topic_spec(spec: PulsarTopicSetSpec, found_partitions: int | None = None) ->
         policy_scope=template.policy_scope,
         properties=template.properties,
         schema=template.topic_schema,
-        # Deletion is the set's own affair; see controllers/topic_set_removal.py.
+        # Deletion is the set's own affair; see controllers/topicset/removal.py.
         deletion_policy=DeletionPolicy.RETAIN,
         drift_policy=spec.drift_policy,
     )

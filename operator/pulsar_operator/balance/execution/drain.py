@@ -1,0 +1,220 @@
+"""Handing bundles over when brokers are replaced, removed or added: whether to wait, and the PulsarRebalance for it.
+
+Pure. A drain is a PulsarRebalance in mode RemoveBrokers, a fill one in mode AddBrokers; the executor of all rebalances
+does the moves. Here is only decided, from what is observed, whether the pods may go now. A roll is never blocked for
+ever: a broker that is told to stop unloads what it still has by itself (Pulsar's class PulsarShutdownHook).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_operator.api.constants import (
+    API_VERSION,
+    LABEL_HANDOVER,
+    LABEL_MANAGED_BY,
+    MANAGED_BY,
+    Component,
+    ConditionType,
+    Kind,
+    Reason,
+)
+from pulsar_operator.api.v1alpha1.cluster import Drain
+from pulsar_operator.balance.execution.custom_resource import owner_reference
+
+BLIND_SECONDS: Final = 120.0
+"""So long it is waited for brokers that do not answer, or whose traffic is not known."""
+REPEAT_SECONDS: Final = 30
+"""A drain or fill that was stopped by a surprise plans anew after this long."""
+MAX_MOVES: Final = 3000
+"""Steps that fit in a ConfigMap; what is left is in the next proposal."""
+DRAIN, FILL = "drain", "fill"
+_BLIND: Final = frozenset({Reason.NO_DATA.value, Reason.ADMIN_UNREACHABLE.value, Reason.WAITING_FOR_BROKERS.value})
+
+
+@dataclass(frozen=True)
+class DrainFacts:
+    """What was observed of brokers that are to go."""
+
+    pods: tuple[str, ...]
+    age: float
+    """Seconds since it was first wanted that they go."""
+    bundles: int | None
+    """Bundles they own, those of Pulsar's own namespaces left out; None = they did not say."""
+    others: int
+    """Brokers that may take them."""
+    rebalance: Mapping[str, Any] | None = None
+    """The drain as it is, None when there is none yet."""
+    trouble: str = ""
+    """Why something is not known, in words."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What follows."""
+
+    go: bool
+    """Whether the pods may be deleted now."""
+    ask: bool = False
+    """Whether the drain must exist."""
+    anew: bool = False
+    """Whether the drain has done its steps and must be made again for bundles that came after its plan."""
+    why: str = ""
+    """What is waited for, or why the pods go with bundles left; empty = they have none."""
+
+
+def decide(facts: DrainFacts, drain: Drain) -> Decision:
+    """Whether brokers may go now."""
+    who = _brokers(facts.pods)
+    left = "bundles" if facts.bundles is None else f"{facts.bundles} bundles"
+    if not facts.pods or facts.bundles == 0:
+        return Decision(True)
+    if facts.age >= drain.timeout_seconds:
+        return Decision(True, why=f"{who} still had {left} after {drain.timeout_seconds} s (spec.broker.drain)")
+    if facts.others < 1:
+        if facts.age < BLIND_SECONDS:
+            return Decision(False, why=f"a broker that can take the bundles of {who}")
+        return Decision(True, why=f"no other broker can take the {left} of {who}")
+    if facts.bundles is None:
+        if facts.age < BLIND_SECONDS:
+            return Decision(False, why=f"{who} to say what it serves ({facts.trouble})")
+        return Decision(True, why=f"{who} did not say what it serves ({facts.trouble})")
+    if facts.rebalance is None:
+        return Decision(False, ask=True, why=f"{who} to hand over {left}")
+    return _of_rebalance(facts, who, left)
+
+
+def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
+    """What the drain's own status says."""
+    assert facts.rebalance is not None
+    name = facts.rebalance["metadata"]["name"]
+    status = facts.rebalance.get("status") or {}
+    if status.get("observedGeneration") != facts.rebalance["metadata"].get("generation"):
+        return Decision(False, ask=True, why=f"{who} to hand over {left} (PulsarRebalance {name})")
+    conditions = {c.get("type"): c for c in status.get("conditions") or ()}
+    progress = status.get("progress") or {}
+
+    def true(kind: ConditionType) -> bool:
+        return (conditions.get(kind.value) or {}).get("status") == "True"
+
+    if true(ConditionType.EXECUTING):
+        done, total = progress.get("done", 0), progress.get("total", 0)
+        return Decision(
+            False, ask=True, why=f"{who} to hand over {left} ({done} of {total} steps of PulsarRebalance {name} done)"
+        )
+    ended = bool(progress.get("finishedTime"))
+    ready = conditions.get(ConditionType.READY.value) or {}
+    if ended and not true(ConditionType.STOPPED):
+        found_nothing = (conditions.get(ConditionType.COMPLETED.value) or {}).get("reason") == Reason.EMPTIED.value
+        if progress.get("total", 0) or found_nothing:
+            # Pulsar may give a broker bundles until it is told to stop, and one on its way is nobody's for a moment:
+            # planned for once more, until a plan says that they must stay.
+            return Decision(False, anew=True, why=f"{who} to hand over {left} that came after PulsarRebalance {name}")
+        return Decision(True, why=f"{left} of {who} stayed: {_words(ready)}")
+    if ready.get("reason") in _BLIND and facts.age >= BLIND_SECONDS:
+        return Decision(True, why=f"{left} of {who} could not be planned for: {ready.get('message', '')}"[:500])
+    return Decision(False, ask=True, why=f"{who} to hand over {left} (PulsarRebalance {name}: {_words(ready)})")
+
+
+def _words(condition: Mapping[str, Any]) -> str:
+    return str(condition.get("message") or "not looked at yet")[:300]
+
+
+def _brokers(pods: Sequence[str]) -> str:
+    shown = ", ".join(pods[:3])
+    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
+    return f"{'broker' if len(pods) == 1 else 'brokers'} {shown}{more}"
+
+
+def broker_id(pod: str, registered: Iterable[str]) -> str | None:
+    """Id of a pod's broker among the registered ones; the host of an id begins with the pod's name."""
+    return next((each for each in registered if each.startswith(f"{pod}.")), None)
+
+
+def future_ids(pods: Iterable[str], registered: Sequence[str]) -> list[str]:
+    """Ids that brokers will have whose pods are not there yet, from those of their neighbours; empty without one."""
+    if not registered:
+        return []
+    _, dot, rest = registered[0].partition(".")
+    return [f"{pod}{dot}{rest}" for pod in pods] if dot else []
+
+
+def drain_name(cluster: str, pod: Mapping[str, Any]) -> str:
+    """Name of the drain of one pod: another pod of the same name is another drain."""
+    meta = pod["metadata"]
+    return f"{cluster}-drain-{str(meta['name']).rpartition('-')[2]}-{str(meta['uid'])[-5:]}"
+
+
+def scale_in_name(cluster: str, replicas: int) -> str:
+    """Name of the drain of all brokers beyond a number of replicas."""
+    return f"{cluster}-drain-to-{replicas}"
+
+
+def fill_name(cluster: str, tag: str) -> str:
+    """Name of the fill of one occasion: the tag is no other occasion's."""
+    return f"{cluster}-fill-{tag}"
+
+
+def drain_manifest(
+    cluster: Mapping[str, Any], name: str, brokers: Iterable[str], avoid: Iterable[str], drain: Drain
+) -> dict[str, Any]:
+    """The PulsarRebalance that empties brokers; ``avoid`` get nothing, for they are next."""
+    spec = {
+        "mode": "RemoveBrokers",
+        "brokers": sorted(brokers),
+        "avoidBrokers": sorted(avoid),
+    }
+    return _manifest(cluster, name, DRAIN, {k: v for k, v in spec.items() if v}, drain)
+
+
+def fill_manifest(cluster: Mapping[str, Any], name: str, brokers: Iterable[str], drain: Drain) -> dict[str, Any]:
+    """The PulsarRebalance that gives new brokers their share."""
+    return _manifest(cluster, name, FILL, {"mode": "AddBrokers", "brokers": sorted(brokers)}, drain)
+
+
+def _manifest(
+    cluster: Mapping[str, Any], name: str, purpose: str, spec: Mapping[str, Any], drain: Drain
+) -> dict[str, Any]:
+    meta = cluster["metadata"]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": Kind.REBALANCE.value,
+        "metadata": {
+            "name": name,
+            "namespace": meta["namespace"],
+            "labels": {LABEL_MANAGED_BY: MANAGED_BY, LABEL_HANDOVER: purpose},
+            "ownerReferences": [owner_reference(cluster)],
+        },
+        "spec": {
+            "clusterRef": {"name": meta["name"]},
+            **spec,
+            "autoApprove": True,
+            "repeatSeconds": REPEAT_SECONDS,
+            "budget": {
+                "maxMoves": MAX_MOVES,
+                "maxTrafficMovedPercent": 100,
+                "movesPerMinute": drain.moves_per_minute,
+            },
+        },
+    }
+
+
+def purpose_of(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> str | None:
+    """``drain`` or ``fill`` for a PulsarRebalance that the operator made for this cluster, else None."""
+    meta = rebalance["metadata"]
+    owned = any(each.get("uid") == cluster["metadata"]["uid"] for each in meta.get("ownerReferences") or ())
+    return (meta.get("labels") or {}).get(LABEL_HANDOVER) if owned else None
+
+
+def outgrown(rebalance: Mapping[str, Any], pods: Collection[str]) -> bool:
+    """Whether it names a broker that is none of the cluster's ``pods``: a plan would wait for that one for ever."""
+    named = (rebalance.get("spec") or {}).get("brokers") or ()
+    return any(str(each).partition(".")[0] not in pods for each in named)
+
+
+def brokers_change(cluster: Mapping[str, Any]) -> bool:
+    """Whether brokers are being replaced or removed, as the cluster's status says: not the time for other plans."""
+    status = cluster.get("status") or {}
+    return bool(status.get("drain")) or (status.get("rollout") or {}).get("component") == Component.BROKER.value

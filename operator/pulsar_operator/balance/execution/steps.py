@@ -1,0 +1,125 @@
+"""Doing a proposal step by step: what is done, what comes next, and when to stop. Pure.
+
+Nothing is remembered but how many steps were verified: whether a step is done is read from Pulsar. So an execution
+that was interrupted anywhere goes on from the list of steps and what is observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from json import dumps
+from typing import Any
+
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
+
+Step = Split | Move
+
+SPLIT_ALGORITHM = "specified_positions_divide"
+"""The only algorithm that cuts where it is told (Pulsar's class SpecifiedPositionsBundleSplitAlgorithm)."""
+
+
+def to_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """Steps for the ConfigMap."""
+    out: list[dict[str, Any]] = []
+    for step in steps:
+        place = {"namespace": step.bundle.namespace, "range": step.bundle.range}
+        if isinstance(step, Split):
+            out.append({"split": {**place, "at": f"0x{step.boundary:08x}"}, "reason": step.reason})
+        else:
+            move = {**place, "from": step.source, "to": step.destination, "weight": round(step.weight)}
+            out.append({"move": move, "reason": step.reason})
+    return out
+
+
+def from_json(data: Sequence[Mapping[str, Any]]) -> list[Step]:
+    """Steps from the ConfigMap. Raises ValueError or KeyError when somebody wrote something else there."""
+    out: list[Step] = []
+    for item in data:
+        reason = str(item.get("reason", ""))
+        if "split" in item:
+            out.append(Split(_bundle(item["split"]), int(str(item["split"]["at"]), 16), reason))
+        else:
+            move = item["move"]
+            source = move.get("from")
+            out.append(
+                Move(_bundle(move), str(source) if source else None, str(move["to"]), float(move["weight"]), reason)
+            )
+    return out
+
+
+def _bundle(data: Mapping[str, Any]) -> BundleId:
+    lower, _, upper = str(data["range"]).partition("_")
+    return BundleId(str(data["namespace"]), int(lower, 16), int(upper, 16))
+
+
+def identify(proposal: Proposal, moment: str) -> str:
+    """Identity of a proposal: its steps and when it was computed."""
+    content = dumps([to_json([*proposal.splits, *proposal.moves]), moment], sort_keys=True)
+    return sha256(content.encode()).hexdigest()[:12]
+
+
+def words(step: Step) -> str:
+    """A step in words."""
+    if isinstance(step, Split):
+        return f"split {step.bundle} at 0x{step.boundary:08x}"
+    return f"move {step.bundle} from {step.source or 'nobody'} to {step.destination}"
+
+
+class State(StrEnum):
+    """What is observed of a step."""
+
+    TO_DO = "ToDo"
+    DONE = "Done"
+    UNASSIGNED = "Unassigned"
+    """A move whose bundle has no owner now: on its way, or nobody asks for its topics."""
+    ELSEWHERE = "Elsewhere"
+    """A move that was asked for and came to a third broker: the hint where to was lost on the way. The modular load
+    manager keeps it in the leader's memory, and a broker that sees no leader decides by itself (class NamespaceService,
+    searchForCandidateBroker)."""
+    SURPRISE = "Surprise"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """State of a step and, for a surprise, what was found instead."""
+
+    state: State
+    message: str = ""
+
+
+def look(
+    step: Step, boundaries: Sequence[int], owner: str | None, brokers: Sequence[str], *, asked: bool = False
+) -> Seen:
+    """Where a step stands, given the live boundaries of its namespace, its bundle's owner and the live brokers.
+
+    ``owner`` counts for moves alone: the broker that has the bundle, None when none of those asked has it. ``asked``:
+    whether Pulsar was asked for the step already.
+    """
+    bundle = step.bundle
+    known = set(boundaries)
+    if not {bundle.lower, bundle.upper} <= known:
+        return Seen(State.SURPRISE, f"{bundle} has a boundary that the namespace does not have: somebody changed it")
+    inside = sorted(b for b in known if bundle.lower < b < bundle.upper)
+    if isinstance(step, Split):
+        if step.boundary in inside:
+            return Seen(State.DONE)
+        if inside:
+            return Seen(State.SURPRISE, f"{bundle} was split elsewhere, at 0x{inside[0]:08x}")
+        return Seen(State.TO_DO)
+    if inside:
+        return Seen(State.SURPRISE, f"{bundle} is no bundle any more: it was split at 0x{inside[0]:08x}")
+    if owner == step.destination:
+        return Seen(State.DONE)
+    if step.destination not in brokers:
+        return Seen(State.SURPRISE, f"broker {step.destination}, which {bundle} should move to, is gone")
+    if owner is None:
+        return Seen(State.UNASSIGNED)
+    if owner != step.source and asked:
+        return Seen(State.ELSEWHERE, f"{bundle} came to {owner}")
+    if owner != step.source:
+        return Seen(State.SURPRISE, f"{bundle} is at {owner}, not at {step.source} where the proposal found it")
+    return Seen(State.TO_DO)

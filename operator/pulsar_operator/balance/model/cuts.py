@@ -1,0 +1,153 @@
+"""Where to cut a bundle, given the weight at every position of its hash space.
+
+A cut at position c puts c into the upper piece: ranges are [lower, upper), only the last bundle of a namespace includes
+its upper boundary 0xffffffff. A cut lies between two neighbouring cells, in the middle of the gap, so that topics that
+come later fall into both pieces.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import fsum, isnan
+
+from pulsar_operator.balance.model.cluster import Bundle, BundleId, Cell
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
+
+
+def cut_between(left: int, right: int) -> int | None:
+    """The cut in the middle between two positions in ascending order; None when no cut parts them."""
+    return _middle(left, right) if left < right and _middle(left, right) < LAST_BOUNDARY else None
+
+
+def _middle(left: int, right: int) -> int:
+    return left + (right - left + 1) // 2
+
+
+class Line:
+    """The cells of one bundle with their running sum: many cuts of the same bundle without a look at each cell.
+
+    `cells` ascend strictly by position, inside the range, with weights >= 0; ValueError otherwise. Position 0xffffffff
+    cannot be cut from its neighbour 0xfffffffe, since no cut may equal the last boundary: the two count as one cell.
+    """
+
+    __slots__ = ("_positions", "_sums", "bundle")
+
+    def __init__(self, bundle: BundleId, cells: Sequence[Cell]) -> None:
+        self.bundle = bundle
+        self._positions = array("Q")
+        self._sums = array("d", (0.0,))
+        running, before = 0.0, bundle.lower - 1
+        for cell in cells:
+            if cell.position <= before:
+                raise ValueError(
+                    f"bundle {bundle} has a cell at {cell.position:#010x} after {before:#010x}: "
+                    "cells must ascend from the lower boundary, each position once"
+                )
+            if not cell.weight >= 0:
+                raise ValueError(f"bundle {bundle} weighs {cell.weight} at {cell.position:#010x}: must be >= 0")
+            before = cell.position
+            running += cell.weight
+            if before == LAST_BOUNDARY and self._positions and self._positions[-1] == before - 1:
+                self._sums[-1] = running
+                continue
+            self._positions.append(before)
+            self._sums.append(running)
+        if before >= bundle.upper and before != LAST_BOUNDARY:
+            raise ValueError(f"bundle {bundle} has a cell at {before:#010x}: at or above its upper boundary")
+
+    def __len__(self) -> int:
+        """How many cells a cut can part from each other."""
+        return len(self._positions)
+
+    def weight(self, first: int, last: int) -> float:
+        """Weight of the cells from index `first` up to, not including, `last`."""
+        return self._sums[last] - self._sums[first]
+
+    def cut(self, index: int) -> int:
+        """The position that parts the cells before `index` (1 to len - 1) from the others."""
+        return _middle(self._positions[index - 1], self._positions[index])
+
+    def windows(self, points: Sequence[int]) -> list[tuple[int, int]]:
+        """The cells (first, last) between each two of these boundaries, which begin and end with the bundle's own."""
+        inner = [bisect_left(self._positions, point) for point in points[1:-1]]
+        return list(pairwise([0, *inner, len(self)]))
+
+    def stops(self, limit: float, first: int, last: int) -> list[int]:
+        """Index at which each of the fewest pieces ends, see `cut_positions`; the last one is `last`."""
+        if isnan(limit) or limit < 0:
+            raise ValueError(f"limit is {limit}: the weight of a piece must be >= 0")
+        sums = self._sums
+        found: list[int] = []
+        start = first
+        # The longest piece that is allowed, again and again: a part of an allowed piece is allowed, so no other choice
+        # needs fewer cuts.
+        while start < last:
+            stop = bisect_right(sums, sums[start] + limit, start + 1, last + 1) - 1
+            if sums[stop] == sums[start] and stop < last:
+                stop = bisect_right(sums, sums[stop + 1], stop + 1, last + 1) - 1
+            found.append(stop)
+            start = stop
+        return found or [last]
+
+    def nearest(self, wanted: float) -> int | None:
+        """The cut whose lower piece weighs nearest to `wanted`, see `best_cut`."""
+        index = self.index_nearest(wanted, 0, len(self))
+        return None if index is None else self.cut(index)
+
+    def index_nearest(self, wanted: float, first: int, last: int) -> int | None:
+        """Index that cuts the cells from `first` to `last` such that the lower ones weigh nearest to `wanted`."""
+        if last - first < 2:
+            return None
+        sums = self._sums
+        wanted += sums[first]
+        above = min(max(bisect_left(sums, wanted, first, last), first + 1), last - 1)
+        below = max(above - 1, first + 1)
+        weight = min(sums[below], sums[above], key=lambda each: abs(each - wanted))
+        # Cells without weight leave a choice of gaps: the widest has room for what comes later.
+        lowest = max(bisect_left(sums, weight, first, last), first + 1)
+        highest = min(bisect_right(sums, weight, first, last + 1) - 1, last - 1)
+        return max(range(lowest, highest + 1), key=lambda i: self._positions[i] - self._positions[i - 1])
+
+
+def cut_positions(bundle: BundleId, cells: Sequence[Cell], limit: float) -> list[int]:
+    """The fewest cuts, ascending and strictly inside the range, so that no piece is too heavy.
+
+    A piece may weigh `limit` or be a single cell of any weight; cells of weight 0 do not count, so an idle neighbour is
+    not cut from a hot topic. Raises ValueError for a limit below 0 and for cells that are not the bundle's.
+    """
+    line = Line(bundle, cells)
+    return [line.cut(index) for index in line.stops(limit, 0, len(line))[:-1]]
+
+
+def best_cut(bundle: BundleId, cells: Sequence[Cell], wanted: float) -> int | None:
+    """The one cut whose lower piece weighs nearest to `wanted`; both pieces hold at least one cell.
+
+    None when there are not two cells that a cut can part. Raises ValueError for cells that are not the bundle's.
+    """
+    return Line(bundle, cells).nearest(wanted)
+
+
+def split_bundle(bundle: Bundle, position: int) -> tuple[Bundle, Bundle]:
+    """The two pieces of a bundle cut at `position`, still with its owner; weights and topics are sums of the cells.
+
+    Raises ValueError when the position is not strictly inside the range, or when the cells are not known.
+    """
+    lower, upper = bundle.id.lower, bundle.id.upper
+    if not lower < position < upper:
+        raise ValueError(f"bundle {bundle.id} cannot be cut at {position:#010x}: not strictly inside its range")
+    if not bundle.cells and (bundle.weight or bundle.topics):
+        raise ValueError(f"bundle {bundle.id} cannot be cut at {position:#010x}: the weights inside it are not known")
+    index = bisect_left(bundle.cells, position, key=lambda cell: cell.position)
+    return (
+        _piece(bundle, bundle.id._replace(upper=position), bundle.cells[:index]),
+        _piece(bundle, bundle.id._replace(lower=position), bundle.cells[index:]),
+    )
+
+
+def _piece(bundle: Bundle, name: BundleId, cells: tuple[Cell, ...]) -> Bundle:
+    weight, topics = fsum(cell.weight for cell in cells), sum(cell.topics for cell in cells)
+    return replace(bundle, id=name, weight=weight, cells=cells, topics=topics)

@@ -1,0 +1,201 @@
+"""From what brokers answer to the model of the cluster. Pure; the calls are in controllers/core/traffic.py."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.balance.model.load import CostModel, Load
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
+
+SYSTEM_NAMESPACE = "pulsar/system"
+
+
+def is_own(namespace: str, brokers: Iterable[str]) -> bool:
+    """Whether a namespace is Pulsar's own and bound to one broker: heartbeats (``pulsar/<broker id>``, in the older
+    form ``pulsar/<cluster>/<broker id>``) and SLA monitors (Pulsar's class NamespaceService)."""
+    tenant, _, rest = namespace.partition("/")
+    return tenant == "sla-monitor" or (tenant == "pulsar" and rest.rsplit("/", 1)[-1] in set(brokers))
+
+
+def boundaries_of(answer: Mapping[str, Any]) -> tuple[int, ...]:
+    """Boundaries as numbers, from ``GET /namespaces/{ns}/bundles``."""
+    return tuple(int(str(each), 16) for each in answer.get("boundaries") or ())
+
+
+def bundle_of(text: str) -> tuple[int, int]:
+    """Lower and upper bound of a range ``0x%08x_0x%08x``. Raises ValueError."""
+    lower, _, upper = text.partition("_")
+    return int(lower, 16), int(upper, 16)
+
+
+def full_bundle(text: str) -> BundleId | None:
+    """A bundle named ``tenant/namespace/0x..._0x...``, as ownedNamespaces has them; None for any other name."""
+    namespace, _, hash_range = text.rpartition("/")
+    if namespace.count("/") != 1:
+        return None
+    try:
+        return BundleId(namespace, *bundle_of(hash_range))
+    except ValueError:
+        return None
+
+
+def topic_load(stats: Mapping[str, Any]) -> Load:
+    """Load of one topic, from its entry in ``GET /broker-stats/topics`` (class PersistentTopic, updateRates).
+
+    What replicators send to other clusters is traffic out as well.
+    """
+    subscriptions = stats.get("subscriptions") or {}
+    consumers = sum(len(each.get("consumers") or ()) for each in subscriptions.values())
+    replication = (stats.get("replication") or {}).values()
+    return Load(
+        messages_in=_number(stats.get("msgRateIn")),
+        messages_out=_number(stats.get("msgRateOut")) + sum(_number(r.get("msgRateOut")) for r in replication),
+        bytes_in=_number(stats.get("msgThroughputIn")),
+        bytes_out=_number(stats.get("msgThroughputOut")) + sum(_number(r.get("msgThroughputOut")) for r in replication),
+        topics=1,
+        sessions=int(_number(stats.get("producerCount"))) + consumers,
+    )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The resource a broker uses most of."""
+
+    share: float
+    """Of its limit: 1 = all of it."""
+    resource: str
+
+
+RESOURCES = {"cpu": "CPU", "bandwidthIn": "network in", "bandwidthOut": "network out"}
+"""Those of a load report that a broker can run out of by traffic (class LocalBrokerData). Pulsar's shedders leave the
+heap out as well by default: it is full before it is collected."""
+
+
+def usage_of(report: Mapping[str, Any]) -> Usage | None:
+    """The most used resource in ``GET /broker-stats/load-report``; None where no limit is known."""
+    found = []
+    for name, words in RESOURCES.items():
+        entry = report.get(name)
+        if isinstance(entry, Mapping) and (limit := _number(entry.get("limit"))) > 0:
+            found.append(Usage(_number(entry.get("usage")) / limit, words))
+    return max(found, key=lambda each: each.share, default=None)
+
+
+def overload_load(loads: Mapping[str, float], usages: Mapping[str, Usage], share: float) -> float:
+    """Load of a broker at which the first one uses ``share`` of a resource; infinite where no usage is known.
+
+    A broker's usage is taken to grow with its load. One that works hard without load is none that moves could relieve.
+    """
+    found = [loads[each] * share / used.share for each, used in usages.items() if loads.get(each) and used.share > 0]
+    return min(found, default=inf)
+
+
+def _number(value: Any) -> float:
+    try:
+        number = float(value or 0)
+    except (TypeError, ValueError):
+        return 0.0
+    return number if number > 0 and number != float("inf") else 0.0
+
+
+Cells = dict[str, dict[int, tuple[float, int]]]
+"""By namespace, then position: weight and number of topics."""
+
+
+@dataclass
+class Observed:
+    """What was read of one cluster; filled by the controller, then turned into the model."""
+
+    brokers: tuple[str, ...]
+    boundaries: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """By namespace."""
+    owners: dict[BundleId, str] = field(default_factory=dict)
+    cells: Cells = field(default_factory=lambda: defaultdict(dict))
+    allowed: dict[str, frozenset[str]] = field(default_factory=dict)
+    anti_affinity: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    """What did not answer, in words: without it there is no proposal."""
+
+    def take_stats(self, document: Mapping[str, Any], cost: CostModel) -> None:
+        """Add a broker's ``GET /broker-stats/topics``: namespace -> bundle -> domain -> topic -> statistics."""
+        for namespace, bundles in document.items():
+            for domains in bundles.values():
+                for topics in domains.values():
+                    for name, stats in topics.items():
+                        self.add(namespace, topic_hash(name), cost.cost(topic_load(stats)))
+
+    def add(self, namespace: str, position: int, weight: float, topics: int = 1) -> None:
+        """Add the weight of topics at a position."""
+        cells = self.cells.setdefault(namespace, {})
+        before, count = cells.get(position, (0.0, 0))
+        cells[position] = (before + weight, count + topics)
+
+
+def model_of(
+    observed: Observed,
+    *,
+    draining: Iterable[str] = (),
+    domains: Mapping[str, str] | None = None,
+    carried: Mapping[BundleId, float] | None = None,
+) -> ClusterModel:
+    """The model: every bundle of every namespace that was seen, with its cells and its owner.
+
+    ``carried`` are weights of bundles that moved a moment ago: they count where the brokers do not count as much yet.
+    """
+    drained = set(draining)
+    bundles: list[Bundle] = []
+    for namespace, boundaries in sorted(observed.boundaries.items()):
+        bundles.extend(_bundles(namespace, boundaries, observed))
+    known = carried or {}
+    bundles = [_at_least(each, known[each.id]) if each.id in known else each for each in bundles]
+    return ClusterModel(
+        brokers=tuple(
+            Broker(each, domain=(domains or {}).get(each), draining=each in drained)
+            for each in sorted(observed.brokers)
+        ),
+        bundles=tuple(bundles),
+        allowed=dict(observed.allowed),
+        anti_affinity=dict(observed.anti_affinity),
+        pinned=frozenset(ns for ns in observed.boundaries if ns == SYSTEM_NAMESPACE),
+    )
+
+
+def _at_least(bundle: Bundle, weight: float) -> Bundle:
+    """A bundle with a weight that its cells do not show yet; their proportions stay."""
+    if bundle.weight >= weight:
+        return bundle
+    if bundle.weight > 0:
+        cells = tuple(cell._replace(weight=cell.weight * weight / bundle.weight) for cell in bundle.cells)
+    else:
+        # Nothing is known of the topics inside: the bundle can be moved and not be cut.
+        cells = ()
+    return replace(bundle, weight=weight, cells=cells)
+
+
+def _bundles(namespace: str, boundaries: Sequence[int], observed: Observed) -> list[Bundle]:
+    inside: list[list[Cell]] = [[] for _ in range(max(len(boundaries) - 1, 0))]
+    for position, (weight, topics) in sorted(observed.cells.get(namespace, {}).items()):
+        # The last bundle includes its upper boundary.
+        at = min(bisect_right(boundaries, min(position, LAST_BOUNDARY)) - 1, len(inside) - 1)
+        if inside:
+            inside[at].append(Cell(position, weight, topics))
+    out: list[Bundle] = []
+    for index, cells in enumerate(inside):
+        ident = BundleId(namespace, boundaries[index], boundaries[index + 1])
+        out.append(
+            Bundle(
+                id=ident,
+                weight=sum(c.weight for c in cells),
+                owner=observed.owners.get(ident),
+                cells=tuple(cells),
+                topics=sum(c.topics for c in cells),
+            )
+        )
+    return out

@@ -1,0 +1,1 @@
+"""From one observed state and one question to splits and moves with reasons."""

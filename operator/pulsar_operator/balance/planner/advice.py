@@ -1,0 +1,88 @@
+"""What a person should know beside the plan: topics hotter than a broker, brokers not emptied, a budget that ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from pulsar_operator.balance.model.cluster import Bundle, ClusterModel
+from pulsar_operator.balance.planner.placement import Placement
+from pulsar_operator.balance.planner.proposal import Advice, Balance
+
+MORE_PARTITIONS: Final = "MorePartitions"
+TOPICS_UNKNOWN: Final = "TopicsUnknown"
+NOT_EMPTIED: Final = "NotEmptied"
+BUDGET_REACHED: Final = "BudgetReached"
+COARSE_BUNDLES: Final = "CoarseBundles"
+
+MOST: Final = 10
+"""Topics and bundles named; more would not be read."""
+
+
+def hot_topics(model: ClusterModel, balance: Balance) -> list[Advice]:
+    """Topics that are heavier than the fair share of the largest broker, and bundles that may hide one."""
+    able = [broker.capacity for broker in model.brokers if not broker.draining]
+    known = {broker.id for broker in model.brokers}
+    if len(able) < 2 or balance.mean <= 0:
+        return []
+    share = balance.mean * max(able)
+    limit = share * (1 + 1e-9)
+    heavy = [bundle for bundle in model.bundles if bundle.weight > limit and bundle.owner in known]
+    found: list[tuple[float, Advice]] = []
+    for bundle in heavy:
+        if not bundle.cells:
+            found.append((bundle.weight, _unknown(bundle, share)))
+        for cell in bundle.cells:
+            if cell.weight > limit:
+                subject = f"{bundle.id.namespace} at 0x{cell.position:08x}"
+                found.append(
+                    (cell.weight, Advice(MORE_PARTITIONS, subject, _hot(cell.weight / share, cell.topics, subject)))
+                )
+    found.sort(key=lambda each: (-each[0], each[1].subject))
+    return [advice for _, advice in found[:MOST]]
+
+
+def _hot(ratio: float, topics: int, subject: str) -> str:
+    what = "the topic" if topics <= 1 else f"one of the {topics} topics"
+    return (
+        f"{what} of {subject} has {ratio:.2f} of what a broker should carry, and no bundle is smaller than a topic: "
+        "give it more partitions"
+    )
+
+
+def _unknown(bundle: Bundle, share: float) -> Advice:
+    return Advice(
+        TOPICS_UNKNOWN,
+        str(bundle.id),
+        f"bundle {bundle.id} has {bundle.weight / share:.2f} of what a broker should carry, and the traffic of its "
+        "topics is not known, so it cannot be cut: collect topic statistics of its broker",
+    )
+
+
+def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int]) -> list[Advice]:
+    """Brokers that keep bundles which must leave them; `blocked` stay whatever the budget is."""
+    for_ever = set(blocked)
+    found: list[Advice] = []
+    for why, some in (
+        ("no other broker may take them", [index for index in stay if index in for_ever]),
+        ("the budget is used up, ask again after this proposal", [index for index in stay if index not in for_ever]),
+    ):
+        left = Counter(placement.brokers[placement.home[index]].id for index in some)
+        found += [
+            Advice(NOT_EMPTIED, name, f"{n} bundles that should leave {name} stay: {why}")
+            for name, n in sorted(left.items())
+        ]
+    return found
+
+
+def budget_reached() -> Advice:
+    """The proposal is the first part of what is needed."""
+    message = "the budget ends before the placement is even: ask again after this proposal"
+    return Advice(BUDGET_REACHED, "budget", message)
+
+
+def coarse_bundles() -> Advice:
+    """Moves alone do not do it."""
+    message = "no further move of a whole bundle lowers the busiest broker: mode Full may split bundles"
+    return Advice(COARSE_BUNDLES, "mode", message)

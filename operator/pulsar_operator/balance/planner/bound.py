@@ -1,0 +1,135 @@
+"""What no placement can beat: the least possible utilization of the busiest broker, given that topics are whole.
+
+Three arguments, and the strongest of them counts: the mean (all weight / all capacity); the j heaviest cells sit on at
+most j brokers; and the pigeonhole: of the n heaviest cells some broker holds more than its share, in the best case the
+lightest of them. Each holds as well for a set of brokers alone and the namespaces that may live nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heapreplace, nlargest
+from itertools import accumulate, combinations
+from math import fsum, inf
+
+from pulsar_operator.balance.model.cluster import Broker, ClusterModel
+
+ROUNDS = 4
+"""The pigeonhole looks at this many cells a broker; with more of them the mean is nearly always the stronger bound."""
+MOST_SETS = 64
+"""Sets of brokers looked at; leaving some out weakens the bound, it stays true."""
+
+
+class Heaviest:
+    """Sum and heaviest weights of a stream of cells, in bounded memory."""
+
+    __slots__ = ("_keep", "top", "total")
+
+    def __init__(self, brokers: int) -> None:
+        self._keep = ROUNDS * brokers + 1
+        self.top: list[float] = []
+        """The heaviest ones, descending."""
+        self.total = 0.0
+
+    def add(self, weights: Iterable[float]) -> None:
+        """Take more weights."""
+        seen = list(weights)
+        self.total += fsum(seen)
+        self.top = nlargest(self._keep, [*self.top, *seen])
+
+    def merge(self, other: Heaviest) -> None:
+        """Take all weights of another stream."""
+        self.total += other.total
+        self.top = nlargest(self._keep, [*self.top, *other.top])
+
+    def bound(self, capacities: Sequence[float]) -> float:
+        """Least possible busiest utilization on brokers of these capacities; infinite with weight and no broker."""
+        if not capacities:
+            return inf if self.total > 0 else 0.0
+        descending = sorted(capacities, reverse=True)
+        best = self.total / fsum(descending)
+        for weight, capacity in zip(accumulate(self.top), accumulate(descending), strict=False):
+            best = max(best, weight / capacity)
+        return max(best, _pigeonhole(self.top, descending))
+
+
+def _pigeonhole(heaviest: Sequence[float], capacities: Sequence[float]) -> float:
+    """The n heaviest cells all fit below utilization u only if the brokers have n places below it.
+
+    A broker of capacity c has j places when even the j lightest of the n cells fit: their sum <= u * c. So u is at
+    least the n-th smallest of (sum of the j lightest) / c over all brokers and all j.
+    """
+    classes = Counter(capacities)
+    one_class, brokers = len(classes) == 1, len(capacities)
+    # On equal brokers another place is needed just beyond each full round; the other n say less.
+    step = brokers if one_class else 1
+    best = 0.0
+    for n in range(brokers + 1, min(len(heaviest), ROUNDS * brokers + 1) + 1, step):
+        lightest = list(accumulate(reversed(heaviest[:n])))
+        places = [(lightest[0] / capacity, 0, capacity) for capacity in classes]
+        heapify(places)
+        left, level = n, 0.0
+        while left > 0:
+            level, j, capacity = places[0]
+            left -= classes[capacity]
+            heapreplace(places, (lightest[j + 1] / capacity if j + 1 < n else inf, j + 1, capacity))
+        best = max(best, level)
+    return best
+
+
+def least_busiest(weights: Iterable[float], capacities: Sequence[float]) -> float:
+    """Lower bound of the busiest utilization when every weight is whole and any broker may take it.
+
+    0 without weight, infinite with weight and no broker.
+    """
+    heaviest = Heaviest(len(capacities))
+    heaviest.add(weights)
+    return heaviest.bound(capacities)
+
+
+def least_busiest_allowed(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Iterable[Broker]) -> float:
+    """The same when each group of weights may only go to some brokers (by id; None = to all).
+
+    `draining` brokers take nothing. Infinite when a group with weight has no broker left.
+    """
+    capacities = {broker.id: broker.capacity for broker in brokers if not broker.draining}
+    everything = frozenset(capacities)
+    limited: dict[frozenset[str], list[Heaviest]] = {}
+    for allowed, heaviest in groups.items():
+        limited.setdefault(everything if allowed is None else allowed & everything, []).append(heaviest)
+    sets = {everything, *sorted(limited, key=lambda s: (len(s), sorted(s)))[: MOST_SETS - 1]}
+    unions = sorted({a | b for a, b in combinations(sets, 2)} - sets, key=lambda s: (len(s), sorted(s)))
+    sets.update(unions[: max(0, MOST_SETS - len(sets))])
+    best = 0.0
+    for subset in sets:
+        inside = Heaviest(len(capacities))
+        for allowed, inhabitants in limited.items():
+            if allowed <= subset:
+                for each in inhabitants:
+                    inside.merge(each)
+        best = max(best, inside.bound([capacities[name] for name in subset]))
+    return best
+
+
+def bound_of(model: ClusterModel) -> float:
+    """Least possible busiest utilization of a cluster when every topic is whole.
+
+    A bundle whose cells are not known counts whole, a pinned one stays with its owner.
+    """
+    capacities = {broker.id for broker in model.brokers if not broker.draining}
+    weights: dict[frozenset[str] | None, list[float]] = {}
+    for bundle in model.bundles:
+        allowed = model.allowed.get(bundle.id.namespace)
+        if bundle.id.namespace in model.pinned and bundle.owner in capacities:
+            allowed = frozenset((bundle.owner,))
+        found = weights.setdefault(allowed, [])
+        if bundle.cells and bundle.id.namespace not in model.pinned:
+            found.extend(cell.weight for cell in bundle.cells)
+        else:
+            found.append(bundle.weight)
+    groups: dict[frozenset[str] | None, Heaviest] = {}
+    for allowed, found in weights.items():
+        groups[allowed] = Heaviest(len(capacities))
+        groups[allowed].add(found)
+    return least_busiest_allowed(groups, model.brokers)

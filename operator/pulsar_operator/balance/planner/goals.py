@@ -1,0 +1,144 @@
+"""What a plan must respect, in order of priority: each goal may keep a bundle, close a broker or veto one move.
+
+The three answers prune the search at three depths: a kept bundle is never looked at, a closed broker is never a
+destination, and a veto concerns one bundle and one broker. Hard goals are vetoes; the soft ones (`BUSIEST`, `IDLE`) are
+what the search works for, and they veto what would undo them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import inf
+from typing import ClassVar, Final, Protocol
+
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId
+from pulsar_operator.balance.planner.options import Budget, Mode
+from pulsar_operator.balance.planner.placement import Placement
+
+BUSIEST: Final = "BusiestBroker"
+"""Soft: the highest utilization comes down towards the bound."""
+IDLE: Final = "IdleBroker"
+"""Soft: a broker that stands idle beside loaded ones gets its share."""
+ROUNDING: Final = 5e-10
+"""Weights are whole units in the search: the budget has to be as much wider, and stays within what verify.py takes."""
+
+
+class Goal(Protocol):
+    """One rule; the defaults permit everything."""
+
+    name: ClassVar[str]
+
+    def keeps(self, bundle: Bundle) -> bool:
+        """Whether a bundle must stay as it is, wherever it is."""
+        return False
+
+    def closes(self, broker: Broker) -> bool:
+        """Whether a broker takes nothing."""
+        return False
+
+    def vetoes(self, placement: Placement, index: int, destination: int) -> bool:
+        """Whether one move is refused now."""
+        return False
+
+
+class AllowedBrokers(Goal):
+    """A bundle goes only to brokers that the isolation policy of its namespace permits."""
+
+    name = "AllowedBrokers"
+
+    def __init__(self, allowed: Mapping[str, frozenset[str]]) -> None:
+        self._allowed = allowed
+
+    def permits(self, namespace: str, broker: str) -> bool:
+        """Whether a broker may serve a namespace; without a policy each may."""
+        allowed = self._allowed.get(namespace)
+        return allowed is None or broker in allowed
+
+    def vetoes(self, placement: Placement, index: int, destination: int) -> bool:
+        return not self.permits(placement.bundles[index].id.namespace, placement.brokers[destination].id)
+
+
+class DrainingBrokers(Goal):
+    """A broker that is leaving takes nothing."""
+
+    name = "DrainingBrokers"
+
+    def closes(self, broker: Broker) -> bool:
+        return broker.draining
+
+
+class NewBrokers(Goal):
+    """AddBrokers: only the named brokers take bundles."""
+
+    name = "NewBrokers"
+
+    def __init__(self, named: Collection[str]) -> None:
+        self._named = named
+
+    def closes(self, broker: Broker) -> bool:
+        return broker.id not in self._named
+
+
+class PinnedNamespaces(Goal):
+    """Bundles of pinned namespaces, and of those outside the selection, are load and nothing else."""
+
+    name = "PinnedNamespaces"
+
+    def __init__(self, pinned: Collection[str], selected: Collection[str] | None) -> None:
+        self._pinned, self._selected = pinned, selected
+
+    def keeps(self, bundle: Bundle) -> bool:
+        namespace = bundle.id.namespace
+        return namespace in self._pinned or (self._selected is not None and namespace not in self._selected)
+
+
+class AntiAffinity(Goal):
+    """Namespaces of one anti-affinity group do not come together in more failure domains than they do already."""
+
+    name = "AntiAffinity"
+
+    def vetoes(self, placement: Placement, index: int, destination: int) -> bool:
+        return placement.conflicts(index, destination)
+
+
+class Limits(Goal):
+    """The budget: bundles moved and their weight, counted against where they were at the start."""
+
+    name = "Budget"
+
+    def __init__(self, budget: Budget, total: int, mode: Mode) -> None:
+        endless = mode is Mode.SPLIT
+        self._max_moves: float = inf if endless else budget.max_moves
+        self._max_weight: float = total * budget.max_moved_percent / 100 * (1 + ROUNDING)
+        if endless or mode is Mode.REMOVE_BROKERS:
+            # A broker that is to be emptied weighs what it weighs, and Split moves nothing in the end.
+            self._max_weight = inf
+        self.fresh = False
+        """Judge every step as if it were the first one, as the next proposal will."""
+
+    def vetoes(self, placement: Placement, index: int, destination: int) -> bool:
+        return not self.afford(placement, *placement.price(index, destination))
+
+    def afford(self, placement: Placement, moves: int, weight: int) -> bool:
+        """Whether so many more moves, and so much more weight, are within the budget."""
+        if self.fresh:
+            return moves <= self._max_moves and weight <= self._max_weight
+        return placement.moves + moves <= self._max_moves and placement.moved + weight <= self._max_weight
+
+    def left(self, placement: Placement) -> float:
+        """Weight that may still be moved; below 0 when no move is left."""
+        if self.fresh:
+            return self._max_weight if self._max_moves >= 1 else -1.0
+        return self._max_weight - placement.moved if placement.moves < self._max_moves else -1.0
+
+
+class Cooling(Goal):
+    """A bundle that was moved or made a short while ago rests."""
+
+    name = "Cooling"
+
+    def __init__(self, cooling: Collection[BundleId]) -> None:
+        self._cooling = cooling
+
+    def keeps(self, bundle: Bundle) -> bool:
+        return bundle.id in self._cooling

@@ -1,0 +1,57 @@
+"""Refusal of models and options that mean nothing, before anything is planned on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import isfinite
+
+from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.planner.options import Mode, Options
+
+
+def check_input(model: ClusterModel, options: Options) -> None:
+    """Raise ValueError, naming field, value and remedy."""
+    _check_brokers(model)
+    _check_bundles(model)
+    _check_options(model, options)
+
+
+def _check_brokers(model: ClusterModel) -> None:
+    names = Counter(broker.id for broker in model.brokers)
+    for broker in model.brokers:
+        if names[broker.id] > 1:
+            raise ValueError(f"broker {broker.id} is listed twice: list each once")
+        if not (isfinite(broker.capacity) and broker.capacity > 0):
+            raise ValueError(f"broker {broker.id} has capacity {broker.capacity}: it must be a positive number")
+
+
+def _check_bundles(model: ClusterModel) -> None:
+    before: BundleId | None = None
+    for bundle in sorted(model.bundles, key=lambda each: each.id):
+        if not (isfinite(bundle.weight) and bundle.weight >= 0):
+            raise ValueError(f"bundle {bundle.id} has weight {bundle.weight}: it must be 0 or a positive number")
+        if before and before.namespace == bundle.id.namespace and before.upper > bundle.id.lower:
+            raise ValueError(f"bundle {bundle.id} overlaps {before}: read the boundaries of the namespace again")
+        before = bundle.id
+
+
+def _check_options(model: ClusterModel, options: Options) -> None:
+    unknown = sorted(options.brokers - {broker.id for broker in model.brokers})
+    if unknown:
+        raise ValueError(f"brokers {', '.join(unknown)} are not brokers of the cluster: name brokers that it has")
+    named = options.mode in (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
+    if named != bool(options.brokers):
+        raise ValueError(
+            f"mode is {options.mode}, brokers are {sorted(options.brokers)}: "
+            "AddBrokers and RemoveBrokers need the brokers they are about, the other modes take none"
+        )
+    budget = options.budget
+    for name, value in (
+        ("tolerance", options.tolerance),
+        ("maxMoves", budget.max_moves),
+        ("maxTrafficMovedPercent", budget.max_moved_percent),
+        ("maxSplits", budget.max_splits),
+        ("maxBundles", budget.max_bundles),
+    ):
+        if not (isfinite(value) and value >= 0):
+            raise ValueError(f"{name} is {value}: it must be 0 or a positive number")

@@ -1,0 +1,52 @@
+"""What the planner may do: mode, budget, tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pulsar_operator.balance.model.cluster import BundleId
+
+
+class Mode(StrEnum):
+    """Which steps a proposal may hold."""
+
+    FULL = "Full"
+    """Splits and moves."""
+    SPLIT = "Split"
+    """Splits alone; the pieces stay where they are."""
+    MOVE = "Move"
+    """Moves alone."""
+    ADD_BROKERS = "AddBrokers"
+    """Only moves onto the brokers named in `Options.brokers` (new or emptied ones); others trade nothing."""
+    REMOVE_BROKERS = "RemoveBrokers"
+    """Only moves off the brokers named in `Options.brokers`."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a proposal may disturb; each move closes every producer and consumer of a bundle for a moment."""
+
+    max_moves: int = 100
+    max_moved_percent: float = 9.0
+    """Share of all weight that may change its broker; not applied to RemoveBrokers (a drained broker must be empty)."""
+    max_splits: int = 20
+    max_bundles: int = 4096
+    """Bundles a namespace may reach: there is no merge, so a split is for ever."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """One question to the planner."""
+
+    mode: Mode = Mode.FULL
+    budget: Budget = field(default_factory=Budget)
+    namespaces: frozenset[str] | None = None
+    """Namespaces whose bundles may be split and moved; None = all. The others count as load all the same."""
+    brokers: frozenset[str] = frozenset()
+    """Of AddBrokers and RemoveBrokers."""
+    tolerance: float = 0.1
+    """Hysteresis: a placement whose busiest broker is within this of the bound is left alone, unless a broker has less
+    than half of the mean: that one is filled."""
+    cooling: frozenset[BundleId] = frozenset()
+    """Bundles moved or made too short ago to be moved again."""

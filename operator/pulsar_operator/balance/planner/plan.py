@@ -1,0 +1,321 @@
+"""The planner: one observed state and one question in, splits and moves with reasons out. Pure and deterministic.
+
+The goals, in order of priority; a later one never undoes an earlier one:
+
+1. hard: isolation policies, draining brokers, pinned and unselected namespaces, anti-affinity, the budget, rest after a
+   move. What must leave its broker is placed first;
+2. the busiest broker comes down to the bound, or near enough (half the tolerance above it);
+3. with few and light moves: the busiest broker gives the lightest bundle that is enough, a swap only where no move is;
+4. with few splits: only while the busiest broker is above the tolerance and no move or swap of whole bundles helps;
+5. idle brokers get a share, light bundles go where there are few.
+
+Nothing is done at all while the placement is within the tolerance. A plan is the difference between two placements, so
+planning again on what a plan leads to gives an empty plan, unless the budget cut the first one short. It ends with the
+check of verify.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from math import fsum
+from typing import Final
+
+from pulsar_operator.balance.model.cluster import ClusterModel
+from pulsar_operator.balance.planner.advice import (
+    budget_reached,
+    coarse_bundles,
+    hot_topics,
+    not_emptied,
+)
+from pulsar_operator.balance.planner.goals import (
+    BUSIEST,
+    IDLE,
+    AllowedBrokers,
+    AntiAffinity,
+    Cooling,
+    DrainingBrokers,
+    Goal,
+    Limits,
+    NewBrokers,
+    PinnedNamespaces,
+)
+from pulsar_operator.balance.planner.inputs import check_input
+from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.outcome import as_asked, balance_of, outcome
+from pulsar_operator.balance.planner.placement import NOBODY, Placement
+from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
+from pulsar_operator.balance.planner.search import Search
+from pulsar_operator.balance.planner.splitting import Splitter
+from pulsar_operator.balance.planner.verify import PlanError, check
+
+__all__ = ["balance_of", "plan"]
+
+IDLE_BELOW: Final = 0.5
+"""A broker with less than this share of the mean stands idle, even when the busiest one is within the tolerance."""
+ENDLESS: Final = Budget(max_moves=1 << 32, max_moved_percent=1e6, max_splits=1 << 32)
+EMPTIED: Final = "the brokers to be emptied serve no bundle"
+SAME: Final = 1 + 1e-9
+"""Utilizations nearer than this are equal."""
+
+
+def plan(model: ClusterModel, options: Options) -> Proposal:
+    """What to split and move. ValueError for input that means nothing, PlanError for an error of the planner itself."""
+    check_input(model, options)
+    asked = as_asked(model, options)
+    before = balance_of(asked)
+    if refusal := _refusal(asked):
+        found = Proposal((), (), before, before, 0.0, (), refusal)
+        return replace(found, emptied=options.mode is Mode.REMOVE_BROKERS and not _owned(asked, options.brokers))
+    planning = _Planning(asked, options, before)
+    planning.run()
+    proposal = planning.proposal()
+    check(model, proposal, options)
+    return proposal
+
+
+def _owned(model: ClusterModel, brokers: Collection[str]) -> bool:
+    return any(bundle.owner in brokers for bundle in model.bundles)
+
+
+def _refusal(model: ClusterModel) -> str:
+    """Why there is nothing to plan on at all."""
+    known = {broker.id for broker in model.brokers}
+    able = [broker for broker in model.brokers if not broker.draining]
+    if not known:
+        return "no broker is known"
+    if not any(bundle.owner in known for bundle in model.bundles):
+        return "no broker serves a bundle"
+    if not able:
+        return "every broker is to be emptied: none is left to take a bundle"
+    if len(known) == 1:
+        return "there is one broker only: nothing can be moved"
+    if not any(bundle.weight > 0 for bundle in model.bundles if bundle.owner in known) and len(able) == len(known):
+        return "no traffic was observed"
+    return ""
+
+
+class _Planning:
+    """One run of the planner."""
+
+    def __init__(self, model: ClusterModel, options: Options, before: Balance) -> None:
+        self._model, self._options, self._before = model, options, before
+        self._placement = placement = Placement(model)
+        bound, self._mean = placement.units(before.bound), placement.units(before.mean)
+        self._tolerated = bound * (1 + options.tolerance) * SAME
+        self._limits = Limits(options.budget, placement.total, options.mode)
+        self._allowed = AllowedBrokers(model.allowed)
+        self._selected = PinnedNamespaces(model.pinned, options.namespaces)
+        goals: list[Goal] = [
+            self._allowed,
+            DrainingBrokers(),
+            *([NewBrokers(options.brokers)] if options.mode is Mode.ADD_BROKERS else []),
+            self._selected,
+            AntiAffinity(),
+            self._limits,
+            Cooling(options.cooling),
+        ]
+        target = bound * (1 + options.tolerance / 2) * SAME
+        self._search = Search(placement, model, goals, self._limits, target, options.budget.max_moves)
+        if options.mode is Mode.ADD_BROKERS:
+            self._search.sources = [broker.id not in options.brokers for broker in placement.brokers]
+        self._splitter = Splitter(self._search, options.budget)
+        self._start = [placement.utilization(broker) for broker in range(len(placement.brokers))]
+        self._stay: list[int] = []
+        self._cause = "NewBroker" if options.mode is Mode.ADD_BROKERS else IDLE
+
+    def run(self) -> None:
+        """Do all phases on the placement."""
+        mode = self._options.mode
+        evicting = mode not in (Mode.ADD_BROKERS, Mode.SPLIT)
+        if evicting:
+            self._evict()
+        if mode is Mode.REMOVE_BROKERS:
+            return
+        ceiling = self._placement.busiest
+        # Each phase may open a way for the others; all of them lower the busier broker of a pair, so this ends. What
+        # must leave does so once.
+        acted = True
+        while acted:
+            acted = self._uneven and self._search.level()
+            if mode is not Mode.SPLIT:
+                acted |= self._fill()
+            if mode in (Mode.FULL, Mode.SPLIT):
+                acted |= self._split()
+            if evicting and self._stay and self._evict():
+                acted, ceiling = True, max(ceiling, self._placement.busiest)
+        if self._placement.busiest > ceiling:
+            raise PlanError(BUSIEST, f"the search went from {ceiling:.6g} to {self._placement.busiest:.6g}")
+
+    @property
+    def _uneven(self) -> bool:
+        return self._placement.busiest > self._tolerated
+
+    def _evict(self) -> bool:
+        """Hard goals first: what must leave its broker; whether anything moved.
+
+        One that leaves may open the way for another (anti-affinity), so this goes on until none does.
+        """
+        placement, options, acted = self._placement, self._options, False
+        while True:
+            draining = [
+                index
+                for index, broker in enumerate(placement.brokers)
+                if broker.draining and (options.mode is not Mode.REMOVE_BROKERS or broker.id in options.brokers)
+            ]
+            leaving = placement.carried_by(draining)
+            self._stay = self._search.evict(leaving, DrainingBrokers.name)
+            misplaced = [] if options.mode is Mode.REMOVE_BROKERS else self._misplaced(draining)
+            self._stay += self._search.evict(misplaced, AllowedBrokers.name)
+            moved = len(leaving) + len(misplaced) - len(self._stay)
+            acted |= moved > 0
+            if not moved or not self._stay:
+                return acted
+
+    def _misplaced(self, draining: Collection[int]) -> list[int]:
+        """Bundles at a broker that may not serve their namespace."""
+        placement = self._placement
+        return [
+            index
+            for index in placement.living()
+            if (at := placement.at[index]) != NOBODY
+            and at not in draining
+            and not self._allowed.permits(placement.bundles[index].id.namespace, placement.brokers[at].id)
+        ]
+
+    def _fill(self) -> bool:
+        """Idle brokers, or those that were added, get their share; whether anything moved."""
+        acted, placement, options = False, self._placement, self._options
+        full = self._mean * max(0.0, 1 - options.tolerance)
+        adding = options.mode is Mode.ADD_BROKERS
+        trigger = full if adding else self._mean * min(IDLE_BELOW, 1 - options.tolerance)
+        floors = (self._mean, self._mean * max(0.0, 1 - options.tolerance / 2), 0.0)
+        for broker in placement.ascending():
+            if placement.utilization(broker) >= trigger:
+                break
+            acted |= self._search.fill(broker, full, floors, self._cause)
+        return acted
+
+    def _split(self) -> bool:
+        """Cut and move pieces while the busiest brokers are above the tolerance and a cut helps; whether one did."""
+        placement, acted, again = self._placement, False, True
+        while again:
+            again = False
+            for broker in placement.descending():
+                if placement.utilization(broker) <= self._tolerated:
+                    break
+                while placement.utilization(broker) > self._tolerated and self._splitter.relieve(broker):
+                    acted = again = True
+                    while self._search.relieve(broker):
+                        pass
+        self._splitter.prune()
+        return acted
+
+    # The answer.
+
+    def proposal(self) -> Proposal:
+        """What changed, in the order to do it."""
+        splits = tuple(
+            Split(self._placement.bundles[index].id, position, self._split_reason(index))
+            for index, (position, _, _) in self._placement.pieces.items()
+        )
+        moves = () if self._options.mode is Mode.SPLIT else self._moves()
+        after = balance_of(outcome(self._model, splits, moves)) if splits or moves else self._before
+        found = Proposal(splits, moves, self._before, after, fsum(move.weight for move in moves))
+        uneven, stay = self._uneven, list(self._stay)
+        limited = self._limited()
+        advice = [*hot_topics(self._model, self._before), *not_emptied(self._placement, stay, self._stay)]
+        if found.empty:
+            emptied = self._options.mode is Mode.REMOVE_BROKERS and not stay
+            withheld = EMPTIED if emptied else self._withheld(uneven, limited)
+            return replace(found, advice=tuple(advice), withheld=withheld, emptied=emptied)
+        if limited:
+            advice.append(budget_reached())
+        elif uneven and self._options.mode is Mode.MOVE:
+            advice.append(coarse_bundles())
+        return replace(found, advice=tuple(advice))
+
+    def _moves(self) -> tuple[Move, ...]:
+        """What must leave first, then from the busiest broker on, the heaviest bundle first."""
+        placement, moved = self._placement, []
+        for index in placement.living():
+            home, at = placement.home[index], placement.at[index]
+            if home != at:
+                cause = placement.cause[index]
+                bundle = placement.bundles[index]
+                move = Move(
+                    bundle.id,
+                    placement.brokers[home].id,
+                    placement.brokers[at].id,
+                    bundle.weight,
+                    f"{cause}: {self._move_reason(cause, index, home, at)}",
+                )
+                urgent = cause in (DrainingBrokers.name, AllowedBrokers.name)
+                moved.append(((not urgent, -self._start[home], -placement.weight[index], bundle.id), move))
+        return tuple(move for _, move in sorted(moved, key=lambda each: each[0]))
+
+    def _move_reason(self, cause: str, index: int, home: int, at: int) -> str:
+        source, destination = self._placement.brokers[home].id, self._placement.brokers[at].id
+        carries, other = self._share(home), self._share(at)
+        if cause == DrainingBrokers.name:
+            return f"{source} gives everything away"
+        if cause == AllowedBrokers.name:
+            return f"{source} may not serve {self._placement.bundles[index].id.namespace}"
+        if cause == self._cause:
+            return f"{destination} carries {other:.2f} of its fair share, {source} {carries:.2f}"
+        if self._start[home] <= self._start[at]:
+            return f"{source} carries {carries:.2f} of its fair share and makes room for a heavier bundle"
+        return f"{source} carries {carries:.2f} of its fair share, {destination} {other:.2f}"
+
+    def _share(self, broker: int) -> float:
+        return self._start[broker] / self._mean if self._mean > 0 else 0.0
+
+    def _split_reason(self, index: int) -> str:
+        home = self._placement.home[index]
+        return (
+            f"{BUSIEST}: {self._placement.brokers[home].id} carries {self._share(home):.2f} of its fair share, and "
+            "no whole bundle of it helps elsewhere"
+        )
+
+    def _limited(self) -> bool:
+        """Whether the budget alone stood in the way of a further step. Spoils the placement."""
+        placement, search, mode = self._placement, self._search, self._options.mode
+        self._limits.fresh = True
+        blocked, self._stay = self._stay, search.evict(self._stay, DrainingBrokers.name)
+        if len(self._stay) < len(blocked):
+            return True
+        if mode is Mode.REMOVE_BROKERS:
+            return False
+        if self._uneven:
+            if self._splitter.exhausted or any(search.postponed(broker) for broker in placement.descending()):
+                return True
+            above = [b for b in placement.descending() if placement.utilization(b) > self._tolerated]
+            if mode in (Mode.FULL, Mode.SPLIT) and any(self._splitter.relieve(broker) for broker in above):
+                return True
+        return mode is not Mode.SPLIT and self._fill()
+
+    def _would_act(self, options: Options) -> bool:
+        """Whether there are steps under other options."""
+        other = _Planning(self._model, options, self._before)
+        other.run()
+        found = other._placement
+        return bool(found.pieces or (found.moves and options.mode is not Mode.SPLIT))
+
+    def _withheld(self, uneven: bool, limited: bool) -> str:
+        """Why there are no steps."""
+        before, options = self._before, self._options
+        if limited:
+            return "the budget permits no step that helps"
+        if not before.busiest > before.bound * (1 + options.tolerance) * SAME:
+            ratio = before.busiest / before.bound if before.bound else 1.0
+            return (
+                f"the busiest broker is at {ratio:.2f} of the least that is possible, within the tolerance of "
+                f"{options.tolerance:.0%}"
+            )
+        if options.mode is Mode.SPLIT and not uneven:
+            return "moves of whole bundles are enough: no bundle has to be cut"
+        if self._would_act(replace(options, budget=ENDLESS)):
+            return "the budget permits no step that helps"
+        if options.cooling and self._would_act(replace(options, cooling=frozenset())):
+            return f"{len(options.cooling)} bundles rest after their last move: ask again later"
+        return "no permitted move, swap or split lowers the busiest broker"

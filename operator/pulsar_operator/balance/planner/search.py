@@ -1,0 +1,319 @@
+"""The search for moves and swaps: the busiest broker first, with the fewest and lightest bundles that bring it down.
+
+Every step lowers the utilization of the busier broker of a pair and leaves the other one below where the busier was.
+So the list of utilizations in descending order only ever gets smaller: the search ends, and where it ends it finds
+nothing more to do, whoever asks again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from pulsar_operator.balance.model.cluster import ClusterModel
+from pulsar_operator.balance.planner.goals import BUSIEST, Cooling, Goal, Limits
+from pulsar_operator.balance.planner.placement import NOBODY, Placement
+
+SWAP_PARTNERS: Final = 32
+"""Least busy brokers that a swap is tried with."""
+WORTH: Final = 0.01
+"""A step that costs more than it must (a swap, an overfull destination) has to gain this share of the target."""
+SWAP_WORTH: Final = 0.05
+"""A swap gains at least this share of the weight it moves."""
+CRUMB: Final = 0.1
+"""A move helps with at least this share of what an average move of the whole budget would have to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Bundles to hand over together: one move, or the two of a swap."""
+
+    moves: tuple[tuple[int, int], ...]
+    """(bundle, destination)."""
+
+
+class Search:
+    """Moves on one placement; `target` is the utilization, in units, that no broker needs to go below."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        model: ClusterModel,
+        goals: Sequence[Goal],
+        limits: Limits,
+        target: float,
+        max_moves: int,
+    ) -> None:
+        self.placement = placement
+        self.limits = limits
+        self.target = target
+        self.open = [not any(goal.closes(broker) for goal in goals) for broker in placement.brokers]
+        self.sources = [True] * len(placement.brokers)
+        self._goals = goals
+        # Asked at the last moment: those that depend on the state, not on broker or namespace alone.
+        self._vetoes = [goal for goal in goals if type(goal).vetoes is not Goal.vetoes]
+        self._crumb = CRUMB / max(max_moves, 1)
+        kinds: dict[frozenset[str] | None, int] = {}
+        stock: dict[int, int] = {}
+        for index in placement.living():
+            bundle = placement.bundles[index]
+            if placement.at[index] != NOBODY and not any(goal.keeps(bundle) for goal in goals):
+                stock[index] = kinds.setdefault(model.allowed.get(bundle.id.namespace), len(kinds))
+        placement.stock(stock, len(kinds))
+        self.suits: list[list[int]] = [
+            [kind for allowed, kind in kinds.items() if allowed is None or broker.id in allowed]
+            for broker in placement.brokers
+        ]
+
+    # Emptying brokers.
+
+    def evict(self, bundles: Iterable[int], cause: str) -> list[int]:
+        """Find a new broker for each bundle, the heaviest first; those that no goal lets go are returned.
+
+        Heavy ones go where the utilization stays lowest, the many light ones to the broker with the fewest bundles.
+        """
+        placement, stay = self.placement, []
+        light = placement.total / (100.0 * max(len(placement.brokers), 1))
+        for index in sorted(bundles, key=lambda i: (-placement.weight[i], placement.bundles[i].id)):
+            weight, best = placement.weight[index], None
+            for broker in placement.ascending():
+                if not self.open[broker] or broker == placement.at[index]:
+                    continue
+                after = (placement.load[broker] + weight) / placement.capacity[broker]
+                level = max(after, self.target) if weight <= light else after
+                rank = (level, placement.count[broker] / placement.capacity[broker], after, broker)
+                if (best is None or rank < best[0]) and self.permitted(index, broker, evict=True):
+                    best = rank, broker
+            if best is None:
+                stay.append(index)
+            else:
+                placement.move(index, best[1], cause)
+        return stay
+
+    # Levelling.
+
+    def level(self) -> bool:
+        """Bring every broker above the target down as far as possible; whether anything moved."""
+        acted, again = False, True
+        while again:
+            again = False
+            for broker in self.placement.descending():
+                if self.placement.utilization(broker) <= self.target:
+                    break
+                while self.relieve(broker):
+                    acted = again = True
+        return acted
+
+    def relieve(self, broker: int) -> bool:
+        """Do the best step that takes load off one broker above the target; False when there is none."""
+        step = self.relief(broker)
+        if step is None:
+            return False
+        for index, destination in step.moves:
+            self.placement.move(index, destination, BUSIEST)
+        return True
+
+    def relief(self, broker: int) -> Step | None:
+        """The best step that takes load off one broker above the target."""
+        if not self.sources[broker] or self.placement.utilization(broker) <= self.target:
+            return None
+        if self.limits.left(self.placement) < 0:
+            return None
+        return self._fitting(broker) or self._swap(broker) or self._overfull(broker)
+
+    def postponed(self, broker: int) -> bool:
+        """Whether the budget alone, as far as it is used up, keeps one broker above the target."""
+        was, self.limits.fresh = self.limits.fresh, True
+        try:
+            return self.relief(broker) is not None
+        finally:
+            self.limits.fresh = was
+
+    def excess(self, broker: int) -> float:
+        """Load above the target."""
+        return self.placement.load[broker] - self.target * self.placement.capacity[broker]
+
+    def room(self, broker: int) -> float:
+        """Load that a broker can take up to the target."""
+        return -self.excess(broker)
+
+    def even(self, busy: int, idle: int) -> float:
+        """The weight that would make two brokers equally busy."""
+        gap = self.placement.utilization(busy) - self.placement.utilization(idle)
+        return gap / (1 / self.placement.capacity[busy] + 1 / self.placement.capacity[idle])
+
+    def destinations(self, broker: int) -> Iterator[int]:
+        """Brokers that may take something and are less busy than this one, the least busy first."""
+        placement = self.placement
+        for other in placement.ascending():
+            if placement.utilization(other) >= placement.utilization(broker):
+                return
+            if self.open[other] and other != broker:
+                yield other
+
+    def _fitting(self, broker: int) -> Step | None:
+        """A bundle that fits below the target elsewhere: the lightest that is enough, else the heaviest that fits."""
+        placement, excess = self.placement, self.excess(broker)
+        left, least = self.limits.left(placement), excess * self._crumb
+        enough: tuple[int, int, int] | None = None
+        part: tuple[int, int, int] | None = None
+        for other in self.destinations(broker):
+            fits = min(self.room(other), left)
+            if fits < least or (enough is None and part is not None and fits < -part[0]):
+                continue
+            for kind in self.suits[other]:
+                shelf = placement.shelf(broker, kind)
+                found = self._first(shelf, bisect_left(shelf, (excess,)), fits, other)
+                if found and (enough is None or found[0] < enough[0]):
+                    enough = (*found, other)
+                if enough is None:
+                    found = self._last(shelf, bisect_right(shelf, (min(fits, excess), inf)), least, other)
+                    if found and (part is None or -found[0] < part[0]):
+                        part = (-found[0], found[1], other)
+            if enough is not None:
+                break
+        best = enough or part
+        return Step(((best[1], best[2]),)) if best else None
+
+    def _overfull(self, broker: int) -> Step | None:
+        """A bundle that fits nowhere below the target, but leaves both brokers well below the busier one now."""
+        placement, left = self.placement, self.limits.left(self.placement)
+        before = placement.utilization(broker)
+        limit = before - WORTH * self.target
+        best: tuple[float, int, int, int] | None = None
+        for other in self.destinations(broker):
+            ideal = self.even(broker, other)
+            most = min((limit - placement.utilization(other)) * placement.capacity[other], left)
+            for kind in self.suits[other]:
+                shelf = placement.shelf(broker, kind)
+                middle = bisect_left(shelf, (ideal,))
+                for found in (
+                    self._first(shelf, middle, most, other),
+                    self._last(shelf, min(middle, bisect_right(shelf, (most, inf))), 0, other),
+                ):
+                    if found is None:
+                        continue
+                    weight, index = found
+                    after = max(
+                        (placement.load[broker] - weight) / placement.capacity[broker],
+                        (placement.load[other] + weight) / placement.capacity[other],
+                    )
+                    if after <= limit and (best is None or (after, weight, index) < best[:3]):
+                        best = (after, weight, index, other)
+        return Step(((best[2], best[3]),)) if best else None
+
+    def _swap(self, broker: int) -> Step | None:
+        """A heavier bundle against a lighter one, both brokers at or below the target or nearer to it."""
+        best: tuple[float, int, int, int, int] | None = None
+        for tried, other in enumerate(self.destinations(broker)):
+            if tried == SWAP_PARTNERS:
+                break
+            found = self._swap_with(broker, other)
+            if found and (best is None or found < best):
+                best = found
+        return Step(((best[2], best[4]), (best[3], broker))) if best else None
+
+    def _swap_with(self, broker: int, other: int) -> tuple[float, int, int, int, int] | None:
+        """(excess left, weight moved, bundle out, bundle back, other broker) of the best swap with one broker."""
+        placement = self.placement
+        excess, room = self.excess(broker), self.room(other)
+        worth = WORTH * self.target * placement.capacity[broker]
+        left = self.limits.left(placement)
+        if room < min(worth, excess) or not self.open[broker]:
+            return None
+        best: tuple[float, int, int, int, int] | None = None
+        back = [placement.shelf(other, kind) for kind in self.suits[broker]]
+        for kind in self.suits[other]:
+            shelf = placement.shelf(broker, kind)
+            for weight, index in shelf[bisect_right(shelf, (room, inf)) :]:
+                if weight > left or (best is not None and best[0] <= 0 and weight >= best[1]):
+                    break
+                for candidates in back:
+                    # The lightest that makes enough room: a heavier one would gain less.
+                    at = bisect_left(candidates, (weight - room,))
+                    if at == len(candidates):
+                        continue
+                    lighter, returned = candidates[at]
+                    gain, cost = min(weight - lighter, excess), weight + lighter
+                    if gain < min(worth, excess) or gain < SWAP_WORTH * cost or cost > left:
+                        continue
+                    rank = (excess - gain, cost, index, returned, other)
+                    if (best is None or rank < best) and self._swappable(index, returned, broker, other):
+                        best = rank
+        return best
+
+    def _swappable(self, index: int, returned: int, broker: int, other: int) -> bool:
+        placement = self.placement
+        prices = placement.price(index, other), placement.price(returned, broker)
+        if not self.limits.afford(placement, prices[0][0] + prices[1][0], prices[0][1] + prices[1][1]):
+            return False
+        return self.permitted(index, other) and self.permitted(returned, broker)
+
+    # Filling.
+
+    def fill(self, broker: int, full: float, floors: Sequence[float], cause: str) -> bool:
+        """Bring one broker up to the utilization `full` with bundles of busier ones; whether anything moved.
+
+        Sources are not taken below a floor; the floors are tried in turn.
+        """
+        placement, acted = self.placement, False
+        if not self.open[broker]:
+            return False
+        for floor in floors:
+            while placement.utilization(broker) < full and self._feed(broker, floor, floors[0], cause):
+                acted = True
+        return acted
+
+    def _feed(self, broker: int, floor: float, ceiling: float, cause: str) -> bool:
+        """One bundle for an idle broker from the busiest one that can spare it."""
+        placement, left = self.placement, self.limits.left(self.placement)
+        if left < 0:
+            return False
+        wanted = ceiling * placement.capacity[broker] - placement.load[broker]
+        for other in placement.descending():
+            if placement.utilization(other) <= max(floor, placement.utilization(broker)):
+                return False
+            if other == broker or not self.sources[other]:
+                continue
+            surplus = placement.load[other] - floor * placement.capacity[other]
+            # The source stays at least as busy as the broker that it feeds.
+            most = min(surplus, wanted, self.even(other, broker), left)
+            best: tuple[int, int] | None = None
+            for kind in self.suits[broker]:
+                shelf = placement.shelf(other, kind)
+                found = self._last(shelf, bisect_right(shelf, (most, inf)), wanted * self._crumb, broker)
+                if found and (best is None or found > best):
+                    best = found
+            if best:
+                placement.move(best[1], broker, cause)
+                return True
+        return False
+
+    # What the goals permit.
+
+    def _first(self, shelf: list[tuple[int, int]], start: int, most: float, other: int) -> tuple[int, int] | None:
+        """The lightest permitted bundle from `start` on that weighs at most `most`."""
+        for at in range(start, len(shelf)):
+            if shelf[at][0] > most:
+                return None
+            if self.permitted(shelf[at][1], other):
+                return shelf[at]
+        return None
+
+    def _last(self, shelf: list[tuple[int, int]], end: int, least: float, other: int) -> tuple[int, int] | None:
+        """The heaviest permitted bundle before `end` that weighs at least `least`, and something."""
+        for at in range(end - 1, -1, -1):
+            if shelf[at][0] < least or not shelf[at][0]:
+                return None
+            if self.permitted(shelf[at][1], other):
+                return shelf[at]
+        return None
+
+    def permitted(self, index: int, destination: int, *, evict: bool = False) -> bool:
+        """Whether no goal vetoes a move; a bundle that rests is moved only to empty its broker."""
+        if evict and any(g.keeps(self.placement.bundles[index]) for g in self._goals if not isinstance(g, Cooling)):
+            return False
+        return not any(goal.vetoes(self.placement, index, destination) for goal in self._vetoes)

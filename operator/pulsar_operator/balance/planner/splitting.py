@@ -1,0 +1,195 @@
+"""Cuts for the sake of a move: the piece that the busiest broker has too much of and that fits elsewhere.
+
+A bundle can never be made whole again, so a cut is made only for a piece that is moved at once, and a cut whose pieces
+come together after all is taken back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import accumulate
+from typing import Final
+
+from pulsar_operator.balance.model.cuts import Line
+from pulsar_operator.balance.planner.goals import BUSIEST
+from pulsar_operator.balance.planner.options import Budget
+from pulsar_operator.balance.planner.placement import Placement
+from pulsar_operator.balance.planner.search import WORTH, Search
+
+CANDIDATES: Final = 8
+"""Heaviest bundles of a broker that are looked at for a cut."""
+SPLIT_WORTH: Final = 2 * WORTH
+"""A cut frees at least this share of the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """One way to free a piece of a bundle: one or two cuts."""
+
+    bundle: int
+    gain: float
+    weight: float
+    positions: tuple[int, ...]
+    """Ascending."""
+    piece: int
+    """Which of the pieces to move, counted from the lowest."""
+
+    @property
+    def rank(self) -> tuple[int, float, float, int]:
+        return len(self.positions), -self.gain, self.weight, self.bundle
+
+
+class Splitter:
+    """Cuts on the placement of a search."""
+
+    def __init__(self, search: Search, budget: Budget) -> None:
+        self.placement: Placement = search.placement
+        self.exhausted = False
+        """A cut was left out because of the budget."""
+        self._search = search
+        self._budget = budget
+        self._lines: dict[int, Line] = {}
+
+    def relieve(self, broker: int) -> bool:
+        """Cut one bundle of a broker above the target and move the piece; False when no cut helps.
+
+        Nothing is cut for a broker that whole bundles can relieve in the next proposal.
+        """
+        if self._search.postponed(broker):
+            return False
+        return self._relieve(broker, below_target=True) or self._relieve(broker, below_target=False)
+
+    def prune(self) -> None:
+        """Take back the cuts whose pieces are at one broker."""
+        placement = self.placement
+        for index in reversed(tuple(placement.pieces)):
+            _, lower, upper = placement.pieces[index]
+            whole = lower not in placement.pieces and upper not in placement.pieces
+            if whole and placement.at[lower] == placement.at[upper]:
+                placement.join(index)
+
+    def _relieve(self, broker: int, *, below_target: bool) -> bool:
+        placement, search = self.placement, self._search
+        if not search.sources[broker] or (left := search.limits.left(placement)) < 0:
+            return False
+        excess, worth = search.excess(broker), SPLIT_WORTH * search.target * placement.capacity[broker]
+        best: tuple[_Cut, int] | None = None
+        for index in self._candidates(broker):
+            for other, most in self._places(broker, index, below_target=below_target):
+                fits = min(most, left)
+                if min(fits, excess) < worth:
+                    continue
+                found = self._best(index, excess, fits, worth)
+                if found and (best is None or found.rank < best[0].rank):
+                    best = found, other
+                break
+        if best is None:
+            return False
+        cut, other = best
+        if len(placement.pieces) + len(cut.positions) > self._budget.max_splits:
+            self.exhausted = True
+            return False
+        return self._do(cut, other)
+
+    def _candidates(self, broker: int) -> list[int]:
+        """Heaviest bundles that may be cut: with two topics, and in a namespace that may have one bundle more."""
+        placement, budget = self.placement, self._budget
+        shelves = [placement.shelf(broker, kind) for kind in range(placement.kinds)]
+        able = (
+            entry
+            for shelf in shelves
+            for entry in shelf[-4 * CANDIDATES :]
+            if len(placement.bundles[entry[1]].cells) > 1
+            and placement.per_namespace[placement.bundles[entry[1]].id.namespace] < budget.max_bundles
+        )
+        return [index for _, index in nlargest(CANDIDATES, able)]
+
+    def _places(self, broker: int, index: int, *, below_target: bool) -> list[tuple[int, float]]:
+        """Brokers for a piece of a bundle with the weight that fits there, the most first."""
+        placement, search = self.placement, self._search
+        places: list[tuple[float, int]] = []
+        for other in search.destinations(broker):
+            if placement.kind(index) not in search.suits[other] or placement.conflicts(index, other):
+                continue
+            fits = search.room(other)
+            if not below_target:
+                even = search.even(broker, other)
+                fits = even if even > fits else 0.0
+            if fits > 0:
+                places.append((-fits, other))
+        return [(other, -fits) for fits, other in sorted(places)]
+
+    def _best(self, index: int, excess: float, fits: float, worth: float) -> _Cut | None:
+        """The piece of a bundle that is enough and lightest, else the heaviest that fits: an end, else from inside."""
+        bundle = self.placement.bundles[index]
+        units = self.placement.units
+        cells = list(accumulate((cell.weight for cell in bundle.cells), initial=0.0))
+        sums = [units(weight) for weight in cells]
+        options = [*_ends(sums, excess, fits), *_inside(sums, excess, fits)]
+        cuts: list[_Cut] = []
+        for start, stop in options:
+            weight = sums[stop] - sums[start]
+            if min(weight, excess) < worth:
+                continue
+            wanted = [cells[at] for at in (start, stop) if 0 < at < len(cells) - 1]
+            positions = [self._line(index).nearest(value) for value in wanted]
+            known = tuple(position for position in positions if position is not None)
+            if known and len(known) == len(wanted):
+                cuts.append(_Cut(index, min(weight, excess), weight, known, 1 if start else 0))
+        return min(cuts, key=lambda cut: cut.rank, default=None)
+
+    def _line(self, index: int) -> Line:
+        if index not in self._lines:
+            bundle = self.placement.bundles[index]
+            self._lines[index] = Line(bundle.id, bundle.cells)
+        return self._lines[index]
+
+    def _do(self, cut: _Cut, other: int) -> bool:
+        placement = self.placement
+        pieces: list[int] = []
+        rest, parents = cut.bundle, []
+        for position in cut.positions:
+            parents.append(rest)
+            lower, rest = placement.cut(rest, position)
+            pieces.append(lower)
+        pieces.append(rest)
+        piece = pieces[cut.piece]
+        if self._search.permitted(piece, other):
+            placement.move(piece, other, BUSIEST)
+            return True
+        for parent in reversed(parents):
+            placement.join(parent)
+        return False
+
+
+def _ends(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, int]]:
+    """Runs of cells at either end of a bundle, as indexes of the running sum: just enough, or as much as fits."""
+    last = len(sums) - 1
+    found: list[tuple[int, int]] = []
+    for stop in {bisect_left(sums, excess), bisect_right(sums, fits) - 1}:
+        if 0 < stop < last and sums[stop] <= fits:
+            found.append((0, stop))
+    for start in {bisect_right(sums, sums[last] - excess) - 1, bisect_left(sums, sums[last] - fits)}:
+        if 0 < start < last and sums[last] - sums[start] <= fits:
+            found.append((start, last))
+    return sorted(found)
+
+
+def _inside(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, int]]:
+    """The best run of cells between two cuts: of the longest that fits up to each cut, the lightest that is enough.
+
+    Where none is enough it is the heaviest of them.
+    """
+    best: tuple[float, float, int, int] | None = None
+    start = 1
+    for stop in range(2, len(sums) - 1):
+        while sums[stop] - sums[start] > fits and start < stop:
+            start += 1
+        if start < stop:
+            weight = sums[stop] - sums[start]
+            rank = (-min(weight, excess), weight, start, stop)
+            best = rank if best is None or rank < best else best
+    return [best[2:]] if best else []

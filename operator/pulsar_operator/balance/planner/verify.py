@@ -1,0 +1,164 @@
+"""The check that every plan ends with, and that anybody may do again: a proposal against the model it was made for.
+
+It shares values with the planner and no code of the search, so an error there does not hide itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from math import fsum
+from typing import Final
+
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
+from pulsar_operator.balance.model.cuts import split_bundle
+from pulsar_operator.balance.planner.options import Mode, Options
+from pulsar_operator.balance.planner.outcome import as_asked, outcome, utilizations
+from pulsar_operator.balance.planner.proposal import Move, Proposal
+
+EXACT: Final = 1e-9
+"""Relative error of sums."""
+STEPS: Final = "Steps"
+MODE: Final = "Mode"
+PROMISE: Final = "Promise"
+
+
+class PlanError(Exception):
+    """A proposal that must not be executed: an error of the planner, or a proposal for another model."""
+
+    def __init__(self, goal: str, message: str) -> None:
+        super().__init__(f"{goal}: {message}")
+        self.goal = goal
+
+
+def check(model: ClusterModel, proposal: Proposal, options: Options) -> None:
+    """Raise PlanError, naming the goal, for a proposal that does harm, breaks a rule or does not fit the model."""
+    model = as_asked(model, options)
+    if proposal.splits and options.mode not in (Mode.FULL, Mode.SPLIT):
+        raise PlanError(MODE, f"{options.mode} splits nothing")
+    if proposal.moves and options.mode is Mode.SPLIT:
+        raise PlanError(MODE, f"{options.mode} moves nothing")
+    bundles = _check_splits(model, proposal, options)
+    brokers = {broker.id: broker for broker in model.brokers}
+    seen: set[BundleId] = set()
+    for move in proposal.moves:
+        if move.bundle in seen:
+            raise PlanError(STEPS, f"bundle {move.bundle} is moved more than once")
+        seen.add(move.bundle)
+        if move.bundle not in bundles:
+            raise PlanError(STEPS, f"bundle {move.bundle} is to be moved but is not there after the splits")
+        _check_move(model, move, bundles[move.bundle], brokers, options)
+    _check_budget(model, proposal, options)
+    final = outcome(model, proposal.splits, proposal.moves)
+    if togetherness(final) > togetherness(model):
+        raise PlanError("AntiAffinity", "more namespaces of a group would share a failure domain than now")
+    _check_balance(model, final, proposal)
+
+
+def togetherness(model: ClusterModel) -> int:
+    """How many namespaces share a failure domain (or broker) with another one of their anti-affinity group."""
+    domain = {broker.id: broker.domain or broker.id for broker in model.brokers}
+    met: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for bundle in model.bundles:
+        group = model.anti_affinity.get(bundle.id.namespace)
+        if group is not None and bundle.owner in domain:
+            met[group, domain[bundle.owner]].add(bundle.id.namespace)
+    return sum(len(namespaces) - 1 for namespaces in met.values())
+
+
+def must_leave(model: ClusterModel, namespace: str, broker: Broker) -> bool:
+    """Whether a bundle may not stay where it is: its broker drains, or the isolation policy does not permit it."""
+    allowed = model.allowed.get(namespace)
+    return broker.draining or (allowed is not None and broker.id not in allowed)
+
+
+def _check_splits(model: ClusterModel, proposal: Proposal, options: Options) -> dict[BundleId, Bundle]:
+    """All bundles after the splits, with their owner before the moves."""
+    bundles = {bundle.id: bundle for bundle in model.bundles}
+    count = Counter(bundle.id.namespace for bundle in model.bundles)
+    budget = options.budget
+    if len(proposal.splits) > budget.max_splits:
+        raise PlanError("Budget", f"{len(proposal.splits)} splits, {budget.max_splits} are permitted")
+    for split in proposal.splits:
+        bundle = bundles.pop(split.bundle, None)
+        if bundle is None:
+            raise PlanError(STEPS, f"bundle {split.bundle} is to be split but is not there")
+        _check_touched(model, bundle.id, options)
+        if bundle.id in options.cooling:
+            raise PlanError("Cooling", f"bundle {bundle.id} rests")
+        try:
+            pieces = split_bundle(bundle, split.boundary)
+        except ValueError as error:
+            raise PlanError(STEPS, str(error)) from error
+        bundles.update((piece.id, piece) for piece in pieces)
+        count[bundle.id.namespace] += 1
+        if count[bundle.id.namespace] > budget.max_bundles:
+            raise PlanError("Budget", f"{bundle.id.namespace} would have more than {budget.max_bundles} bundles")
+    return bundles
+
+
+def _check_touched(model: ClusterModel, bundle: BundleId, options: Options) -> None:
+    if bundle.namespace in model.pinned:
+        raise PlanError("PinnedNamespaces", f"bundle {bundle} is pinned")
+    if options.namespaces is not None and bundle.namespace not in options.namespaces:
+        raise PlanError("PinnedNamespaces", f"namespace of bundle {bundle} is not selected")
+
+
+def _check_move(
+    model: ClusterModel, move: Move, bundle: Bundle, brokers: Mapping[str, Broker], options: Options
+) -> None:
+    source, destination = brokers.get(bundle.owner or ""), brokers.get(move.destination)
+    if source is None or move.source != bundle.owner:
+        raise PlanError(STEPS, f"bundle {bundle.id} is at {bundle.owner or 'no broker'}, not at {move.source}")
+    if destination is None or destination is source:
+        raise PlanError(STEPS, f"bundle {bundle.id} cannot go from {source.id} to {move.destination}")
+    if abs(move.weight - bundle.weight) > EXACT * bundle.weight:
+        raise PlanError(STEPS, f"bundle {bundle.id} weighs {bundle.weight}, not {move.weight}")
+    _check_touched(model, bundle.id, options)
+    leaves = must_leave(model, bundle.id.namespace, source)
+    if bundle.id in options.cooling and not leaves:
+        raise PlanError("Cooling", f"bundle {bundle.id} rests")
+    if destination.draining:
+        raise PlanError("DrainingBrokers", f"{destination.id} gives everything away and is to get {bundle.id}")
+    allowed = model.allowed.get(bundle.id.namespace)
+    if allowed is not None and destination.id not in allowed:
+        raise PlanError("AllowedBrokers", f"{destination.id} may not serve {bundle.id}")
+    if options.mode is Mode.ADD_BROKERS and destination.id not in options.brokers:
+        raise PlanError("NewBrokers", f"{destination.id} is not one of the brokers to fill")
+    if options.mode is Mode.REMOVE_BROKERS and source.id not in options.brokers:
+        raise PlanError(MODE, f"{source.id} is not one of the brokers to empty")
+
+
+def _check_budget(model: ClusterModel, proposal: Proposal, options: Options) -> None:
+    budget = options.budget
+    if len(proposal.moves) > budget.max_moves:
+        raise PlanError("Budget", f"{len(proposal.moves)} moves, {budget.max_moves} are permitted")
+    moved = fsum(move.weight for move in proposal.moves)
+    if abs(moved - proposal.moved_weight) > EXACT * moved:
+        raise PlanError(PROMISE, f"moves weigh {moved}, the proposal says {proposal.moved_weight}")
+    if options.mode is Mode.REMOVE_BROKERS:
+        return
+    known = {broker.id for broker in model.brokers}
+    total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
+    limit = total * budget.max_moved_percent / 100
+    if moved > limit + EXACT * total:
+        raise PlanError("Budget", f"{moved:.6g} of traffic would move, {limit:.6g} is permitted")
+
+
+def _check_balance(model: ClusterModel, final: ClusterModel, proposal: Proposal) -> None:
+    states = (("before", proposal.before, model), ("after", proposal.after, final))
+    before, after = (utilizations(state.brokers, state.bundles) for _, _, state in states)
+    busiest = max(before.values(), default=0.0)
+    for (name, said, state), found in zip(states, (before, after), strict=True):
+        real = max(found.values(), default=0.0)
+        if said.bundles != len(state.bundles) or abs(said.busiest - real) > EXACT * real:
+            raise PlanError(PROMISE, f"{name}: {real:.6g} and {len(state.bundles)} bundles, the proposal says {said}")
+    brokers = {broker.id: broker for broker in model.brokers}
+    # What must leave has to go somewhere, and what makes room for it as well; otherwise nobody gets busier.
+    leaving = any(m.source and must_leave(model, m.bundle.namespace, brokers[m.source]) for m in proposal.moves)
+    filled = {move.destination for move in proposal.moves} if leaving else set()
+    for broker, utilization in after.items():
+        if utilization > busiest * (1 + EXACT) and broker not in filled:
+            raise PlanError(
+                "BusiestBroker", f"{broker} would be at {utilization:.6g}, the busiest now is at {busiest:.6g}"
+            )

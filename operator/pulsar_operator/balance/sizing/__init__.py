@@ -1,0 +1,1 @@
+"""How many bundles, and where to cut, from recorded or expected traffic."""

@@ -1,0 +1,114 @@
+"""Boundaries of a namespace that is about to be created (`bundles.sizing: Auto`): no split is needed later.
+
+Pulsar takes any boundaries at creation. What is known decides: observed traffic, else the declared topics, else nothing
+but the number of brokers. Even ranges are the last resort: partitions of a topic do not hash independently (see
+`hashing.topic_hash`), so that 8 or 10 partitions always share 4 of 16 or 32 even bundles.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+
+from pulsar_operator.balance.model.cluster import Broker, Cell
+from pulsar_operator.balance.model.cuts import cut_between
+from pulsar_operator.balance.model.hashing import split_partition, topic_hash
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_texts, even_boundaries
+from pulsar_operator.balance.sizing.size import NamespaceTraffic, size
+
+LEAST_EVEN = 64
+"""With fewer even bundles the partitions of a topic share bundles more often than independent hashes would."""
+PER_BROKER = 4
+"""Bundles a broker, at least: what one of them holds can move, or go to several others when its broker is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewBundles:
+    """Boundaries as Pulsar writes them, and why these."""
+
+    boundaries: tuple[str, ...]
+    reason: str
+
+
+def boundaries_of_new(
+    namespace: str, brokers: Sequence[Broker], *, cells: Sequence[Cell] = (), topics: Iterable[str] = ()
+) -> NewBundles:
+    """Boundaries for a namespace that does not exist yet.
+
+    `cells`: its traffic by position, ascending, as a sizing result has it; `topics`: declared topics by full name,
+    partitions each by its own name. Draining brokers do not count. Raises ValueError for cells out of order.
+    """
+    able = [broker for broker in brokers if not broker.draining]
+    if able and any(cell.weight > 0 for cell in cells):
+        plan = size([NamespaceTraffic(namespace, cells)], able)
+        found = plan.namespaces[0].fresh_boundaries
+        reason = f"{len(found) - 1} bundles cut from observed traffic: the busiest of {len(able)} brokers gets "
+        return NewBundles(found, reason + f"{plan.fresh.ratio:.2f} times the mean.")
+    declared = sorted({(topic_hash(name), split_partition(name)[0]) for name in topics})
+    if able and len(declared) >= len(able):
+        points = _cut_by_names(declared, len(able))
+        reason = f"{len(points) - 1} bundles cut between {len(declared)} declared topics and partitions, so that those "
+        return NewBundles(boundary_texts(points), reason + f"of a topic spread over {len(able)} brokers.")
+    count = _even_count(len(able))
+    known = f"only {len(declared)} topics are declared" if declared else "no traffic and no topics are known"
+    reason = f"{count} even bundles for {len(able)} brokers, since {known}."
+    return NewBundles(tuple(even_boundaries(count)), reason)
+
+
+def _even_count(brokers: int) -> int:
+    """The least multiple of the brokers that is enough."""
+    each = max(brokers, 1)
+    return each * max(ceil(LEAST_EVEN / each), PER_BROKER if brokers else 0)
+
+
+def _cut_by_names(declared: Sequence[tuple[int, str]], brokers: int) -> list[int]:
+    """As many bundles as without names, none of which holds more than its part of all names, nor of those of one topic.
+
+    `declared`: position and partitioned topic of each name, ascending. Pulsar gives every broker about as many bundles
+    of a new namespace (setting loadBalancerDistributeBundlesEvenlyEnabled), so bundles should hold about as many names.
+    Where very many topics would need many more bundles to part all partitions, some of a topic stay together.
+    """
+    parts = _even_count(brokers)
+    partitions = Counter(topic for _, topic in declared)
+    most = ceil(len(declared) / parts)
+    relax = 1
+    while True:
+        limits = {topic: relax * ceil(count / parts) for topic, count in partitions.items()}
+        points = _greedy(declared, limits, most)
+        if len(points) - 1 <= 2 * parts:
+            break
+        relax *= 2
+    return _multiple([position for position, _ in declared], points, brokers)
+
+
+def _greedy(declared: Sequence[tuple[int, str]], limits: dict[str, int], most: int) -> list[int]:
+    points = [0]
+    inside: Counter[str] = Counter()
+    held, before = 0, -1
+    for position, topic in declared:
+        full = held >= most or inside[topic] >= limits[topic]
+        if full and (cut := cut_between(before, position)) is not None:
+            points.append(cut)
+            inside.clear()
+            held = 0
+        inside[topic] += 1
+        held += 1
+        before = position
+    return [*points, LAST_BOUNDARY]
+
+
+def _multiple(positions: Sequence[int], points: list[int], brokers: int) -> list[int]:
+    """Cut the fullest bundles in halves until the bundles are a multiple of the brokers, as far as names allow."""
+    while (len(points) - 1) % brokers:
+        starts = [bisect_left(positions, point) for point in points[:-1]]
+        halves = [(end - start, (start + end) // 2) for start, end in pairwise([*starts, len(positions)])]
+        names, half = max(halves)
+        cut = cut_between(positions[half - 1], positions[half]) if names > 1 else None
+        if cut is None:
+            break
+        points = sorted([*points, cut])
+    return points

@@ -1,0 +1,113 @@
+"""What bundles cannot solve: topics that need more partitions, and clusters with too few or too many brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, fsum
+
+from pulsar_operator.balance.model.cluster import Broker
+from pulsar_operator.balance.model.hashing import split_partition
+from pulsar_operator.balance.sizing.result import PartitionAdvice, Verdict
+
+SKEWED = 2.0
+"""A partition this many times hotter than the mean of its topic shows that keys or routing are uneven."""
+MARGIN = 0.1
+"""Brokers are too many only if fewer of them stay this much below the target, so that the verdict does not flap."""
+ROUNDING = 1e-9
+
+
+@dataclass(slots=True)
+class _Topic:
+    total: float = 0.0
+    hottest: float = 0.0
+    partitions: int = 0
+
+
+def partition_advice(
+    topics: Iterable[tuple[str, float]], fair_share: float, *, share: float = 0.5
+) -> tuple[PartitionAdvice, ...]:
+    """Topics of which one partition (or the topic itself) weighs more than `share` of a broker's fair share.
+
+    `topics`: full names, partitions each by its own name, with weights; `fair_share`: weight of all topics over the
+    number of brokers. Memory grows with the topics given: leave out those that cannot be hot. The heaviest comes first.
+    Raises ValueError unless fair_share >= 0 and share > 0.
+    """
+    if not (fair_share >= 0 and share > 0):
+        raise ValueError(f"fair_share is {fair_share}, share is {share}: must be >= 0 and > 0")
+    found: dict[tuple[str, bool], _Topic] = {}
+    for full_name, weight in topics:
+        name, index = split_partition(full_name)
+        topic = found.setdefault((name, index is not None), _Topic())
+        topic.total += weight
+        topic.hottest = max(topic.hottest, weight)
+        topic.partitions = max(topic.partitions, 0 if index is None else index + 1)
+    limit = share * fair_share
+    hot = [(name, topic) for (name, _), topic in found.items() if topic.hottest > limit > 0]
+    return tuple(_advice(name, topic, fair_share, limit) for name, topic in sorted(hot, key=lambda e: -e[1].hottest))
+
+
+def _advice(name: str, topic: _Topic, fair_share: float, limit: float) -> PartitionAdvice:
+    needed = max(ceil(topic.total / limit - ROUNDING), topic.partitions + 1, 2)
+    part = f"{topic.hottest / fair_share:.0%} of a broker's fair share"
+    if not topic.partitions:
+        reason = f"The topic is not partitioned and carries {part}: {needed} partitions carry {limit / fair_share:.0%} "
+        reason += "each at most. A topic is not turned into a partitioned one in place: a new topic is needed."
+    elif topic.hottest > SKEWED * topic.total / topic.partitions:
+        reason = (
+            f"One of {topic.partitions} partitions carries {part}, {topic.hottest / topic.total:.0%} of the topic: "
+        )
+        reason += "more partitions help only if its messages have many keys; look at keys and routing first."
+    else:
+        reason = f"A partition of {topic.partitions} carries {part}: with {needed} each carries "
+        reason += f"{limit / fair_share:.0%} at most. Keys change their partition when partitions are added."
+    return PartitionAdvice(
+        topic=name, weight=topic.total, partitions_now=topic.partitions, partitions=needed, reason=reason
+    )
+
+
+def verdict(
+    total: float | None,
+    brokers: Sequence[Broker],
+    *,
+    capacity: float | None,
+    target: float = 0.7,
+    hottest: float = 0.0,
+    least: int = 1,
+) -> Verdict:
+    """Whether there are too few, too many or enough brokers for a weight.
+
+    `total`: weight of all topics, None when nothing was recorded; `capacity`: weight that a broker of relative capacity
+    1 can carry, in byte-equivalents per second, None when not known; `target`: wanted utilization of that capacity;
+    `hottest`: weight of the hottest topic; `least`: brokers wanted whatever the load. Without total or capacity the
+    verdict is Unknown. Draining brokers do not count. Raises ValueError for a value out of range.
+    """
+    able = [broker for broker in brokers if not broker.draining]
+    now = len(able)
+    if total is None:
+        return _verdict("Unknown", now, now, "No traffic was recorded.")
+    if capacity is None:
+        return _verdict(
+            "Unknown", now, now, "What a broker can carry is not known: give its capacity in bytes per second."
+        )
+    for name, value in (("capacity", capacity), ("target", target)):
+        if not value > 0:
+            raise ValueError(f"{name} is {value}: must be > 0")
+    if not now:
+        return _verdict("UnderProvisioned", 0, max(least, 1), "No broker takes bundles.")
+    each = capacity * target * fsum(broker.capacity for broker in able) / now
+    needed = max(least, 1, ceil(total / each - ROUNDING))
+    fewer = max(least, 1, ceil(total / (each * (1 - MARGIN)) - ROUNDING))
+    utilization = total / (each * now) * target
+    text = f"{now} brokers would be utilized {utilization:.0%}, {target:.0%} is wanted"
+    if hottest > capacity * target * max(broker.capacity for broker in able):
+        text += "; the hottest topic alone is too much for any broker: partitions help there, brokers do not"
+    if needed > now:
+        return _verdict("UnderProvisioned", now, needed, f"{text}: {needed} are needed.")
+    if fewer < now:
+        return _verdict("OverProvisioned", now, fewer, f"{text}: {fewer} are enough.")
+    return _verdict("RightSized", now, now, f"{text}.")
+
+
+def _verdict(word: str, now: int, brokers: int, reason: str) -> Verdict:
+    return Verdict.model_validate({"verdict": word, "brokers_now": now, "brokers": brokers, "reason": reason})

@@ -1,0 +1,70 @@
+"""Custom resources as controllers read them: metadata, owner of children, fields that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, Kind
+from pulsar_operator.domain.render import Owner
+from pulsar_operator.ports import Json
+
+
+@dataclass(frozen=True)
+class Meta:
+    """The parts of metadata controllers decide on."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    deleting: bool
+    finalizers: tuple[str, ...]
+    annotations: dict[str, str]
+
+    @property
+    def paused(self) -> bool:
+        """Observe and report, act on nothing."""
+        return self.annotations.get(ANNOTATION_PAUSE) == "true"
+
+    @property
+    def dry_run(self) -> bool:
+        """Show pending actions, do none."""
+        return self.annotations.get(ANNOTATION_DRY_RUN) == "true"
+
+
+def meta_of(obj: Json) -> Meta:
+    """Metadata of a raw object."""
+    meta = obj["metadata"]
+    return Meta(
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 0),
+        deleting="deletionTimestamp" in meta,
+        finalizers=tuple(meta.get("finalizers") or ()),
+        annotations=dict(meta.get("annotations") or {}),
+    )
+
+
+def owner_of(obj: Json, *, part_of: str) -> Owner:
+    """The object as owner of rendered children."""
+    meta = obj["metadata"]
+    return Owner(
+        kind=Kind(obj["kind"]),
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        api_version=obj["apiVersion"],
+        part_of=part_of,
+    )
+
+
+def invalid_fields(error: ValidationError) -> str:
+    """Field, value and rule of each violation, in one sentence each; inputs are cut so that nothing long leaks."""
+    parts = []
+    for item in error.errors(include_url=False)[:5]:
+        path = ".".join(str(p) for p in item["loc"])
+        parts.append(f"spec.{path} = {str(item.get('input'))[:80]!r}: {item['msg']}")
+    return "; ".join(parts)

@@ -1,0 +1,28 @@
+"""What the engine asks of every controller, and what a pass answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pulsar_operator.ports import Key
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the queue should do next with the key."""
+
+    requeue_after: float | None = None
+    """Seconds until the next pass; None = wait for events and the periodic resync."""
+    backoff: bool = False
+    """Whether the pass failed: the queue then chooses an exponentially growing delay itself."""
+
+
+DONE = Outcome()
+
+
+class Reconciler(Protocol):
+    """Level-triggered reconciliation of one kind."""
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring the world one step closer to the object. Safe to stop at any await and to run again."""

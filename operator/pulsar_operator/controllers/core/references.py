@@ -1,0 +1,34 @@
+"""References between custom resources, with the consent of the one that is referred to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.base import ObjectReference
+from pulsar_operator.controllers.core.index import consents
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.ports import Deps, Json
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Outcome of looking up a reference: the object, or why there is none."""
+
+    obj: Json | None
+    found: bool
+    allowed: bool
+    text: str
+    """The reference in words, such as PulsarTenant "ns/name"."""
+
+
+async def resolve(deps: Deps, kind: Kind, ref: ObjectReference, *, from_namespace: str) -> Resolved:
+    """Look up a referenced object and check that it consents."""
+    namespace = ref.namespace or from_namespace
+    text = f'{kind.value} "{namespace}/{ref.name}"'
+    obj = await reader_of(deps).get(kind, namespace, ref.name)
+    if obj is None:
+        return Resolved(None, False, False, text)
+    if not consents(obj, target_namespace=namespace, from_namespace=from_namespace):
+        return Resolved(None, True, False, text)
+    return Resolved(obj, True, True, text)

@@ -1,0 +1,56 @@
+"""Conditions of other objects, and the status of the own one: written only where it differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.ports import Deps, Json
+
+
+def condition_of(obj: Json | None, kind: str) -> Json | None:
+    """A condition of a raw object, or None."""
+    if obj is None:
+        return None
+    for condition in (obj.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == kind:
+            return dict(condition)
+    return None
+
+
+def is_true(obj: Json | None, kind: str) -> bool:
+    """Whether a raw object's condition is True."""
+    condition = condition_of(obj, kind)
+    return condition is not None and condition.get("status") == "True"
+
+
+def differs(obj: Json, status: BaseModel) -> bool:
+    """Whether a status is another than the stored one."""
+    return bool(_normal(wire(status)) != _normal(obj.get("status") or {}))
+
+
+async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str | None = None) -> Json | None:
+    """Write the status when it differs from the stored one; returns the stored object where a write was made.
+
+    ``version`` is the object's resourceVersion, for callers that know it to be the newest they wrote: spares a read.
+    """
+    new = wire(status)
+    if _normal(new) == _normal(obj.get("status") or {}):
+        return None
+    meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid")}
+    if version is not None:
+        meta["resourceVersion"] = version
+    return await deps.kube.apply_status(
+        {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta, "status": new}
+    )
+
+
+def _normal(value: Any) -> Any:
+    """Equality that ignores absent against empty, since the API server keeps what it is given."""
+    if isinstance(value, dict):
+        return {k: n for k, v in value.items() if (n := _normal(v)) not in (None, [], {})}
+    if isinstance(value, list):
+        return [_normal(v) for v in value]
+    return value

@@ -1,0 +1,263 @@
+"""Custom resources other than the one a pass is about: parents, clusters, namesakes, dependents.
+
+A pass reads its own object from the API server. What surrounds it comes from what the watches have delivered, so that
+ten thousand topics do not read their namespace ten thousand times; it may be late by the time an event takes, and the
+event that follows runs whatever depends on it again. Fed by engine.py; without it (tests) every question is a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.index import PARENT_FIELD, consents, key_of, references
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, ReaderPort
+
+T = TypeVar("T")
+
+FIRST_LIST_SECONDS: Final = 20.0
+"""So long after the start a pass waits for the lists that are being made, rather than make the same ones again: every
+namespace that counts its topics would hold all of them, of all namespaces, in memory."""
+KEPT = frozenset(Kind) - {Kind.TOPIC}
+"""Kinds whose objects are kept whole: others ask what they say, and they are few beside topics."""
+
+
+def name_of(obj: Json) -> str:
+    """Name inside Pulsar: spec.name, or metadata.name where it is absent."""
+    spec = obj.get("spec")
+    given = spec.get("name") if isinstance(spec, dict) else None
+    return str(given or obj["metadata"]["name"])
+
+
+Identity = tuple[Kind, frozenset[Key], str]
+"""Kind, parents, name inside Pulsar. Objects of different parents that mean the same are told apart by their parents:
+of those only one is fit to have children."""
+
+
+def _identity(kind: Kind, obj: Json) -> Identity:
+    return kind, references(kind, obj), name_of(obj)
+
+
+def _counts(target: Json, namespace: str) -> bool:
+    """Whether children in a Kubernetes namespace count."""
+    return consents(target, target_namespace=target["metadata"]["namespace"], from_namespace=namespace)
+
+
+class DirectReader:
+    """Asks the API server every time."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """See ports.ReaderPort."""
+        return await self._deps.kube.get(CUSTOM[kind], namespace, name)
+
+    async def every(self, kind: Kind) -> list[Json]:
+        """See ports.ReaderPort."""
+        return await self._deps.kube.list(CUSTOM[kind], None)
+
+    async def namesakes(self, obj: Json) -> list[Key]:
+        """See ports.ReaderPort."""
+        kind = Kind(obj["kind"])
+        found = {key_of(kind, each) for each in await self.every(kind) if _identity(kind, each) == _identity(kind, obj)}
+        return sorted(found - {key_of(kind, obj)}, key=str)
+
+    async def dependents(self, target: Json, child: Kind) -> int:
+        """See ports.ReaderPort."""
+        return len(await self._children(target, child))
+
+    async def named(self, target: Json, child: Kind) -> dict[str, Key]:
+        """See ports.ReaderPort."""
+        return {name_of(obj): key_of(child, obj) for obj in await self._children(target, child)}
+
+    async def _children(self, target: Json, child: Kind) -> list[Json]:
+        key = key_of(Kind(target["kind"]), target)
+        # Other Kubernetes namespaces are only looked at where the target allows them.
+        alone = not (target.get("spec") or {}).get("allowedNamespaces")
+        objects = await self._deps.kube.list(CUSTOM[child], key.namespace if alone else None)
+        named = (obj for obj in objects if key in references(child, obj))
+        return [obj for obj in named if _counts(target, obj["metadata"]["namespace"])]
+
+    def listed(self, key: Key) -> Json | None:
+        """See ports.ReaderPort."""
+        return None
+
+
+class WatchCache:
+    """Answers from what was observed; kinds that were not listed yet are asked of the API server."""
+
+    def __init__(self, direct: ReaderPort) -> None:
+        self._direct = direct
+        self._objects: dict[Kind, dict[Key, Json]] = {kind: {} for kind in KEPT}
+        self._names: dict[Key, Identity] = {}
+        self._named: defaultdict[Identity, set[Key]] = defaultdict(set)
+        self._parents: dict[Key, frozenset[Key]] = {}
+        self._children: defaultdict[tuple[Key, Kind], Counter[str]] = defaultdict(Counter)
+        """How many children of a kind an object has, by their Kubernetes namespace: ten thousand are counted at every
+        change of one, so nobody goes through them."""
+        self._synced: set[Kind] = set()
+        self._coming: dict[Kind, asyncio.Event] = {}
+        self._waited_until = 0.0
+        self._listed: dict[Key, tuple[str, bytes]] = {}
+        """Version and JSON of objects of the first list nobody looked at yet, of kinds that are not kept. As text they
+        take a quarter of the memory."""
+        self._versions: dict[Key, str | None] = {}
+        """What the watches said of such objects before that list; None = gone."""
+
+    def expect(self, kinds: Iterable[Kind]) -> None:
+        """The first lists of kinds begin now; for a while questions about them wait for the answer."""
+        self._coming = {kind: asyncio.Event() for kind in kinds}
+        self._waited_until = asyncio.get_running_loop().time() + FIRST_LIST_SECONDS
+
+    async def _is_synced(self, kind: Kind) -> bool:
+        """Whether everything of a kind is known; where its first list is being made, after it."""
+        if kind not in self._synced and (coming := self._coming.get(kind)) is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(self._waited_until):
+                    await coming.wait()
+        return kind in self._synced
+
+    def first_list(self, kind: Kind, objects: Iterable[Json]) -> None:
+        """Keep what the list at the start of the process found, for one look at each."""
+        for obj in objects if kind not in KEPT else ():
+            key, version = key_of(kind, obj), _version(obj)
+            if version is not None and self._versions.get(key, version) == version:
+                self._listed[key] = version, json.dumps(_lean(kind, obj)).encode()
+
+    def listed(self, key: Key) -> Json | None:
+        """See ports.ReaderPort."""
+        found = self._listed.pop(key, None)
+        obj: Json | None = json.loads(found[1]) if found is not None else None
+        return obj
+
+    def _heard(self, key: Key, version: str | None) -> None:
+        if key.kind not in self._synced:
+            self._versions[key] = version
+        found = self._listed.get(key)
+        if found is not None and found[0] != version:
+            del self._listed[key]
+
+    def update(self, kind: Kind, obj: Json) -> None:
+        """Take in an object as it is now."""
+        key = key_of(kind, obj)
+        if kind not in KEPT:
+            self._heard(key, _version(obj))
+        if kind in KEPT:
+            if _older(obj, self._objects[kind].get(key)):
+                return  # a list that was overtaken by a watch event
+            self._objects[kind][key] = _lean(kind, obj)
+        self._index(key, _identity(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
+
+    def remove(self, key: Key) -> None:
+        """Take in that an object is gone."""
+        if key.kind in KEPT:
+            self._objects[key.kind].pop(key, None)
+        else:
+            self._heard(key, None)
+        self._index(key, None, frozenset())
+
+    def synced(self, kind: Kind) -> None:
+        """Every object of the kind has been taken in once."""
+        if kind not in self._synced:
+            self._synced.add(kind)
+            if kind in self._coming:
+                self._coming.pop(kind).set()
+            self._versions = {key: version for key, version in self._versions.items() if key.kind is not kind}
+
+    def _index(self, key: Key, name: Identity | None, parents: frozenset[Key]) -> None:
+        before = self._names.pop(key, None)
+        if before is not None and before != name:
+            _discard(self._named, before, key)
+        if name is not None:
+            self._names[key] = name
+            self._named[name].add(key)
+        old = self._parents.pop(key, frozenset())
+        for parent in old - parents:
+            self._one_less((parent, key.kind), key.namespace)
+        for parent in parents - old:
+            self._children[parent, key.kind][key.namespace] += 1
+        if parents:
+            self._parents[key] = parents
+
+    def _one_less(self, at: tuple[Key, Kind], namespace: str) -> None:
+        counted = self._children[at]
+        counted[namespace] -= 1
+        if not counted[namespace]:
+            del counted[namespace]
+        if not counted:
+            del self._children[at]
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """See ports.ReaderPort."""
+        if kind not in KEPT or not await self._is_synced(kind):
+            return await self._direct.get(kind, namespace, name)
+        return self._objects[kind].get(Key(kind, namespace, name))
+
+    async def every(self, kind: Kind) -> list[Json]:
+        """See ports.ReaderPort."""
+        if kind not in KEPT or not await self._is_synced(kind):
+            return await self._direct.every(kind)
+        return list(self._objects[kind].values())
+
+    async def namesakes(self, obj: Json) -> list[Key]:
+        """See ports.ReaderPort."""
+        kind = Kind(obj["kind"])
+        if not await self._is_synced(kind):
+            return await self._direct.namesakes(obj)
+        return sorted(self._named.get(_identity(kind, obj), set()) - {key_of(kind, obj)}, key=str)
+
+    async def dependents(self, target: Json, child: Kind) -> int:
+        """See ports.ReaderPort."""
+        if not await self._is_synced(child):
+            return await self._direct.dependents(target, child)
+        key = key_of(Kind(target["kind"]), target)
+        counted: Mapping[str, int] = self._children.get((key, child), {})
+        return sum(number for namespace, number in counted.items() if _counts(target, namespace))
+
+    async def named(self, target: Json, child: Kind) -> dict[str, Key]:
+        """See ports.ReaderPort."""
+        if not await self._is_synced(child):
+            return await self._direct.named(target, child)
+        key = key_of(Kind(target["kind"]), target)
+        # Asked by sets of topics alone, a few times a minute, so that going through all of them is cheap enough.
+        found = [each for each, parents in self._parents.items() if each.kind is child and key in parents]
+        return {self._names[each][2]: each for each in found if _counts(target, each.namespace)}
+
+
+def _discard(index: defaultdict[T, set[Key]], at: T, key: Key) -> None:
+    found = index.get(at)
+    if found is not None:
+        found.discard(key)
+        if not found:
+            del index[at]
+
+
+def _lean(kind: Kind, obj: Json) -> Json:
+    """An object as it is kept: without what is large and nobody asks for."""
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "kind": kind.value, "metadata": meta}
+
+
+def _version(obj: Json) -> str | None:
+    version: str | None = obj["metadata"].get("resourceVersion")
+    return version
+
+
+def _older(obj: Json, known: Json | None) -> bool:
+    """Whether an object is an earlier state of a known one. Resource versions of one kind can be compared as numbers
+    (Kubernetes documentation, "Resource versions", since 1.35; in practice with every etcd-backed server)."""
+    if known is None or obj["metadata"].get("uid") != known["metadata"].get("uid"):
+        return False
+    now, before = (str(each["metadata"].get("resourceVersion", "")) for each in (obj, known))
+    return now.isdigit() and before.isdigit() and int(now) < int(before)
+
+
+def reader_of(deps: Deps) -> ReaderPort:
+    """The process's cache, or the API server where there is none."""
+    return deps.reader or DirectReader(deps)

@@ -1,0 +1,1 @@
+"""Instances and clusters: metadata, pods, drains and rolls."""

@@ -1,0 +1,378 @@
+"""Metadata of a cluster: observe both stores and the record, decide, write what is missing; safe to kill anywhere.
+
+Called by the cluster controller on every pass. What is right is not written again: a finished cluster costs one read of
+the record, one of the local store and two of the configuration store.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pulsar_operator.api.constants import LABEL_MANAGED_BY, MANAGED_BY, Reason
+from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.domain.dataplane.metadata import (
+    INSTANCE_ID_PATH,
+    LEDGERS_PATH,
+    MANAGED_LEDGERS_PATH,
+    MARKER_PATH,
+    DamagedRecordError,
+    Identity,
+    IdentityFacts,
+    Marker,
+    Record,
+    RecordState,
+    Refusal,
+    Write,
+    decide_identity,
+    local_nodes,
+    parse_marker,
+    parse_record,
+    remnants_of,
+)
+from pulsar_operator.domain.dataplane.registration import (
+    SYSTEM_BUNDLES,
+    ClusterUrls,
+    RegistrationFacts,
+    Stored,
+    paths_to_read,
+    plan_registration,
+)
+from pulsar_operator.ports import (
+    CONFIG_MAPS,
+    ConflictError,
+    Deps,
+    Json,
+    NotFoundError,
+    PortError,
+    ZooKeeperSession,
+)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+NOT_CHOSEN = "(new)"
+"""Stands for the id while nothing is written, so that what is pending reads the same in every pass."""
+ATTEMPTS = 3
+"""Passes over a store when another writer is faster; after that the next reconcile goes on."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A ZooKeeper ensemble and the path everything lives under."""
+
+    servers: str
+    chroot: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.servers}{self.chroot or ''}"
+
+
+def record_name(cluster: str) -> str:
+    """Name of the ConfigMap that remembers a PulsarCluster's INSTANCEID; ``cluster`` is its metadata.name."""
+    return f"{cluster}-instance-id"
+
+
+@dataclass(frozen=True)
+class BootstrapRequest:
+    """What to make sure of."""
+
+    cluster_name: str
+    """Name inside Pulsar."""
+    object_name: str
+    """metadata.name of the PulsarCluster; the record is ConfigMap <object_name>-instance-id."""
+    namespace: str
+    """Kubernetes namespace of the PulsarCluster."""
+    local_store: Store
+    configuration_store: Store | None
+    """None while it is not ready: then only the local store is seen to."""
+    urls: ClusterUrls
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the record."""
+    bookie_volumes_exist: bool = False
+    """Whether any PersistentVolumeClaim of the cluster's bookies exists; only asked before the first set-up."""
+    act: bool = True
+    """False (paused, dry run) = write nothing and list what would be written."""
+
+    @property
+    def owner(self) -> str:
+        """The PulsarCluster, as written into the stores."""
+        return f"{self.namespace}/{self.object_name}"
+
+    @property
+    def record_name(self) -> str:
+        """Name of the ConfigMap."""
+        return record_name(self.object_name)
+
+
+@dataclass(frozen=True)
+class BootstrapResult:
+    """How things stand; never partial truth: what could not be seen is said in the message."""
+
+    ok: bool
+    """Both stores hold what the cluster needs."""
+    reason: Reason
+    message: str
+    instance_id: str | None = None
+    """INSTANCEID the cluster has or will get; None when it could not be determined."""
+    local_ready: bool = False
+    """The local store is initialized and ours: bookies may start."""
+    registered: bool = False
+    """The cluster is registered in the configuration store: brokers may start."""
+    actions: Sequence[str] = ()
+    """What was done, in words."""
+    pending: Sequence[str] = ()
+    """What would be done; only when the request says not to act."""
+    notes: Sequence[str] = ()
+    """What was left alone on purpose, for a person to know."""
+
+
+async def ensure_cluster_metadata(deps: Deps, request: BootstrapRequest) -> BootstrapResult:
+    """Bring the metadata of a cluster to what it must be, or say why it is not touched.
+
+    ZooKeeper being away is a result (MetadataUnreachable), not an error; errors of the Kubernetes API rise.
+    """
+    return await _Bootstrap(deps, request).run()
+
+
+class _StopError(Exception):
+    """The pass ends here, with a reason for the condition."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass
+class _Bootstrap:
+    """One pass."""
+
+    deps: Deps
+    request: BootstrapRequest
+    actions: list[str] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    config_map: Json | None = None
+    record: Record | None = None
+    new_id: str | None = None
+    local_ready: bool = False
+    registered: bool = False
+
+    async def run(self) -> BootstrapResult:
+        """Local store first: without its id nothing may claim the cluster's name."""
+        request = self.request
+        try:
+            await self._undisturbed(self._local, request.local_store)
+            if request.configuration_store is None:
+                raise _StopError(Reason.WAITING_FOR_CONFIGURATION_STORE, "the configuration store is not ready yet")
+            await self._undisturbed(self._configuration, request.configuration_store)
+        except _StopError as stop:
+            return self._result(False, stop.reason, str(stop))
+        if self.pending:
+            text = f"{len(self.pending)} metadata actions are pending, the first: {self.pending[0]}"
+            return self._result(False, Reason.PENDING, text)
+        text = f"cluster {request.cluster_name} is set up with instance id {self._known_record().instance_id}"
+        return self._result(True, Reason.METADATA_INITIALIZED, text)
+
+    async def _undisturbed(self, step: Callable[[Store], Awaitable[None]], store: Store) -> None:
+        """Run a step from its observation on; again when another writer changed something in between."""
+        for _ in range(ATTEMPTS):
+            try:
+                await step(store)
+            except (ConflictError, NotFoundError) as error:
+                log.info("metadata in %s changed during set-up, looking again: %s", store, error)
+                disturbed = error
+            else:
+                return
+        raise _StopError(Reason.PENDING, f"another writer keeps changing the metadata in {store}: {disturbed}")
+
+    # ---------------------------------------------------------------------------------------------- local store
+
+    async def _local(self, store: Store) -> None:
+        await self._read_record()
+        session = await self._open(store)
+        facts = await self._identity_facts(store, session)
+        identity = decide_identity(facts)
+        if isinstance(identity, Refusal):
+            raise _StopError(identity.reason, identity.message)
+        if identity.why is not None:
+            await self._write_record(identity.record, identity.why)
+        self.record = identity.record
+        if not identity.settled:
+            await self._initialize(store, session, facts, identity)
+        self.local_ready = self.record.state is RecordState.INITIALIZED
+
+    async def _open(self, store: Store) -> ZooKeeperSession:
+        return await _asked(self.deps.zookeeper.session(store.servers, store.chroot))
+
+    async def _identity_facts(self, store: Store, session: ZooKeeperSession) -> IdentityFacts:
+        """As few reads as the decision needs: one, once the cluster is set up."""
+        stored_id = await _asked(session.get(INSTANCE_ID_PATH))
+        store_id = None if stored_id is None else stored_id.data.decode("utf-8", "replace").strip()
+        marker: Marker | None = None
+        remnants: list[str] = []
+        record = self.record
+        settled = record is not None and record.state is RecordState.INITIALIZED
+        if not settled:
+            marker = await _marker(store, session)
+            if store_id is None:
+                ledgers = await _asked(session.children(LEDGERS_PATH))
+                remnants = remnants_of(ledgers, await _asked(session.children(MANAGED_LEDGERS_PATH)))
+                if record is None and self.new_id is None:
+                    self.new_id = self.deps.entropy.uuid() if self.request.act else NOT_CHOSEN
+        return IdentityFacts(
+            cluster_name=self.request.cluster_name,
+            owner=self.request.owner,
+            record_name=f"{self.request.namespace}/{self.request.record_name}",
+            record=record,
+            store=str(store),
+            store_id=store_id,
+            marker=marker,
+            remnants=remnants,
+            bookie_volumes_exist=self.request.bookie_volumes_exist,
+            new_id=self.new_id or "",
+        )
+
+    async def _initialize(
+        self, store: Store, session: ZooKeeperSession, facts: IdentityFacts, identity: Identity
+    ) -> None:
+        """Write what is missing; the id and the marker are compared with the facts the decision was made from."""
+        decided = {INSTANCE_ID_PATH: facts.store_id, MARKER_PATH: facts.marker}
+        for write in local_nodes(identity.record, self.request.owner):
+            found = decided[write.path] if write.path in decided else await _asked(session.get(write.path))
+            if found is None:
+                await self._write(session, store, write)
+        await self._write_record(replace(identity.record, state=RecordState.INITIALIZED), f"{store} is initialized")
+
+    # -------------------------------------------------------------------------------------- configuration store
+
+    async def _configuration(self, store: Store) -> None:
+        record = self._known_record()
+        self.notes.clear()
+        session = await self._open(store)
+        nodes: dict[str, Stored | None] = {}
+        for path in paths_to_read(record.cluster_name, registered=record.registered):
+            node = await _asked(session.get(path))
+            nodes[path] = None if node is None else Stored(node.data, node.version)
+        plan = plan_registration(
+            RegistrationFacts(
+                cluster_name=record.cluster_name,
+                owner=self.request.owner,
+                instance_id=record.instance_id,
+                store=str(store),
+                urls=self.request.urls,
+                registered=record.registered,
+                adopted_own_store=record.adopted and store == self.request.local_store,
+                nodes=nodes,
+            ),
+            boundaries=even_boundaries(SYSTEM_BUNDLES),
+        )
+        if isinstance(plan, Refusal):
+            raise _StopError(plan.reason, plan.message)
+        self.notes += plan.notes
+        for write in plan.writes:
+            await self._write(session, store, write)
+        if not record.registered:
+            await self._write_record(replace(record, registered=True), f"registered in {store}")
+        self.registered = self._known_record().registered
+
+    # -------------------------------------------------------------------------------------------------- writing
+
+    async def _write(self, session: ZooKeeperSession, store: Store, write: Write) -> None:
+        verb = "Create" if write.version is None else "Update"
+        text = f"{write.path} in {store}: {write.why}"
+        if not self.request.act:
+            self.pending.append(f"{verb} {text}")
+            return
+        if write.version is None:
+            await _asked(session.create(write.path, write.data))
+        else:
+            await _asked(session.set(write.path, write.data, version=write.version))
+        self._did(f"{verb}d {text}")
+
+    async def _read_record(self) -> None:
+        request = self.request
+        self.config_map = await self.deps.kube.get(CONFIG_MAPS, request.namespace, request.record_name)
+        self.record = None
+        if self.config_map is not None:
+            try:
+                self.record = parse_record(self.config_map.get("data") or {})
+            except DamagedRecordError as error:
+                raise _StopError(
+                    Reason.METADATA_CONFLICT,
+                    f"ConfigMap {request.namespace}/{request.record_name} is damaged ({error}): restore it, or delete "
+                    "it to have it written anew from the metadata store",
+                ) from error
+
+    async def _write_record(self, record: Record, why: str) -> None:
+        """Create the ConfigMap, or replace exactly the one that was read."""
+        request = self.request
+        text = f"ConfigMap {request.record_name} with instance id {record.instance_id}: {why}"
+        if not request.act:
+            self.pending.append(f"Write {text}")
+            return
+        manifest: Json = {
+            "apiVersion": CONFIG_MAPS.api_version,
+            "kind": CONFIG_MAPS.kind,
+            "metadata": {
+                "name": request.record_name,
+                "namespace": request.namespace,
+                "labels": {**request.labels, LABEL_MANAGED_BY: MANAGED_BY},
+            },
+            "data": record.to_data(),
+        }
+        if self.config_map is None:
+            self.config_map = await self.deps.kube.create(manifest)
+        else:
+            manifest["metadata"]["uid"] = self.config_map["metadata"]["uid"]
+            self.config_map = await self.deps.kube.apply(manifest)
+        self.record = record
+        self._did(f"Wrote {text}")
+
+    def _did(self, text: str) -> None:
+        self.actions.append(text)
+        log.info(text, extra={"object": self.request.owner})
+
+    def _known_record(self) -> Record:
+        if self.record is None:
+            raise RuntimeError("the record is used before the local store was looked at")
+        return self.record
+
+    def _result(self, ok: bool, reason: Reason, message: str) -> BootstrapResult:
+        return BootstrapResult(
+            ok=ok,
+            reason=reason,
+            message=message,
+            instance_id=None if self.record is None or self.config_map is None else self.record.instance_id,
+            local_ready=self.local_ready,
+            registered=self.registered,
+            actions=tuple(self.actions),
+            pending=tuple(self.pending),
+            notes=tuple(self.notes),
+        )
+
+
+async def _asked(call: Awaitable[T]) -> T:
+    """The answer of ZooKeeper; anything but an answer ends the pass."""
+    try:
+        return await call
+    except (ConflictError, NotFoundError):
+        raise
+    except PortError as error:
+        raise _StopError(Reason.METADATA_UNREACHABLE, str(error)) from error
+
+
+async def _marker(store: Store, session: ZooKeeperSession) -> Marker | None:
+    node = await _asked(session.get(MARKER_PATH))
+    if node is None:
+        return None
+    try:
+        return parse_marker(node.data)
+    except ValueError as error:
+        raise _StopError(
+            Reason.METADATA_CONFLICT,
+            f"{MARKER_PATH} in {store} is not readable ({error}): delete it if no other cluster uses the store",
+        ) from error

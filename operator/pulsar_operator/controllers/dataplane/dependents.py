@@ -1,0 +1,148 @@
+"""What keeps a PulsarCluster, or the configuration store of a PulsarInstance, from being taken away.
+
+The chart's admission policy refuses the deletion of a parent by status.dependents; this is the second line: what
+runs is kept running while something still needs it. Used by cluster.py and instance.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Component, ConditionType, Kind
+from pulsar_operator.controllers.core.index import consents, key_of, references
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.dataplane.children import Children
+from pulsar_operator.ports import Deps, Json, Key
+
+OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
+"""Kinds, besides clusters, that refer to an instance."""
+BLOCKED_GRACE = timedelta(seconds=30)
+"""How long a dependent that is being deleted, and cannot be yet, is waited for: what blocks it may be going too."""
+SHOWN = 5
+FOREGROUND = "foregroundDeletion"
+"""Finalizer of a deletion that takes the children first (Kubernetes documentation, "Garbage Collection")."""
+
+_CLUSTERS_FIELDS = {
+    Kind.TENANT: ("allowedClusters",),
+    Kind.NAMESPACE: ("replicationClusters", "allowedClusters"),
+    Kind.ISOLATION_POLICY: ("clusters",),
+}
+
+
+async def dependents_of_cluster(deps: Deps, cluster: Json) -> list[Json]:
+    """Tenants, namespaces, resource groups and isolation policies that need the cluster.
+
+    Those name it in their spec, or are in it as their status says; of the last cluster of an instance, all. Topics are
+    counted by their namespace, and a PulsarRebalance is an errand that ends with its cluster.
+    """
+    instance = _instance(cluster)
+    if instance is None:
+        return []
+    reader = reader_of(deps)
+    name = _pulsar_name(cluster)
+    target = await reader.get(Kind.INSTANCE, instance.namespace, instance.name)
+    others = [
+        each
+        for each in await reader.every(Kind.CLUSTER)
+        if _instance(each) == instance and _pulsar_name(each) != name and "deletionTimestamp" not in each["metadata"]
+    ]
+    found: list[Json] = []
+    tenants: set[Key] = set()
+    for kind in OF_THE_INSTANCE:
+        for each in await reader.every(kind):
+            if instance not in references(kind, each) or not _allowed(target, instance, each):
+                continue
+            if kind is Kind.TENANT:
+                tenants.add(key_of(kind, each))
+            if not others or name in _named(kind, each):
+                found.append({**each, "kind": kind.value})
+    for each in await reader.every(Kind.NAMESPACE):
+        in_it = name in _named(Kind.NAMESPACE, each) or name in _present(each)
+        if references(Kind.NAMESPACE, each) & tenants and (in_it or not others):
+            found.append({**each, "kind": Kind.NAMESPACE.value})
+    return found
+
+
+async def dependents_of_instance(deps: Deps, instance: Json) -> list[Json]:
+    """Tenants, resource groups and isolation policies that refer to the instance, with its consent."""
+    key = key_of(Kind.INSTANCE, instance)
+    reader = reader_of(deps)
+    return [
+        {**each, "kind": kind.value}
+        for kind in OF_THE_INSTANCE
+        for each in await reader.every(kind)
+        if key in references(kind, each) and _allowed(instance, key, each)
+    ]
+
+
+def waited_for(owner: Json, dependents: Iterable[Json], now: datetime) -> list[Json]:
+    """The dependents that keep an owner that is being deleted: none once the deletion is confirmed by annotation.
+
+    One that is being deleted and blocked would keep it for ever, when its remedy is the deletion of the owner.
+    """
+    meta = owner["metadata"]
+    if (meta.get("annotations") or {}).get(ANNOTATION_CONFIRM_DELETE) == meta["name"]:
+        return []
+    return [each for each in dependents if not _stuck(each, now)]
+
+
+def explain(owner: Json, waiting: Sequence[Json]) -> str:
+    """Which objects keep an owner, and what to do about it."""
+    names = [f"{e['kind']} {e['metadata']['namespace']}/{e['metadata']['name']}" for e in waiting]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    meta = owner["metadata"]
+    return (
+        f"{len(names)} objects still need it: {', '.join(names[:SHOWN])}{more}. Delete them first, or let it go "
+        f"before them: kubectl -n {meta['namespace']} annotate --overwrite {owner['kind'].lower()}/"
+        f"{meta['name']} {ANNOTATION_CONFIRM_DELETE}={meta['name']}"
+    )
+
+
+async def still_runs(deps: Deps, owner: Json, *components: Component) -> bool:
+    """Whether one of the components can be kept running although the owner is being deleted: its StatefulSet is there.
+
+    It is taken away by a tear-down that has begun, and by Kubernetes where it deletes children or the namespace.
+    """
+    if FOREGROUND in (owner["metadata"].get("finalizers") or ()):
+        return False
+    children = await Children.observe(deps, owner)
+    found = [children.stateful_set(component) for component in components]
+    return any(sts is not None and "deletionTimestamp" not in sts["metadata"] for sts in found)
+
+
+def _instance(cluster: Json) -> Key | None:
+    return next(iter(references(Kind.CLUSTER, cluster)), None)
+
+
+def _pulsar_name(cluster: Json) -> str:
+    return str((cluster.get("spec") or {}).get("clusterName") or cluster["metadata"]["name"])
+
+
+def _allowed(instance: Json | None, key: Key, child: Json) -> bool:
+    return instance is None or consents(
+        instance, target_namespace=key.namespace, from_namespace=child["metadata"]["namespace"]
+    )
+
+
+def _named(kind: Kind, obj: Json) -> frozenset[str]:
+    """Clusters an object names in its spec, by their name inside Pulsar."""
+    spec = obj.get("spec") or {}
+    lists = [spec.get(name) for name in _CLUSTERS_FIELDS.get(kind, ())]
+    return frozenset(str(each) for given in lists if isinstance(given, list) for each in given)
+
+
+def _present(namespace: Json) -> frozenset[str]:
+    """Clusters a namespace was seen in."""
+    clusters = (namespace.get("status") or {}).get("clusters") or ()
+    return frozenset(str(each.get("name")) for each in clusters if each.get("exists"))
+
+
+def _stuck(obj: Json, now: datetime) -> bool:
+    if "deletionTimestamp" not in obj["metadata"]:
+        return False
+    blocked = condition_of(obj, ConditionType.DELETION_BLOCKED.value)
+    if blocked is None or blocked.get("status") != "True":
+        return False
+    return now - datetime.fromisoformat(str(blocked["lastTransitionTime"])) >= BLOCKED_GRACE

@@ -1,0 +1,208 @@
+"""Brokers hand their bundles over before they are replaced or removed, and added ones get a share. For cluster.py.
+
+What is decided is in balance/execution/drain.py; the moves are done by a PulsarRebalance that belongs to the cluster,
+as all moves are. While one is there Pulsar's own balancer is off (load_balancer.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus
+from pulsar_operator.balance.execution.drain import (
+    DRAIN,
+    FILL,
+    DrainFacts,
+    broker_id,
+    decide,
+    drain_manifest,
+    fill_manifest,
+    fill_name,
+    future_ids,
+    outgrown,
+    purpose_of,
+)
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.observation import SYSTEM_NAMESPACE
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.traffic import Traffic
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.render.names import workload_name
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
+
+FEW: Final = 20
+"""Namespaces whose boundaries are read to tell bundles that are there from bundles that were."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Whether brokers may go now."""
+
+    go: bool
+    status: DrainStatus | None = None
+    """For the cluster's status while they may not."""
+    waiting_for: str | None = None
+    """What is waited for, in words."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the brokers say of those that go."""
+
+    ids: tuple[str, ...] = ()
+    bundles: int | None = None
+    trouble: str = ""
+    """What is not known."""
+    others: int = 1
+    """Brokers that take bundles."""
+    shunned: tuple[str, ...] = ()
+    """Ids of brokers that stay and take none."""
+
+
+class Handover:
+    """One cluster's, for one pass."""
+
+    def __init__(self, deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, endpoint: AdminEndpoint):
+        """``endpoint`` is the brokers' Service."""
+        assert spec.broker is not None
+        self._deps, self._actor, self._cluster, self._drain = deps, actor, cluster, spec.broker.drain
+        self._replicas = spec.broker.replicas
+        self._traffic = Traffic(deps, endpoint)
+        self._name = cluster["metadata"]["name"]
+        self._namespace = cluster["metadata"]["namespace"]
+        self._used: set[str] = set()
+        """Rebalances this pass needs."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the user wants bundles handed over by plan."""
+        return self._drain.enabled
+
+    async def _owned(self, broker: str) -> set[BundleId]:
+        return {each for each in await self._traffic.owned(broker) if each.namespace != SYSTEM_NAMESPACE}
+
+    async def _bundles(self, broker: str) -> int:
+        return len(await self._owned(broker))
+
+    async def _left(self, owned: set[BundleId]) -> set[BundleId]:
+        """Those that can be handed over. A broker may name bundles of a namespace that was deleted or of before a
+        split, which no plan knows; asked at the end of a drain only, while they are of few namespaces."""
+        namespaces = sorted({each.namespace for each in owned})
+        if len(namespaces) > FEW:
+            return owned
+        live: set[BundleId] = set()
+        for name in namespaces:
+            found = await self._traffic.boundaries(name) or ()
+            live.update(BundleId(name, lower, upper) for lower, upper in itertools.pairwise(found))
+        return owned & live
+
+    async def emptiest(self, pods: Sequence[str]) -> str | None:
+        """Of some brokers the one with the fewest bundles; None when they do not answer."""
+        try:
+            registered = await self._traffic.brokers()
+            counts = []
+            for pod in pods:
+                broker = broker_id(pod, registered)
+                counts.append((await self._bundles(broker) if broker else 0, pod))
+        except PortError:
+            return None
+        # Equal ones go in the usual order: the highest ordinal first.
+        least = min((count for count, _ in counts), default=0)
+        return max((pod for count, pod in counts if count == least), key=lambda pod: (len(pod), pod), default=None)
+
+    async def leave(self, pods: Collection[str], name: str, *, avoid: Collection[str] = ()) -> Leave:
+        """Ask for the drain ``name`` of some pods' brokers where it is needed; whether they may go.
+
+        ``avoid`` are pods whose brokers get nothing, for they go next. Raises PortError for Kubernetes alone.
+        """
+        if not self.enabled or not pods:
+            return Leave(True)
+        now = self._deps.clock.now()
+        since = self._since(pods, now)
+        seen = await self._observe(pods, avoid)
+        live, foreign = None, False
+        if seen.bundles:
+            live = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name)
+            foreign = live is not None and purpose_of(live, self._cluster) != DRAIN
+            if foreign:
+                self._actor.refused.append(f"PulsarRebalance {name} exists and belongs to somebody else: delete it")
+                live = None
+        age = (now - since).total_seconds()
+        facts = DrainFacts(tuple(sorted(pods)), age, seen.bundles, seen.others, rebalance=live, trouble=seen.trouble)
+        decision = decide(facts, self._drain)
+        if decision.go:
+            if decision.why:
+                await self._actor.warn(Reason.NOT_DRAINED, f"Goes on: {decision.why}")
+            return Leave(True)
+        if decision.anew and live is not None:
+            self._used.add(name)
+            await self._actor.delete(CUSTOM[Kind.REBALANCE], live, decision.why)
+        if decision.ask:
+            self._used.add(name)
+            if live is None and not foreign:
+                manifest = drain_manifest(self._cluster, name, seen.ids, seen.shunned, self._drain)
+                await self._actor.apply(manifest, None)
+        asked = name if decision.ask or decision.anew else None
+        status = DrainStatus(pods=sorted(pods), since=timestamp(since), bundles=seen.bundles, rebalance=asked)
+        return Leave(False, status, decision.why)
+
+    def _since(self, pods: Collection[str], now: datetime) -> datetime:
+        """Since when these pods are to go, as the status says."""
+        old = (self._cluster.get("status") or {}).get("drain") or {}
+        same = set(old.get("pods") or ()) == set(pods)
+        return (parse_time(old.get("since")) if same else None) or now
+
+    async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Seen:
+        try:
+            registered = await self._traffic.brokers()
+            ids = tuple(found for pod in sorted(pods) if (found := broker_id(pod, registered)))
+            shunned = tuple(found for pod in sorted(avoid) if (found := broker_id(pod, registered)))
+            bundles = len(await self._left({b for each in ids for b in await self._owned(each)}))
+        except PortError as error:
+            return _Seen(trouble=str(error)[:300])
+        return _Seen(ids, bundles, others=len(set(registered) - {*ids, *shunned}), shunned=shunned)
+
+    async def fill(self, tag: str, pods: Sequence[str], *, there: bool) -> None:
+        """Ask for a share of the bundles for brokers that are new (or, ``there``, about to be restarted).
+
+        Nothing is asked where nobody has bundles. Raises PortError for Kubernetes alone.
+        """
+        if not self.enabled or not pods:
+            return
+        name = fill_name(self._name, tag)
+        if await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name) is not None:
+            self._used.add(name)
+            return
+        try:
+            registered = await self._traffic.brokers()
+            if there:
+                ids = [found for pod in pods if (found := broker_id(pod, registered))]
+            else:
+                ids = future_ids(pods, registered)
+            served = any([await self._bundles(each) for each in registered])
+        except PortError:
+            return  # whoever balances later finds the new broker idle
+        if ids and served:
+            self._used.add(name)
+            await self._actor.apply(fill_manifest(self._cluster, name, ids, self._drain), None)
+
+    async def clean(self, *, changing: bool) -> None:
+        """Delete drains of earlier occasions; fills too while brokers change, where they name one that is not to be.
+
+        A broker that was added and taken away again before it had a bundle goes without a drain.
+        """
+        wanted = {f"{workload_name(self._name, Component.BROKER)}-{ordinal}" for ordinal in range(self._replicas)}
+        for each in await reader_of(self._deps).every(Kind.REBALANCE):
+            meta = each["metadata"]
+            purpose = purpose_of(each, self._cluster)
+            if purpose is None or meta["name"] in self._used or "deletionTimestamp" in meta:
+                continue
+            if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, wanted))):
+                await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "what it was made for is over")

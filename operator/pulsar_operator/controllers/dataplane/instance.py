@@ -1,0 +1,342 @@
+"""PulsarInstance: the configuration store and the summary of its clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
+from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus, PulsarInstanceSpec, PulsarInstanceStatus
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
+from pulsar_operator.controllers.core.index import consents
+from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
+from pulsar_operator.controllers.dataplane.children import Children, NameTakenError
+from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
+from pulsar_operator.controllers.dataplane.ensemble import (
+    delete_super_digest,
+    delete_volumes,
+    ensure_super_digest,
+    super_digest_name,
+)
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.dataplane.bring_up import majority
+from pulsar_operator.domain.dataplane.pods import observe_component
+from pulsar_operator.domain.dataplane.rollout import ComponentPods, plan_roll
+from pulsar_operator.domain.render import (
+    ImageTemplates,
+    Owner,
+    RenderedStore,
+    render_configuration_store,
+    store_problems,
+)
+from pulsar_operator.ports import CUSTOM, PODS, Deps, Json, Key, PortError, RefusedError
+
+CONDITIONS = (
+    ConditionType.READY,
+    ConditionType.ACCEPTED,
+    ConditionType.CONFIGURATION_STORE_READY,
+    ConditionType.CLUSTERS_READY,
+)
+RETRY_SECONDS = 5.0
+
+
+@dataclass
+class _Pass:
+    """What one pass learned."""
+
+    obj: Json
+    meta: Meta
+    spec: PulsarInstanceSpec
+    conditions: ConditionSet
+    actor: Actor
+    owner: Owner
+    servers: str | None = None
+    chroot: str | None = None
+    clusters: tuple[Json, ...] = ()
+    others: tuple[Json, ...] = ()
+    """Dependents that are no clusters."""
+    backoff: bool = False
+
+
+class InstanceController:
+    """Reconciles PulsarInstance."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see Reconciler."""
+        deps = self._deps
+        obj = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name)
+        if obj is None:
+            return DONE
+        meta = meta_of(obj)
+        conditions = ConditionSet(
+            CONDITIONS, (obj.get("status") or {}).get("conditions") or [], meta.generation, deps.clock.now()
+        )
+        try:
+            spec = PulsarInstanceSpec.model_validate(obj["spec"])
+        except ValidationError as error:
+            conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
+            conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            if meta.deleting and not (meta.paused or meta.dry_run):
+                # What it says about the data is not trusted, so the volumes stay.
+                children = await Children.observe(deps, obj)
+                why = "the PulsarInstance is being deleted"
+                actor = Actor(deps, obj)
+                if not await children.delete_workloads(actor, [Component.CONFIGURATION_STORE], why):
+                    return Outcome(requeue_after=RETRY_SECONDS)
+                await release_finalizer(deps, obj)
+                return DONE
+            # Clusters go on with the store they know from here.
+            known = PulsarInstanceStatus.model_validate(obj.get("status") or {})
+            update = {"observed_generation": meta.generation, "conditions": conditions.result()}
+            await write_status(deps, obj, known.model_copy(update=update))
+            return DONE
+        actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
+        state = _Pass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=meta.name))
+        conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
+        try:
+            await self._observe_dependents(state)
+            if meta.deleting:
+                if await self._tear_down(state):
+                    return DONE
+            else:
+                await self._configuration_store(state)
+        except PortError as error:
+            refused = isinstance(error, RefusedError)
+            reason = Reason.INVALID_SPEC if refused else Reason.INTERNAL_ERROR
+            conditions.set(ConditionType.CONFIGURATION_STORE_READY, FALSE if refused else UNKNOWN, reason, str(error))
+            state.backoff = True
+        self._summarize(state)
+        await write_status(deps, obj, self._status(state))
+        if state.backoff:
+            return Outcome(backoff=True)
+        ready = conditions.is_true(ConditionType.READY)
+        return DONE if ready and not meta.deleting else Outcome(requeue_after=RETRY_SECONDS)
+
+    async def _observe_dependents(self, state: _Pass) -> None:
+        """Clusters, and the rest that refers to this instance, from every namespace the operator watches."""
+        found = []
+        for obj in await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None):
+            if _refers(obj, state.obj):
+                found.append(obj)
+        state.clusters = tuple(sorted(found, key=_pulsar_name))
+        state.others = tuple(await dependents_of_instance(self._deps, state.obj))
+
+    async def _configuration_store(self, state: _Pass) -> None:
+        store = state.spec.configuration_store
+        if store.managed is not None:
+            await self._managed_store(state)
+        elif store.cluster is not None:
+            self._cluster_store(state, store.cluster.name)
+        elif store.external is not None:
+            state.servers, state.chroot = store.external.servers, store.external.chroot
+            session = await self._deps.zookeeper.session(store.external.servers)
+            await session.get("/")
+            state.conditions.set(
+                ConditionType.CONFIGURATION_STORE_READY,
+                True,
+                Reason.READY,
+                f"ZooKeeper answers at {store.external.servers}",
+            )
+
+    def _cluster_store(self, state: _Pass, name: str) -> None:
+        kind = ConditionType.CONFIGURATION_STORE_READY
+        cluster = next((c for c in state.clusters if c["metadata"]["name"] == name), None)
+        if cluster is None or cluster["metadata"]["namespace"] != state.meta.namespace:
+            state.conditions.set(
+                kind,
+                False,
+                Reason.REFERENCE_NOT_FOUND,
+                f'PulsarCluster "{state.meta.namespace}/{name}" of spec.configurationStore.cluster.name does not exist '
+                "or does not refer to this instance: create it with spec.instanceRef.name "
+                f'"{state.meta.name}"',
+            )
+            return
+        status = cluster.get("status") or {}
+        state.servers, state.chroot = status.get("metadataStoreServers"), status.get("metadataStoreChroot")
+        metadata = condition_of(cluster, ConditionType.METADATA_READY)
+        ready = metadata is not None and metadata["status"] == "True"
+        if ready:
+            state.conditions.set(kind, True, Reason.READY, f"The metadata store of cluster {name} is ready")
+        else:
+            why = metadata["message"] if metadata else "its metadata store was not observed yet"
+            state.conditions.set(kind, False, Reason.WAITING_FOR_METADATA, f"Cluster {name}: {why}")
+
+    async def _managed_store(self, state: _Pass) -> None:
+        deps, obj, managed = self._deps, state.obj, state.spec.configuration_store.managed
+        assert managed is not None
+        children = await Children.observe(deps, obj)
+        leftovers = children.of_previous_owner()
+        if leftovers:
+            state.conditions.set(
+                ConditionType.CONFIGURATION_STORE_READY,
+                False,
+                Reason.WAITING_FOR_GARBAGE_COLLECTION,
+                f"Waiting until {leftovers[0]} of the deleted object of the same name is gone",
+            )
+            return
+        component = Component.CONFIGURATION_STORE
+        problems = store_problems(managed, component, "spec.configurationStore.managed")
+        if problems:
+            state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
+        else:
+            await self._apply_store(state, children)
+        sts, pods = children.stateful_set(component), children.pods(component)
+        facts = observe_component(sts, pods)
+        reason, text = facts.summary("Configuration store")
+        ready = (facts.ready or 0) >= majority(managed.replicas)
+        if not ready and reason in (Reason.PENDING, Reason.NOT_READY):
+            reason = Reason.WAITING_FOR_ZOOKEEPER
+        state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
+        if sts is not None:
+            plan = plan_roll([ComponentPods(component, sts, pods)])
+            if plan.delete is not None:
+                pod = next(p for p in pods if p["metadata"]["uid"] == plan.delete.uid)
+                await state.actor.delete(PODS, pod, plan.delete.reason, reason=Reason.POD_REPLACED)
+
+    async def _apply_store(self, state: _Pass, children: Children) -> None:
+        rendered = self._render(state)
+        state.servers = rendered.address.servers
+        if state.actor.act:
+            await ensure_finalizer(self._deps, state.obj)
+        await ensure_super_digest(state.actor, state.owner, Component.CONFIGURATION_STORE)
+        try:
+            await children.apply(state.actor, rendered.manifests)
+        except NameTakenError as error:
+            state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_TAKEN, str(error))
+
+    def _render(self, state: _Pass) -> RenderedStore:
+        managed, images = state.spec.configuration_store.managed, self._deps.images
+        assert managed is not None
+        templates = ImageTemplates(images.broker, images.bookie, images.proxy)
+        return render_configuration_store(
+            state.owner,
+            managed,
+            image=templates.resolve(Component.CONFIGURATION_STORE, state.spec.version),
+            super_digest_secret=super_digest_name(state.owner.name, Component.CONFIGURATION_STORE),
+            preset=state.spec.preset,
+            cluster_domain=state.spec.cluster_domain,
+        )
+
+    async def _tear_down(self, state: _Pass) -> bool:
+        """Remove a managed store once no cluster needs it; True when the finalizer is off."""
+        if state.clusters:
+            names = ", ".join(_pulsar_name(c) for c in state.clusters)
+            state.conditions.set(
+                ConditionType.DELETION_BLOCKED,
+                True,
+                Reason.DEPENDENTS_EXIST,
+                f"The configuration store keeps running because clusters still need it: {names}; delete them first",
+            )
+            await self._configuration_store(state)
+            return False
+        kept = waited_for(state.obj, state.others, self._deps.clock.now())
+        if kept and await still_runs(self._deps, state.obj, Component.CONFIGURATION_STORE):
+            state.conditions.set(
+                ConditionType.DELETION_BLOCKED,
+                True,
+                Reason.DEPENDENTS_EXIST,
+                f"The configuration store keeps running: {explain(state.obj, kept)}",
+            )
+            await self._configuration_store(state)
+            return False
+        if not state.actor.act:
+            state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
+            return False
+        if state.spec.configuration_store.managed is not None:
+            try:
+                if not await self._stop_store(state):
+                    return False
+            except RefusedError as error:
+                if error.status != HTTPStatus.FORBIDDEN:
+                    raise
+                # As for a cluster: the namespace is being deleted, and with it our rights in it.
+                await state.actor.warn(Reason.FINALIZER_RELEASED, f"The store was not stopped in order: {error}")
+        await release_finalizer(self._deps, state.obj)
+        return True
+
+    async def _stop_store(self, state: _Pass) -> bool:
+        children = await Children.observe(self._deps, state.obj)
+        why = "the PulsarInstance is being deleted"
+        if not await children.delete_workloads(state.actor, [Component.CONFIGURATION_STORE], why):
+            return False
+        if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
+            await delete_volumes(state.actor, state.owner)
+            await delete_super_digest(state.actor, state.owner, Component.CONFIGURATION_STORE)
+        return True
+
+    def _summarize(self, state: _Pass) -> None:
+        conditions, total = state.conditions, len(state.clusters)
+        ready = sum(1 for c in state.clusters if is_true(c, ConditionType.READY))
+        if total and ready == total:
+            conditions.set(ConditionType.CLUSTERS_READY, True, Reason.READY, f"All {total} clusters are ready")
+        else:
+            waiting = [_pulsar_name(c) for c in state.clusters if not is_true(c, ConditionType.READY)]
+            text = (
+                f"{ready} of {total} clusters are ready; not ready: {', '.join(waiting[:5])}"
+                if total
+                else ("No PulsarCluster refers to this instance yet")
+            )
+            conditions.set(ConditionType.CLUSTERS_READY, False, Reason.WAITING_FOR_CLUSTERS, text)
+        conditions.summarize(
+            ConditionType.ACCEPTED,
+            ConditionType.CONFIGURATION_STORE_READY,
+            ConditionType.CLUSTERS_READY,
+            ready_message=f"{ready} of {total} clusters are ready",
+        )
+        if state.meta.deleting:
+            conditions.set(ConditionType.READY, False, Reason.DELETING, "The instance is being deleted")
+
+    def _status(self, state: _Pass) -> PulsarInstanceStatus:
+        clusters = [
+            InstanceClusterStatus(
+                name=_pulsar_name(c),
+                object_name=c["metadata"]["name"],
+                object_namespace=c["metadata"]["namespace"],
+                ready=is_true(c, ConditionType.READY),
+                version=(c.get("status") or {}).get("version"),
+            )
+            for c in state.clusters
+        ]
+        ready = sum(1 for c in clusters if c.ready)
+        old = state.obj.get("status") or {}
+        return PulsarInstanceStatus(
+            observed_generation=state.meta.generation,
+            conditions=state.conditions.result(),
+            pending_actions=state.actor.pending or None,
+            # What this pass could not see is carried over; the kind of store and the chroot are immutable.
+            configuration_store_servers=state.servers or old.get("configurationStoreServers"),
+            configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
+            clusters=_unique(clusters),
+            cluster_count=len(clusters),
+            ready_clusters=f"{ready}/{len(clusters)}",
+            dependents=len(clusters) + len(state.others),
+        )
+
+
+def _unique(clusters: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
+    """The list is a map by name: two objects that claim one Pulsar name (one of them is refused) show once."""
+    return list({c.name: c for c in reversed(clusters)}.values())[::-1]
+
+
+def _pulsar_name(cluster: Json) -> str:
+    return str(cluster["spec"].get("clusterName") or cluster["metadata"]["name"])
+
+
+def _refers(obj: Json, instance: Json) -> bool:
+    """Whether an object's instanceRef names this instance, with its consent."""
+    ref, meta = (obj.get("spec") or {}).get("instanceRef") or {}, instance["metadata"]
+    namespace = obj["metadata"]["namespace"]
+    return (
+        ref.get("name") == meta["name"]
+        and (ref.get("namespace") or namespace) == meta["namespace"]
+        and consents(instance, target_namespace=meta["namespace"], from_namespace=namespace)
+    )

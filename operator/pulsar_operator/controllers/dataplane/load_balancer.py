@@ -1,0 +1,129 @@
+"""The dynamic settings of Pulsar's own balancer: taken over while the operator moves bundles, restored afterwards.
+
+Called by the cluster controller, the one writer. What was there before is in the cluster's status before the first
+setting is changed; whoever is to move bundles waits until the status names it. Each step can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, FlagStatus
+from pulsar_operator.balance.execution.custom_resource import standing_manifest
+from pulsar_operator.balance.execution.drain import DRAIN, purpose_of
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.index import key_of, references
+from pulsar_operator.controllers.core.status import is_true
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json
+
+FLAGS: Final[Mapping[str, str]] = {
+    "loadBalancerSheddingEnabled": "false",
+    "loadBalancerAutoBundleSplitEnabled": "false",
+}
+"""Dynamic settings while the operator balances (class ServiceConfiguration, both ``dynamic = true``)."""
+CONFIGURATION = ("brokers", "configuration")
+
+
+@dataclass(frozen=True)
+class Balancer:
+    """Outcome of one look."""
+
+    status: BalancerStatus | None
+    """What the cluster's status says from now on; None = Pulsar balances."""
+    again: bool = False
+    """The next step waits for this one to be in the status."""
+
+
+def holder(cluster: Json, rebalances: Sequence[Json], current: str | None) -> str | None:
+    """namespace/name of the PulsarRebalance that may execute: the one that does, else a drain, else the oldest."""
+    wanting: dict[str, tuple[bool, str]] = {}
+    for each in rebalances:
+        key = key_of(Kind.REBALANCE, each)
+        mine = key_of(Kind.CLUSTER, cluster) in references(Kind.REBALANCE, each)
+        if mine and is_true(each, ConditionType.EXECUTING.value) and "deletionTimestamp" not in each["metadata"]:
+            created = str(each["metadata"].get("creationTimestamp") or "")
+            wanting[f"{key.namespace}/{key.name}"] = (purpose_of(each, cluster) != DRAIN, created)
+    if current in wanting:
+        return current
+    return min(wanting, key=lambda name: (wanting[name], name), default=None)
+
+
+async def hold(
+    deps: Deps,
+    actor: Actor,
+    endpoint: AdminEndpoint,
+    old: Mapping[str, Any] | None,
+    wanted: str | None,
+    *,
+    drives: bool,
+) -> Balancer:
+    """One step towards the settings being ours (``wanted`` names for whom, or ``drives``: whoever) or Pulsar's again.
+
+    Raises PortError.
+    """
+    before = BalancerStatus.model_validate(old) if old else None
+    if wanted is None and not drives:
+        if before is None:
+            return Balancer(None)
+        if not actor.act:
+            actor.pending.append("Restore the settings of Pulsar's own balancer")
+            return Balancer(before)
+        await _restore(deps, endpoint, before)
+        await actor.tell(Reason.BALANCER_RELEASED, f"Pulsar's own balancer has its settings back: {_text(before)}")
+        return Balancer(None)
+    if not actor.act:
+        actor.pending.append("Switch Pulsar's own balancer off")
+        return Balancer(before)
+    values = await deps.admin.call(endpoint, "GET", (*CONFIGURATION, "values")) or {}
+    if before is None:
+        saved = [FlagStatus(name=name, before=values.get(name)) for name in FLAGS]
+        return Balancer(BalancerStatus(held_for=None, saved=saved), again=True)
+    for name, value in FLAGS.items():
+        if values.get(name) != value:
+            await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
+            await actor.tell(
+                Reason.BALANCER_HELD, f"Dynamic setting {name} is {value} while {wanted or 'the operator'} balances"
+            )
+    return Balancer(before.model_copy(update={"held_for": wanted}))
+
+
+async def _restore(deps: Deps, endpoint: AdminEndpoint, before: BalancerStatus) -> None:
+    for flag in before.saved:
+        if flag.before is not None:
+            await deps.admin.call(endpoint, "POST", (*CONFIGURATION, flag.name, flag.before))
+        else:
+            # Deleting what is not there succeeds as well (seen on 4.0.8).
+            await deps.admin.call(endpoint, "DELETE", (*CONFIGURATION, flag.name))
+
+
+async def standing_rebalance(deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool) -> None:
+    """Keep the PulsarRebalance through which the operator drives; delete it when it does not. Raises PortError."""
+    meta = cluster["metadata"]
+    name = f"{meta['name']}-balancer"
+    if not drives:
+        if (cluster.get("status") or {}).get("balancer") is None:
+            return  # never driven, or all given back
+        live = await deps.kube.get(CUSTOM[Kind.REBALANCE], meta["namespace"], name)
+        if live is not None and _owned(live, meta["uid"]):
+            await actor.delete(CUSTOM[Kind.REBALANCE], live, "spec.loadBalancing.driver is Pulsar")
+        return
+    live = await deps.kube.get(CUSTOM[Kind.REBALANCE], meta["namespace"], name)
+    if live is not None and not _owned(live, meta["uid"]):
+        actor.refused.append(
+            f"PulsarRebalance {name} exists and belongs to somebody else: delete it, or set spec.loadBalancing.driver "
+            "to Pulsar"
+        )
+        return
+    await actor.apply(standing_manifest(cluster, name, spec), live)
+
+
+def _owned(obj: Json, uid: str) -> bool:
+    return any(each.get("uid") == uid for each in obj["metadata"].get("ownerReferences") or ())
+
+
+def _text(status: BalancerStatus) -> str:
+    return ", ".join(f"{f.name} {f.before or 'as configured'}" for f in status.saved)

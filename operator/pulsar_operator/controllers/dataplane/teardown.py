@@ -1,0 +1,88 @@
+"""Deleting a PulsarCluster: clients first, storage last, volumes only where the user said so."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.finalizers import release_finalizer
+from pulsar_operator.controllers.dataplane.bootstrap import record_name
+from pulsar_operator.controllers.dataplane.children import Children
+from pulsar_operator.controllers.dataplane.ensemble import delete_super_digest, delete_volumes
+from pulsar_operator.domain.render import Owner
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Deps, Json, RefusedError
+
+STEPS: tuple[tuple[Component, ...], ...] = (
+    (Component.PROXY,),
+    (Component.BROKER, Component.STANDALONE),
+    (Component.BOOKIE, Component.AUTORECOVERY),
+    (Component.ZOOKEEPER,),
+)
+"""Brokers hand over their bundles and close ledgers while bookies and ZooKeeper still answer."""
+
+
+async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
+    """One step of the deletion; what it waits for, or None when the finalizer is off.
+
+    The other children go by garbage collection.
+    """
+    if not actor.act:
+        actor.pending.append("Delete the pods of all components, proxies first, and release the finalizer")
+        return "the object to be resumed"
+    users = await _users_of_its_store(deps, obj)
+    if users:
+        return f"clusters that use its metadata store as configuration store to be deleted first: {', '.join(users)}"
+    try:
+        waiting = await _stop_and_clean(deps, owner, obj, spec, actor)
+    except RefusedError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        # Deleting the Kubernetes namespace takes the operator's rights in it away first; everything there is being
+        # deleted anyway, and holding the object would only hold the namespace.
+        await actor.warn(Reason.FINALIZER_RELEASED, f"The pods were not stopped in order: {error}")
+        waiting = None
+    if waiting is None:
+        await release_finalizer(deps, obj)
+    return waiting
+
+
+async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
+    """Other clusters of the instance, where this one's metadata store is the instance's configuration store."""
+    meta, ref = obj["metadata"], (obj.get("spec") or {}).get("instanceRef") or {}
+    if not ref.get("name"):
+        return []
+    namespace = ref.get("namespace") or meta["namespace"]
+    instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], namespace, ref["name"])
+    store = ((instance or {}).get("spec") or {}).get("configurationStore") or {}
+    if namespace != meta["namespace"] or (store.get("cluster") or {}).get("name") != meta["name"]:
+        return []
+    names = []
+    for other in await deps.kube.list(CUSTOM[Kind.CLUSTER], None):
+        theirs = (other.get("spec") or {}).get("instanceRef") or {}
+        where = theirs.get("namespace") or other["metadata"]["namespace"]
+        same = (where, theirs.get("name")) == (namespace, ref["name"])
+        if same and other["metadata"]["uid"] != meta["uid"]:
+            names.append(f"{other['metadata']['namespace']}/{other['metadata']['name']}")
+    return sorted(names)
+
+
+async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
+    children = await Children.observe(deps, obj)
+    for step in STEPS:
+        if not await children.delete_workloads(actor, step, "the PulsarCluster is being deleted"):
+            return f"the {' and '.join(component.value for component in step)} pods to stop"
+    if spec.reclaim_policy is ReclaimPolicy.DELETE:
+        await _delete_data(deps, owner, actor)
+    return None
+
+
+async def _delete_data(deps: Deps, owner: Owner, actor: Actor) -> None:
+    """Volumes, and with them the record that they hold data and the ensemble's superuser."""
+    await delete_volumes(actor, owner)
+    record = await deps.kube.get(CONFIG_MAPS, owner.namespace, record_name(owner.name))
+    if record is not None:
+        await actor.delete(CONFIG_MAPS, record, "reclaimPolicy is Delete")
+    await delete_super_digest(actor, owner, Component.ZOOKEEPER)

@@ -1,0 +1,1 @@
+"""What is inside Pulsar: tenants, namespaces, topics, resource groups, isolation policies."""

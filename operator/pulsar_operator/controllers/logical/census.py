@@ -1,0 +1,128 @@
+"""What exists in a Pulsar namespace, by one list instead of a question for each topic.
+
+A list costs as much as the namespace is large, a question for one topic always the same. So lists are only made while
+many topics of a namespace are looked at (start of the operator, a bulk of new objects), and serve for a few seconds.
+Whoever acts on what a list says asks again for its own topic first, or is told by Pulsar (409). Used by topic.py and
+topicset/controller.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
+from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import Clock
+
+KEEP_SECONDS = 5.0
+"""How long a list serves."""
+CROWD = 20
+"""Questions about one namespace within KEEP_SECONDS that are worth a list."""
+_PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
+
+
+@dataclass(frozen=True)
+class Census:
+    """The persistent topics of a namespace in every cluster that holds it."""
+
+    clusters: tuple[str, ...]
+    """Clusters that hold the namespace."""
+    topics: Mapping[str, Mapping[str, int]]
+    """By cluster that answered: local topic name to number of partitions, 0 = not partitioned."""
+    silent: tuple[str, ...]
+    """Clusters that gave no answer."""
+    further: frozenset[str] = frozenset()
+    """Those of the clusters that the namespace does not replicate to any more: topics may be left there."""
+    partitioned: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By cluster that answered: local names of partitioned topics, also of those that have no partition there."""
+
+
+@dataclass
+class _Place:
+    """What is known about one namespace."""
+
+    begin: datetime
+    questions: int = 0
+    census: Census | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Registrar:
+    """Counts questions and makes lists when they are worth it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._places: dict[tuple[str, str, str], _Place] = {}
+
+    async def ask(self, scope: Scope, tenant: str, namespace: str) -> Census | None:
+        """A list not older than KEEP_SECONDS, or None: then the caller asks for its own topic.
+
+        Raises what the admin port raises when a list cannot be had.
+        """
+        now = self._clock.now()
+        key = (str(scope.chain[-1]["metadata"]["uid"]), tenant, namespace)
+        place = self._places.get(key)
+        if place is None or (now - place.begin).total_seconds() > KEEP_SECONDS:
+            self._forget(now)
+            # A crowd that was there a moment ago is usually still there.
+            crowded = place is not None and place.questions >= CROWD
+            place = self._places[key] = _Place(now, CROWD if crowded else 0)
+        place.questions += 1
+        if place.questions <= CROWD:
+            return None
+        async with place.lock:
+            if place.census is None:
+                place.census = await take_census(scope, tenant, namespace)
+        return place.census
+
+    def _forget(self, now: datetime) -> None:
+        old = [k for k, place in self._places.items() if (now - place.begin).total_seconds() > 2 * KEEP_SECONDS]
+        for key in old:
+            del self._places[key]
+
+
+async def take_census(
+    scope: Scope, tenant: str, namespace: str, *, without: Collection[str] = (), left: bool = False
+) -> Census | None:
+    """What is in the namespace now; None where Pulsar has no such namespace.
+
+    The clusters ``without`` are known to give no answer and are not asked. With ``left`` also clusters are asked that
+    the namespace is only allowed in. Raises AdminUnreachableError when nobody can tell which clusters hold it.
+    """
+    found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
+    if found is None:
+        return None
+    clusters = replication_of(found[1])
+    further = sorted(set(allowed_of(found[1])) & scope.names - set(clusters)) if left else []
+    clusters = [*clusters, *further]
+    asked = [cluster for cluster in clusters if cluster not in without]
+    names, silent = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace)))
+    whole, mute = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace, "partitioned")))
+    prefix = len(f"persistent://{tenant}/{namespace}/")
+    answered = [cluster for cluster in names if cluster in whole]
+    partitioned = {cluster: frozenset(name[prefix:] for name in whole[cluster] or ()) for cluster in answered}
+    topics = {
+        cluster: _counted([name[prefix:] for name in names[cluster] or ()], partitioned[cluster])
+        for cluster in answered
+    }
+    mute = tuple(sorted({*silent, *mute, *(set(clusters) & set(without))}))
+    return Census(tuple(clusters), topics, mute, frozenset(further), partitioned)
+
+
+def _counted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
+    """Number of partitions by local name; of a partitioned topic, the partitions there are."""
+    out = dict.fromkeys(partitioned, 0)
+    for name in names:
+        part = _PARTITION.fullmatch(name)
+        if part is not None and part["topic"] in out:
+            out[part["topic"]] = max(out[part["topic"]], int(part["index"]) + 1)
+        else:
+            out.setdefault(name, 0)
+    # A partitioned topic none of whose partitions exists is not to be taken for a plain one.
+    return {name: count for name, count in out.items() if count or name not in partitioned}

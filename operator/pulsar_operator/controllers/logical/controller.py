@@ -1,0 +1,359 @@
+"""The pass that tenants, namespaces and topics share: observe, plan, act, read back, status once at the end.
+
+A subclass says what to observe and which plan to make; the rules are here:
+
+* the parents must exist, consent and be fit; an unfit parent is waited for, without counting as a failure;
+* of several custom resources for one object of Pulsar, one manages it and the others say so;
+* before the first write the finalizer (only where deletion must touch Pulsar) and the managed fields are stored;
+* what was written is read back, and believed only then; a refusal of one field does not stop the others. A field
+  refused because of another one (retention and backlog quota) is tried again after the other was written;
+* drift of a field that comes back again and again is repaired ever more rarely (drift.py);
+* with the pause or dry-run annotation nothing is written, neither to Pulsar nor as a finalizer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
+from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.controllers.core.finalizers import ensure_finalizer
+from pulsar_operator.controllers.core.objects import meta_of
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.status import is_true
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.logical.drift import Backoff
+from pulsar_operator.controllers.logical.frame import PassFrame
+from pulsar_operator.controllers.logical.object_pass import (
+    REFUSED,
+    UNSEEN,
+    UNSEEN_SECONDS,
+    LookAgainError,
+    Pass,
+    Refusals,
+    Result,
+    SpecT,
+    StatusT,
+    by_field,
+)
+from pulsar_operator.controllers.logical.scope import (
+    WAIT_SECONDS,
+    ObstacleError,
+    Scope,
+    resolve_scope,
+)
+from pulsar_operator.controllers.logical.topic_deletion import Blocker
+from pulsar_operator.domain.conditions import UNKNOWN
+from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
+from pulsar_operator.domain.logical.siblings import claim_of, winner
+from pulsar_operator.ports import CUSTOM, ConflictError, Json, Key, NotFoundError, RefusedError
+
+log = logging.getLogger(__name__)
+
+FactsT = TypeVar("FactsT")
+
+ROUNDS = 6
+"""Observe-plan-act rounds in a pass: creation, fields, and retries of fields refused because of others."""
+BLOCKED_SECONDS = 10.0
+"""Until a blocked deletion is tried again."""
+DUPLICATE_SECONDS = 60.0
+
+
+class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
+    """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
+
+    # --------------------------------------------------------------------------------------- what a kind says
+
+    @abstractmethod
+    def name_in_pulsar(self, p: Pass[SpecT, StatusT], scope: Scope) -> str:
+        """Full name inside Pulsar."""
+
+    @abstractmethod
+    async def observe(self, p: Pass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
+        """Read everything the plan depends on. Raises ObstacleError, AdminUnreachableError."""
+
+    @abstractmethod
+    def plan(self, p: Pass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
+        """The pure plan."""
+
+    @abstractmethod
+    def exists(self, facts: FactsT) -> bool:
+        """Whether Pulsar has the object."""
+
+    @abstractmethod
+    async def status_fields(self, p: Pass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
+        """Status fields of the kind."""
+
+    async def counts(self, p: Pass[SpecT, StatusT]) -> dict[str, Any]:
+        """Status fields that are known without Pulsar: what depends on the object, which guards its deletion."""
+        return {}
+
+    @abstractmethod
+    async def delete(self, p: Pass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
+        """One resumable step of the deletion in Pulsar; None when the object is gone there."""
+
+    def inherit(self, p: Pass[SpecT, StatusT], scope: Scope) -> None:
+        """Take over what the parent gives, into p.inherited and p.renewed. Raises ObstacleError."""
+        return None
+
+    def silent(self, p: Pass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
+        """Clusters that gave no answer although the object has to be made in each; Ready is then Unknown."""
+        return ()
+
+    def trouble(self, p: Pass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
+        """Why an object that is as declared is of no use; Ready is then False. None = it is fine."""
+        return None
+
+    def look_again(self, facts: FactsT, *, wrote: bool) -> float | None:
+        """Seconds until the next pass where nothing else asks for one; None = events and the resync are enough."""
+        return None
+
+    async def errands(self, p: Pass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
+        """What is done at its time rather than kept as declared; seconds until the next one. Called last in a pass,
+        also while the object is paused or in dry run."""
+        return None
+
+    # ---------------------------------------------------------------------------------------------- the pass
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see the module.
+
+        After a start most objects are as they were left. Such a one is looked at as the list had it, and read only when
+        there is something to write.
+        """
+        listed = reader_of(self.deps).listed(key)
+        if listed is not None and _settled(listed):
+            p = self.begin(listed)
+            p.look_only = True
+            with contextlib.suppress(LookAgainError):
+                return await self.finish(p)
+        return await super().reconcile(key)
+
+    async def converge(self, p: Pass[SpecT, StatusT]) -> Outcome:
+        """See PassFrame."""
+        p.fields.update(await self.counts(p))
+        scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
+        await self._refuse_duplicate(p, scope)
+        return await self._converge(p, scope)
+
+    async def _converge(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome:
+        name = self.name_in_pulsar(p, scope)
+        self.inherit(p, scope)
+        backoff = Backoff.of(p)
+        p.performed = backoff.note
+        memory = replace(p.memory, held=backoff.held)
+        facts = await self.observe(p, scope, memory)
+        plan = self.plan(p, facts, memory)
+        if p.look_only and plan.actions:
+            raise LookAgainError
+        if self.exists(facts) and not p.touched and p.held is None:
+            await p.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
+        refused: Refusals = {}
+        wrote: frozenset[str] = frozenset()
+        if p.held is None:
+            if p.spec.deletion_policy is not DeletionPolicy.RETAIN:
+                p.stored(await ensure_finalizer(self.deps, p.obj))
+            facts, plan, refused, wrote = await self._act(p, scope, memory, facts, plan)
+        elif not self.exists(facts):
+            plan = replace(plan, waiting=())
+        remaining = tuple(a for a in plan.actions if _places(a)[0] not in refused)
+        result = Result(plan, self.exists(facts), by_field(refused), remaining, wrote)
+        after = result.report(p, name)
+        p.fields["managed_fields"] = result.managed(memory, held=p.held is not None)
+        silent = self.silent(p, facts)
+        if silent:
+            # A cluster that was not seen need not have this generation: what differs there later is no drift yet.
+            p.fields.pop("observed_generation", None)
+        p.fields.update(await self.status_fields(p, scope, facts))
+        if silent and p.conditions.is_true(ConditionType.READY):
+            why = "; ".join(f"{each}: {scope.admin.silence.get(each, 'not asked')}" for each in silent)
+            text = f"{name} is as declared where clusters answer; no answer from {why}"
+            p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+            after = WAIT_SECONDS
+        trouble = self.trouble(p, facts)
+        if trouble is not None and p.conditions.is_true(ConditionType.READY):
+            p.conditions.set(ConditionType.READY, False, *trouble)
+            after = WAIT_SECONDS
+        after = self.look_again(facts, wrote=bool(wrote)) if after is None else after
+        waits = await backoff.finish(result, silent=bool(silent))
+        errand = await self.errands(p, scope, facts)
+        after = min((each for each in (after, waits, errand) if each is not None), default=None)
+        refused_before = p.said_before(ConditionType.ACCEPTED, REFUSED)
+        if (remaining and p.said_before(ConditionType.READY, UNSEEN)) or (wrote and refused and refused_before):
+            return Outcome(backoff=True)  # written before and still not seen, or still refused: ever more rarely
+        if p.contended and refused and not refused_before:
+            after = UNSEEN_SECONDS if after is None else min(after, UNSEEN_SECONDS)
+        return Outcome(requeue_after=after)
+
+    async def _act(
+        self, p: Pass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
+    ) -> tuple[FactsT, Plan, Refusals, frozenset[str]]:
+        """Perform the plan, read back and plan again, until nothing is left that could be done now.
+
+        Returns the last facts and plan, what was refused, and the fields that were written in at least one cluster.
+        """
+        refused: Refusals = {}
+        wrote: set[str] = set()
+        tried_at: dict[tuple[str, str], int] = {}
+        done: set[str] = set()
+        for _ in range(ROUNDS):
+            todo = [a for a in plan.actions if _call_id(a) not in done and tried_at.get(_places(a)[0]) != len(done)]
+            if not todo:
+                break
+            creating = any(a.verb is Verb.CREATE for a in todo)
+            await p.write_ahead(plan.declared, creating=creating)
+            missing = False
+            for action in todo:
+                if missing and action.verb is not Verb.CREATE:
+                    continue  # the object it is for was refused
+                message = await self._perform(p, scope, action, memory)
+                missing = missing or (message is not None and action.verb is Verb.CREATE)
+                if message is None:
+                    p.performed(action)
+                    done.add(_call_id(action))
+                    for place in _places(action):
+                        wrote.add(place[0])
+                        refused.pop(place, None)
+                    if action.verb is Verb.CREATE:
+                        # Nothing of a new object can have drifted, and what it was made with is managed.
+                        memory = replace(memory, managed=memory.managed | plan.declared, applied=False)
+                else:
+                    for place in _places(action):
+                        refused[place] = message
+                        tried_at[place] = len(done)
+            facts = await self.observe(p, scope, memory)
+            skip = frozenset(place[0] for place in refused if tried_at[place] == len(done))
+            plan = self.plan(p, facts, replace(memory, skip=skip))
+        await self._tell_refusals(p, refused)
+        return facts, plan, refused, frozenset(wrote)
+
+    async def _perform(self, p: Pass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory) -> str | None:
+        """Make one call; returns Pulsar's words when it refuses."""
+        log.info("%s %s/%s: %s", self.kind.value, p.meta.namespace, p.meta.name, action.reason)
+        try:
+            if action.cluster is None:
+                await scope.admin.anywhere(action.call)
+            else:
+                await scope.admin.at(action.cluster, action.call)
+        except RefusedError as error:
+            return str(error)
+        except ConflictError as error:
+            # Somebody else was faster; reading back tells what is there now.
+            p.contended = p.contended or action.verb is not Verb.CREATE
+            return None if action.verb is Verb.CREATE else str(error)
+        except NotFoundError as error:
+            raise ObstacleError(
+                Reason.PARENT_NOT_READY, f"Pulsar does not find what the change needs: {error}"
+            ) from error
+        lost = action.verb is Verb.CREATE and memory.established
+        await p.event(Reason.REPAIRED if lost else EVENT_REASONS[action.verb], action.reason, warning=lost)
+        return None
+
+    async def _tell_refusals(self, p: Pass[SpecT, StatusT], refused: Refusals) -> None:
+        for message in dict.fromkeys(refused.values()):
+            if not p.said_before(ConditionType.ACCEPTED, message[:200]):
+                await p.event(Reason.REFUSED_BY_PULSAR, message, warning=True)
+
+    # -------------------------------------------------------------------------------------------- duplicates
+
+    async def _refuse_duplicate(self, p: Pass[SpecT, StatusT], scope: Scope) -> None:
+        """Raise ObstacleError when another custom resource manages the same object of Pulsar.
+
+        An object that manages it looks too: two that were created at the same moment may not have seen each other.
+        """
+        mine = claim_of(p.obj)
+        rivals = [mine]
+        for key in await reader_of(self.deps).namesakes(p.obj):
+            obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+            if obj is not None and await self._same(p, scope, obj):
+                rivals.append(claim_of(obj))
+        first = winner(rivals)
+        if first != mine:
+            raise ObstacleError(
+                Reason.DUPLICATE,
+                f"{self.kind.value} {first.text} manages {self.name_in_pulsar(p, scope)} already: delete one of the "
+                "two objects (this one changes nothing in Pulsar)",
+                known=True,
+                requeue=DUPLICATE_SECONDS,
+            )
+
+    async def _same(self, p: Pass[SpecT, StatusT], scope: Scope, other: Json) -> bool:
+        """Whether another object of the kind means the same object of Pulsar."""
+        try:
+            theirs = await resolve_scope(self.deps, self.kind, other, deleting=False)
+        except ObstacleError:
+            return False  # it manages nothing while it has no parent
+        if theirs.chain[-1]["metadata"]["uid"] != scope.chain[-1]["metadata"]["uid"]:
+            return False
+        try:
+            spec: Any = MODELS[self.kind].spec.model_validate(other.get("spec") or {})
+        except ValidationError:
+            return False
+        rival: Pass[SpecT, StatusT] = Pass(self.deps, other, meta_of(other), spec, p.before, p.conditions)
+        return self.name_in_pulsar(rival, theirs) == self.name_in_pulsar(p, scope)
+
+    # ---------------------------------------------------------------------------------------------- deletion
+
+    def kept(self, p: Pass[SpecT, StatusT]) -> str | None:
+        """See PassFrame."""
+        if p.spec.deletion_policy is DeletionPolicy.RETAIN:
+            return "deletionPolicy is Retain"
+        return None if p.touched else "it never managed anything there"
+
+    def subject(self, p: Pass[SpecT, StatusT], scope: Scope) -> str:
+        """See PassFrame."""
+        return self.name_in_pulsar(p, scope)
+
+    async def remove(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome | None:
+        """See PassFrame."""
+        policy = p.spec.deletion_policy
+        name = self.name_in_pulsar(p, scope)
+        text = f"Delete {name} in Pulsar: the object is being deleted and deletionPolicy is {policy.value}"
+        if p.held is not None:
+            p.unknown(p.held, f"{text}. Nothing is done while the object is paused or in dry run")
+            if p.meta.dry_run:
+                p.fields["pending_actions"] = [text]
+            return DONE
+        try:
+            blocker = await self.delete(p, scope, force=policy is DeletionPolicy.FORCE_DELETE)
+        except NotFoundError:
+            blocker = None
+        except ConflictError as error:
+            blocker = Blocker(Reason.NOT_EMPTY, str(error))
+        except RefusedError as error:
+            blocker = Blocker(Reason.REFUSED_BY_PULSAR, str(error))
+        if blocker is None:
+            await self.release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
+            return None
+        p.unknown(blocker.reason, blocker.message, known=True)
+        p.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)
+        if not p.said_before(ConditionType.DELETION_BLOCKED, blocker.message[:200]):
+            await p.event(blocker.reason, f"{name} cannot be deleted yet: {blocker.message}", warning=True)
+        return Outcome(requeue_after=BLOCKED_SECONDS)
+
+
+def _settled(obj: Json) -> bool:
+    """Whether an object was left Ready at its generation, so that a look at it will most likely write nothing."""
+    meta, status = obj["metadata"], obj.get("status") or {}
+    same = status.get("observedGeneration") == meta.get("generation")
+    kept = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN) == DeletionPolicy.RETAIN
+    guarded = kept or FINALIZER in (meta.get("finalizers") or ())
+    return same and guarded and "deletionTimestamp" not in meta and is_true(obj, ConditionType.READY.value)
+
+
+def _call_id(action: Action) -> str:
+    return repr((action.cluster, action.call))
+
+
+def _places(action: Action) -> list[tuple[str, str]]:
+    return [(name, action.cluster or "") for name in (action.field, *(each.field for each in action.also))]
+
+
+__all__ = ["BLOCKED_SECONDS", "DUPLICATE_SECONDS", "WAIT_SECONDS", "Blocker", "LogicalController"]

@@ -1,0 +1,88 @@
+"""Drift that comes back, during one pass: what is held back, what was repaired, what status and events say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.logical import DriftEntry, RepairRecord
+from pulsar_operator.controllers.logical.object_pass import UNSEEN, Pass, Result
+from pulsar_operator.domain.logical.drift_backoff import (
+    counted,
+    due,
+    explain,
+    held_back,
+    known,
+    settled,
+    waiting_entries,
+)
+from pulsar_operator.domain.logical.plan import Action, Verb, field_of
+
+
+@dataclass
+class Backoff:
+    """The repairs of one object that are remembered. See domain.logical.drift_backoff."""
+
+    p: Pass[Any, Any]
+    now: datetime
+    records: tuple[RepairRecord, ...]
+    held: frozenset[str]
+    unseen: bool
+    wrong: frozenset[str]
+    """Fields the last pass left wrong."""
+    repaired: set[str] = field(default_factory=set)
+    """Fields repaired in this pass."""
+
+    @classmethod
+    def of(cls, p: Pass[Any, Any]) -> Backoff:
+        """At the beginning of a pass. A change of the spec, or of what the parent gives, starts anew."""
+        now = p.deps.clock.now()
+        records = known(p.before.repairs, now) if p.memory.applied else ()
+        unseen = p.said_before(ConditionType.READY, UNSEEN)
+        # Who is paused or in dry run sees everything that would be done.
+        held = held_back(records, now, unseen=unseen) if p.held is None else frozenset()
+        return cls(p, now, records, held, unseen, frozenset(field_of(entry.field) for entry in p.before.drift))
+
+    def note(self, action: Action) -> None:
+        """An action was performed. Kept in mind at once: the pass may end early."""
+        if action.verb is not Verb.REPAIR:
+            return
+        repaired = {field_of(name) for name in (action.field, *(each.field for each in action.also))}
+        # A field is counted once in a pass, however many calls and clusters it takes.
+        new = repaired - self.repaired
+        self.repaired |= new
+        self.records = counted(self.records, new, self.now, unseen=self.unseen, wrong=self.wrong)
+        self.p.fields["repairs"] = list(self.records)
+
+    async def finish(self, result: Result, *, silent: bool) -> float | None:
+        """Set what status and conditions say, after Result.report; seconds until the next repair, None = none waits.
+
+        ``silent``: some cluster did not answer, so that nobody knows whether a field stayed right.
+        """
+        entries = waiting_entries(result.plan.drift, self.held)
+        waiting = {field_of(entry.field) for entry in entries}
+        wrong = {field_of(entry.field) for entry in result.drift()}
+        if silent:
+            wrong |= {record.field for record in self.records}
+        told = {r.field for r in self.records if r.backed_off_since is not None}
+        self.records = settled(self.records, waiting, wrong, self.now)
+        self.p.fields["repairs"] = list(self.records)
+        if not entries:
+            return None
+        text = explain(entries, self.records)
+        if waiting - told:
+            fresh = [entry for entry in entries if field_of(entry.field) not in told]
+            await self.p.event(Reason.FIELD_FOUGHT_OVER, explain(fresh, self.records), warning=True)
+        self._tell(text, [entry for entry in result.drift() if field_of(entry.field) not in waiting])
+        first = min(due(record) for record in self.records if record.field in waiting)
+        return max(1.0, (first - self.now).total_seconds())
+
+    def _tell(self, text: str, others: list[DriftEntry]) -> None:
+        conditions = self.p.conditions
+        if others:
+            text += f". Also: {'; '.join(f'spec.{e.field}: declared {e.wanted}, found {e.found}' for e in others[:3])}"
+        conditions.set(ConditionType.DRIFTED, True, Reason.FIELD_FOUGHT_OVER, text)
+        if conditions.is_true(ConditionType.READY):
+            conditions.set(ConditionType.READY, False, Reason.FIELD_FOUGHT_OVER, text)

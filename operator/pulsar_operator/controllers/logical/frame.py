@@ -1,0 +1,155 @@
+"""The frame of a pass of the logical plane: read the object, do what its kind does, write one status, tell once.
+
+Whatever a kind is, an object whose specification cannot be read changes nothing in Pulsar and says which field; one
+that misses a parent or gets no answer says so and comes again; one that is being deleted and holds no finalizer of
+ours is left alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.controllers.core.finalizers import release_finalizer
+from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.logical.object_pass import KNOWN, Pass, SpecT, StatusT
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
+
+_OF_THE_SPEC = frozenset({Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE})
+"""Obstacles that somebody's change of a specification takes away."""
+
+
+class PassFrame(ABC, Generic[SpecT, StatusT]):
+    """Reconciles one kind of the logical plane."""
+
+    kind: Kind
+    known: tuple[ConditionType, ...] = KNOWN
+    """Condition types of the kind, which are never absent."""
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    @abstractmethod
+    async def converge(self, p: Pass[SpecT, StatusT]) -> Outcome:
+        """Make Pulsar like the specification says. Raises ObstacleError, AdminUnreachableError."""
+
+    @abstractmethod
+    def kept(self, p: Pass[SpecT, StatusT]) -> str | None:
+        """Why a deletion leaves Pulsar as it is, or None."""
+
+    @abstractmethod
+    def subject(self, p: Pass[SpecT, StatusT], scope: Scope) -> str:
+        """What a deletion takes away in Pulsar, for messages."""
+
+    @abstractmethod
+    async def remove(self, p: Pass[SpecT, StatusT], scope: Scope) -> Outcome | None:
+        """One step of the deletion in Pulsar; None when the object was released. Raises ObstacleError,
+        AdminUnreachableError."""
+
+    def forget(self, key: Key) -> None:
+        """The custom resource is gone; nothing about it need be remembered."""
+        return None
+
+    def problem_of_name(self, p: Pass[SpecT, StatusT]) -> str | None:
+        """Why the object's name cannot be used in Pulsar, or None."""
+        return None
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see the module."""
+        obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+        if obj is None:
+            self.forget(key)
+            return DONE
+        return await self.finish(self.begin(obj))
+
+    def begin(self, obj: Json) -> Pass[SpecT, StatusT]:
+        """The pass of an object that was read."""
+        models = MODELS[self.kind]
+        meta, status = meta_of(obj), obj.get("status") or {}
+        conditions = ConditionSet(self.known, status.get("conditions") or (), meta.generation, self.deps.clock.now())
+        spec: Any = None
+        invalid: str | None = None
+        try:
+            spec = models.spec.model_validate(obj.get("spec") or {})
+        except ValidationError as error:
+            invalid = invalid_fields(error)
+        before: Any = models.status.model_validate(status)
+        p: Pass[SpecT, StatusT] = Pass(self.deps, obj, meta, spec, before, conditions)
+        p.fields["pending_actions"] = None
+        p.invalid = self.problem_of_name(p) if invalid is None else invalid
+        return p
+
+    async def finish(self, p: Pass[SpecT, StatusT]) -> Outcome:
+        """Run the pass, then write the status and tell what happened."""
+        try:
+            outcome = await self._run(p)
+            if outcome is None:
+                return DONE
+            await p.write()
+        except NotFoundError:
+            return DONE  # deleted meanwhile
+        except ConflictError:
+            return Outcome(backoff=True)  # another object of the same name, or somebody who changes it all the time
+        finally:
+            await p.tell()
+        return outcome
+
+    async def _run(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        """Everything but the status write; None when the object may be gone."""
+        if p.meta.deleting and FINALIZER not in p.meta.finalizers:
+            return None
+        if p.spec is None and p.meta.deleting and p.held is None:
+            why = f"Nothing is deleted in Pulsar: the specification cannot be read ({p.invalid})"
+            await self.release(p, Reason.FINALIZER_RELEASED, why)
+            return None
+        if p.invalid is not None and (p.spec is None or not p.meta.deleting):
+            p.unknown(Reason.INVALID_SPEC, p.invalid, known=True)
+            p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, p.invalid)
+            return DONE
+        try:
+            return await (self.tear_down(p) if p.meta.deleting else self.converge(p))
+        except ObstacleError as obstacle:
+            p.unknown(obstacle.reason, obstacle.message, known=obstacle.known)
+            if obstacle.reason in _OF_THE_SPEC:
+                p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)
+            return Outcome(requeue_after=obstacle.requeue)
+        except AdminUnreachableError as error:
+            p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
+            return Outcome(requeue_after=error.retry_after, backoff=True)
+
+    async def tear_down(self, p: Pass[SpecT, StatusT]) -> Outcome | None:
+        """One step of a deletion that the finalizer holds; None when it was released.
+
+        Nothing is waited for that is not to come back: parents that are gone, clusters that are being deleted.
+        """
+        why = self.kept(p)
+        if why is not None:
+            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            return None
+        try:
+            scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
+        except ObstacleError as obstacle:
+            if obstacle.gone and p.held is None:
+                await self.release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
+                return None
+            raise
+        try:
+            return await self.remove(p, scope)
+        except AdminUnreachableError as error:
+            if all(cluster.deleting for cluster in scope.clusters):
+                why = f"all clusters of the instance are being deleted and none answers ({error})"
+                await self.release(p, Reason.PARENT_GONE, f"Not deleted in Pulsar, {self.subject(p, scope)}: {why}")
+                return None
+            raise
+
+    async def release(self, p: Pass[SpecT, StatusT], reason: Reason, message: str) -> None:
+        """Say why and let the object go."""
+        await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
+        await release_finalizer(self.deps, p.obj)

@@ -1,0 +1,100 @@
+"""What is known of a namespace that is about to be created with ``bundles.sizing: Auto``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from math import ceil
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.topic import Persistence
+from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
+from pulsar_operator.balance.model.cluster import Broker, Cell
+from pulsar_operator.balance.model.hashing import partition_name
+from pulsar_operator.balance.sizing.initial import NewBundles, boundaries_of_new
+from pulsar_operator.controllers.core.index import consents, key_of, references
+from pulsar_operator.controllers.core.traffic import sizing_url
+from pulsar_operator.controllers.core.watch_cache import name_of
+from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.logical.topic_set import Selection
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import CUSTOM, Deps, Json, PortError
+
+log = logging.getLogger(__name__)
+
+MAX_OF_SETS = 100_000
+"""Topics and partitions of sets that are looked at, about; of more only every n-th topic, with all its partitions."""
+
+
+async def new_bundles(deps: Deps, namespace: Json, scope: Scope, full: str) -> NewBundles:
+    """Boundaries for a namespace Pulsar does not have yet, and why these.
+
+    Of several clusters the first that answers is asked for its brokers: a namespace has one set of boundaries at its
+    creation. Raises AdminUnreachableError.
+    """
+    cluster, brokers = await scope.admin.anywhere(Call("GET", ("brokers",)))
+    cells = await _recorded(deps, scope.chain[-1], cluster, full)
+    topics: list[str] = []
+    if not cells:
+        topics += _names_of_topics(await _declared(deps, namespace, Kind.TOPIC), full)
+        topics += _names_of_sets(await _declared(deps, namespace, Kind.TOPIC_SET), full)
+    return boundaries_of_new(full, [Broker(each) for each in brokers or ()], cells=cells, topics=topics)
+
+
+async def _recorded(deps: Deps, instance: Json, cluster: str, full: str) -> list[Cell]:
+    """Its traffic by position, if the sizing service of the instance has seen a namespace of that name."""
+    if deps.sizing is None:
+        return []
+    try:
+        result = await deps.sizing.latest(sizing_url(instance), cluster)
+    except PortError as error:
+        # Most installations have none; what is declared is the next best thing.
+        log.info("no recorded traffic for namespace %s: %s", full, error)
+        return []
+    found = next((each for each in result.namespaces if each.namespace == full), None) if result is not None else None
+    return [Cell(each.position, each.weight, each.topics) for each in found.cells] if found is not None else []
+
+
+async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
+    """Objects of a kind that refer to the namespace and may."""
+    key = key_of(Kind.NAMESPACE, namespace)
+    alone = not (namespace.get("spec") or {}).get("allowedNamespaces")
+    objects = await deps.kube.list(CUSTOM[kind], key.namespace if alone else None)
+    return [
+        each
+        for each in objects
+        if key in references(kind, each)
+        and consents(namespace, target_namespace=key.namespace, from_namespace=each["metadata"]["namespace"])
+    ]
+
+
+def _names_of_topics(topics: list[Json], full: str) -> Iterator[str]:
+    for each in topics:
+        spec = each.get("spec") or {}
+        domain = "non-persistent" if spec.get("persistence") == Persistence.NON_PERSISTENT.value else "persistent"
+        partitions = spec.get("partitions")
+        yield from _parts(f"{domain}://{full}/{name_of(each)}", partitions if isinstance(partitions, int) else None)
+
+
+def _names_of_sets(sets: list[Json], full: str) -> Iterator[str]:
+    """Sets by pattern have no topics in a namespace that does not exist yet."""
+    selected: list[tuple[Sequence[str], int | None]] = []
+    for each in sets:
+        with suppress(ValidationError):  # the set itself says what is wrong with it
+            spec = PulsarTopicSetSpec.model_validate(each.get("spec") or {})
+            selected.append((Selection(spec).names, spec.template.partitions))
+    total = sum(len(names) * (partitions or 1) for names, partitions in selected)
+    step = ceil(total / MAX_OF_SETS) or 1
+    for names, partitions in selected:
+        for name in names[::step]:
+            yield from _parts(f"persistent://{full}/{name}", partitions)
+
+
+def _parts(topic: str, partitions: int | None) -> Iterator[str]:
+    if partitions is None:
+        yield topic
+    else:
+        yield from (partition_name(topic, index) for index in range(partitions))

@@ -1,0 +1,254 @@
+"""PulsarIsolationPolicy: a namespace isolation policy and failure domains in each of its clusters.
+
+Isolation policies of a cluster are one value in the configuration store. A broker that is told of a new policy writes
+that value from what it last read, so two writes at the same time, or one broker that is late by a moment, lose one of
+the two policies (class ClustersBase, setIsolationDataAsync). So the operator writes them one after the other, and looks
+again some seconds after it wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.isolation_policy import (
+    BROKERS,
+    IsolationClusterStatus,
+    PulsarIsolationPolicySpec,
+    PulsarIsolationPolicyStatus,
+)
+from pulsar_operator.balance.model.isolation import host_of
+from pulsar_operator.controllers.core.index import references
+from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.controllers.logical.controller import (
+    DUPLICATE_SECONDS,
+    Blocker,
+    LogicalController,
+)
+from pulsar_operator.controllers.logical.object_pass import KNOWN, Pass, Refusals
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.logical.shared_brokers import tell_brokers_left
+from pulsar_operator.domain.logical.isolation_policy import (
+    CLUSTERS,
+    DOMAINS,
+    ClusterFacts,
+    IsolationFacts,
+    exists,
+    plan_isolation,
+    target_clusters,
+)
+from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
+from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.siblings import Claim, claim_of, winner
+from pulsar_operator.domain.logical.tenant import entry, items_of
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import Deps, Json, NotFoundError
+
+IsolationPass = Pass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
+Facts = tuple[IsolationFacts, bool]
+"""What the plan depends on, and whether the object is in any cluster."""
+LOST_SECONDS = 5.0
+"""Until what was written is read once more; far longer than brokers take to hear of each other's writes."""
+
+
+class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, Facts]):
+    """Reconciles PulsarIsolationPolicies."""
+
+    kind = Kind.ISOLATION_POLICY
+    known = (*KNOWN, ConditionType.BROKERS_LEFT)
+
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+        self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By UID of the instance."""
+
+    def name_in_pulsar(self, p: IsolationPass, scope: Scope) -> str:
+        """The policy's name."""
+        return name_of(p.obj)
+
+    def problem_of_name(self, p: IsolationPass) -> str | None:
+        """A name that is another address of Pulsar's REST."""
+        taken = name_of(p.obj) == BROKERS
+        return f"the name {BROKERS} cannot be used for an isolation policy: set spec.name" if taken else None
+
+    async def observe(self, p: IsolationPass, scope: Scope, memory: Memory) -> Facts:
+        """The policy, the failure domains and the brokers of each cluster it applies to, or did."""
+        name = name_of(p.obj)
+        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
+        known = frozenset(registered or ())
+        before = items_of(memory.managed, CLUSTERS) & scope.names & known
+        wanted = target_clusters(p.spec, scope.names, known) | before
+        domains = bool(p.spec.failure_domains) or bool(items_of(memory.managed, DOMAINS))
+        found = dict(
+            zip(
+                sorted(wanted),
+                await asyncio.gather(*(self._cluster(p, scope, c, domains=domains) for c in sorted(wanted))),
+                strict=True,
+            )
+        )
+        if wanted and not any(found.values()):
+            raise AdminUnreachableError(f"no cluster of isolation policy {name} answers ({', '.join(sorted(wanted))})")
+        facts = IsolationFacts(
+            name=name,
+            instance_clusters=scope.names,
+            registered=known,
+            clusters={cluster: facts for cluster, facts in found.items() if facts is not None},
+            silent=tuple(cluster for cluster, facts in found.items() if facts is None),
+            taken=await self._taken(p) if p.spec.failure_domains else {},
+        )
+        return facts, exists(p.spec, facts)
+
+    async def _cluster(self, p: IsolationPass, scope: Scope, cluster: str, *, domains: bool) -> ClusterFacts | None:
+        """What one cluster has, as its own brokers say; None when it does not answer."""
+        policy: Mapping[str, Any] | None = None
+        brokers: int | None = None
+        found: Mapping[str, Any] = {}
+        every: Mapping[str, Any] = {}
+        live: frozenset[str] = frozenset()
+        try:
+            if p.spec.namespaces is not None:
+                every = await self._policies(scope, cluster)
+                policy = every.get(name_of(p.obj))
+                if policy is not None:
+                    live = await self._hosts(scope, cluster)
+                    brokers = await self._matching(scope, cluster, policy, live)
+            if domains:
+                found = await scope.admin.at(cluster, Call("GET", failure_domain_path(cluster))) or {}
+        except AdminUnreachableError:
+            return None
+        domains_of = {d: frozenset(v.get("brokers") or ()) for d, v in found.items()}
+        return ClusterFacts(policy, domains_of, brokers, every, live)
+
+    async def _policies(self, scope: Scope, cluster: str) -> Mapping[str, Any]:
+        """All isolation policies of a cluster by name; Pulsar answers 404 where there never was one."""
+        with contextlib.suppress(NotFoundError):
+            return await scope.admin.at(cluster, Call("GET", isolation_path(cluster, "")[:-1])) or {}
+        return {}
+
+    async def _hosts(self, scope: Scope, cluster: str) -> frozenset[str]:
+        """Hosts of the live brokers of a cluster."""
+        return frozenset(
+            host_of(str(broker)) for broker in await scope.admin.at(cluster, Call("GET", ("brokers", cluster))) or ()
+        )
+
+    async def _matching(self, scope: Scope, cluster: str, policy: Mapping[str, Any], hosts: Collection[str]) -> int:
+        """Live brokers the policy matches, in Pulsar's own judgement, for Java's expressions are not Python's.
+
+        Pulsar's list of brokers with policies compares with host:port, although a broker is chosen by its host alone
+        (seen on 4.0.8), so it is asked for each host. It tells the namespaces of all policies that match, but only one
+        of these policies by name; so the namespaces are compared.
+        """
+        base = isolation_path(cluster, BROKERS)
+        answers = await asyncio.gather(*(scope.admin.at(cluster, Call("GET", (*base, host))) for host in sorted(hosts)))
+        wanted = set(policy.get("namespaces") or ())
+        return sum(1 for each in answers if wanted and wanted <= set((each or {}).get("namespaceRegex") or ()))
+
+    async def _taken(self, p: IsolationPass) -> dict[str, str]:
+        """Declared failure domains that another object manages: two of them would change a domain to and fro."""
+        parents = references(self.kind, p.obj)
+        rivals = [
+            obj
+            for obj in await reader_of(self.deps).every(self.kind)
+            if obj["metadata"]["uid"] != p.meta.uid and references(self.kind, obj) == parents and _meet(p.obj, obj)
+        ]
+        taken: dict[str, str] = {}
+        for name in sorted(_domains(p.obj)):
+            first = winner([_claim(obj, name) for obj in (p.obj, *rivals) if name in _domains(obj)])
+            if first.uid != p.meta.uid:
+                taken[name] = first.text
+        return taken
+
+    def plan(self, p: IsolationPass, facts: Facts, memory: Memory) -> Plan:
+        """See domain.logical.isolation_policy."""
+        return plan_isolation(p.spec, facts[0], memory)
+
+    def exists(self, facts: Facts) -> bool:
+        """Whether any cluster has it."""
+        return facts[1]
+
+    def silent(self, p: IsolationPass, facts: Facts) -> tuple[str, ...]:
+        """It is written in each cluster."""
+        return facts[0].silent
+
+    def trouble(self, p: IsolationPass, facts: Facts) -> tuple[Reason, str] | None:
+        """Clusters where no live broker may serve the namespaces: their topics cannot be used there."""
+        idle = [c for c, found in sorted(facts[0].clusters.items()) if found.policy is not None and found.brokers == 0]
+        if not idle:
+            return None
+        return (
+            Reason.NO_BROKER_MATCHES,
+            f"no live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so nobody serves "
+            "the namespaces there: correct the expressions (each is compared with a broker's whole host, without port, "
+            "such as east-broker-0.east-broker-headless.pulsar.svc.cluster.local), or start such a broker",
+        )
+
+    def look_again(self, facts: Facts, *, wrote: bool) -> float | None:
+        """What was written may be lost, see the module; a failure domain of another object may become free."""
+        if wrote:
+            return LOST_SECONDS
+        return DUPLICATE_SECONDS if facts[0].taken else None
+
+    async def _act(
+        self, p: IsolationPass, scope: Scope, memory: Memory, facts: Facts, plan: Plan
+    ) -> tuple[Facts, Plan, Refusals, frozenset[str]]:
+        """One writer at a time; see the module."""
+        async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
+            return await super()._act(p, scope, memory, facts, plan)
+
+    async def status_fields(self, p: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
+        """The policy in each cluster; one that does not answer keeps what was last seen."""
+        await tell_brokers_left(p, scope, facts[0])
+        known = {c.name: c for c in p.before.clusters}
+        found, targets = facts[0], target_clusters(p.spec, facts[0].instance_clusters, facts[0].registered)
+        clusters = [
+            IsolationClusterStatus(name=name, exists=each.policy is not None, brokers=each.brokers)
+            for name, each in found.clusters.items()
+            if name in targets or each.policy is not None
+        ]
+        clusters += [known[name] for name in found.silent if name in known]
+        return {"clusters": sorted(clusters, key=lambda c: c.name)}
+
+    async def delete(self, p: IsolationPass, scope: Scope, *, force: bool) -> Blocker | None:
+        """Delete the policy, and the failure domains this object managed, in each cluster. Nothing blocks it."""
+        managed = frozenset(p.before.managed_fields)
+        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
+        wanted = (
+            items_of(managed, CLUSTERS) | target_clusters(p.spec, scope.names, frozenset(registered or ()))
+        ) & scope.names
+        async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
+            for cluster in sorted(wanted & frozenset(registered or ())):
+                paths = [failure_domain_path(cluster, domain) for domain in sorted(items_of(managed, DOMAINS))]
+                if p.spec.namespaces is not None:
+                    paths.append(isolation_path(cluster, name_of(p.obj)))
+                for path in paths:
+                    await self._remove(scope, cluster, path)
+        return None
+
+    async def _remove(self, scope: Scope, cluster: str, path: tuple[str, ...]) -> None:
+        try:
+            await scope.admin.at(cluster, Call("GET", path))
+            await scope.admin.at(cluster, Call("DELETE", path))
+        except NotFoundError:
+            return
+
+
+def _domains(obj: Json) -> set[str]:
+    listed = (obj.get("spec") or {}).get("failureDomains") or ()
+    return {str(each.get("name")) for each in listed if isinstance(each, dict)}
+
+
+def _claim(obj: Json, domain: str) -> Claim:
+    """What an object says of itself as to one failure domain: who has it keeps it."""
+    managed = (obj.get("status") or {}).get("managedFields") or ()
+    return replace(claim_of(obj), newcomer=entry(DOMAINS, domain) not in managed)
+
+
+def _meet(one: Json, other: Json) -> bool:
+    """Whether two objects have a cluster in common."""
+    lists = [(obj.get("spec") or {}).get("clusters") for obj in (one, other)]
+    return not all(lists) or bool(set(lists[0] or ()) & set(lists[1] or ()))

@@ -1,0 +1,259 @@
+"""PulsarNamespace: a namespace with its bundles at creation, its clusters and its policies."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.namespace import (
+    NamespaceClusterStatus,
+    PulsarNamespaceSpec,
+    PulsarNamespaceStatus,
+)
+from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
+from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.controllers.core.objects import invalid_fields
+from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
+from pulsar_operator.controllers.logical.initial_bundles import new_bundles
+from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.policies import read_own
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.domain.logical.clusters import clusters_of, consented, replication_of, used_consents
+from pulsar_operator.domain.logical.names import namespace_path, tenant_path
+from pulsar_operator.domain.logical.namespace import (
+    NamespaceFacts,
+    bundle_count,
+    digest_of,
+    plan_namespace,
+    wanted_policies,
+)
+from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
+from pulsar_operator.ports import ConflictError, PortError, RefusedError
+
+log = logging.getLogger(__name__)
+
+FAILED = frozenset({422, 500})
+"""What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
+
+NamespacePass = Pass[PulsarNamespaceSpec, PulsarNamespaceStatus]
+
+
+class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespaceStatus, NamespaceFacts]):
+    """Reconciles PulsarNamespaces."""
+
+    kind = Kind.NAMESPACE
+
+    def name_in_pulsar(self, p: NamespacePass, scope: Scope) -> str:
+        """tenant/namespace."""
+        return f"{scope.parent_name(Kind.TENANT)}/{name_of(p.obj)}"
+
+    def inherit(self, p: NamespacePass, scope: Scope) -> None:
+        """spec.namespaceDefaults of the tenant."""
+        given = (scope.chain[0].get("spec") or {}).get("namespaceDefaults")
+        try:
+            p.inherited = NamespacePolicies.model_validate(given) if given else None
+        except ValidationError as error:
+            text = (
+                f"spec.namespaceDefaults of PulsarTenant {scope.chain[0]['metadata']['name']}: {invalid_fields(error)}"
+            )
+            raise ObstacleError(Reason.PARENT_NOT_READY, text, known=True) from None
+        p.renewed = digest_of(p.inherited) != p.before.applied_defaults
+
+    async def observe(self, p: NamespacePass, scope: Scope, memory: Memory) -> NamespaceFacts:
+        """The namespace's policies; for a namespace that does not exist also what its tenant allows."""
+        tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
+        found = await scope.admin.find(Call("GET", namespace_path(tenant, name)))
+        tenant_clusters: frozenset[str] = frozenset()
+        if found is None:
+            parent = await scope.admin.find(Call("GET", tenant_path(tenant)))
+            if parent is None:
+                raise ObstacleError(Reason.PARENT_NOT_READY, f"tenant {tenant} does not exist in Pulsar", known=True)
+            tenant_clusters = frozenset(parent[1].get("allowedClusters") or ())
+        facts = NamespaceFacts(
+            tenant=tenant,
+            name=name,
+            live=found[1] if found is not None else None,
+            tenant_clusters=tenant_clusters,
+            instance_clusters=scope.names,
+            boundaries=_boundaries(p.spec),
+            version=scope.version,
+            defaults=p.inherited,
+            consents=consented(p.spec.consents, p.before.used_consents, p.conditions.now),
+        )
+        if found is None:
+            if p.spec.bundles is not None and p.spec.bundles.sizing is not None:
+                new = await new_bundles(self.deps, p.obj, scope, f"{tenant}/{name}")
+                return replace(facts, boundaries=new.boundaries, boundaries_why=new.reason)
+            return facts
+        return await self._in_each_cluster(p, scope, memory, facts, found[0], found[1])
+
+    async def _in_each_cluster(
+        self,
+        p: NamespacePass,
+        scope: Scope,
+        memory: Memory,
+        facts: NamespaceFacts,
+        answered_by: str,
+        live: Mapping[str, Any],
+    ) -> NamespaceFacts:
+        """The facts with what is each cluster's own: its answer, and the policies only it can tell."""
+        path = namespace_path(facts.tenant, facts.name)
+        holders = set(clusters_of(live)) & set(scope.names)
+        answers, silent = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path))
+        if answered_by in holders:
+            answers[answered_by] = dict(live)
+        wanted = wanted_policies(p.spec, p.inherited)
+        rows = [row for row in concerned(NAMESPACE_POLICIES, wanted, memory.managed) if row.own_get]
+        present = sorted(name for name, answer in answers.items() if answer is not None)
+        own, mute = await read_own(scope, rows, path, present) if rows else ({}, ())
+        return replace(
+            facts,
+            answers={name: answer for name, answer in answers.items() if name not in mute},
+            own=own,
+            silent=tuple(sorted({*silent, *mute})),
+        )
+
+    def plan(self, p: NamespacePass, facts: NamespaceFacts, memory: Memory) -> Plan:
+        """See domain.logical.namespace."""
+        return plan_namespace(p.spec, facts, memory)
+
+    def exists(self, facts: NamespaceFacts) -> bool:
+        """Whether Pulsar has the namespace."""
+        return facts.live is not None
+
+    def silent(self, p: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
+        """Some policies are written in each cluster; everything else is shared by all."""
+        rows = concerned(NAMESPACE_POLICIES, wanted_policies(p.spec, p.inherited), p.memory.managed)
+        return facts.silent if any(row.per_cluster for row in rows) else ()
+
+    async def status_fields(self, p: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
+        """The namespace in each of its clusters; bundles are a cluster's own."""
+        live = facts.live
+        if live is None:
+            return {"clusters": [], "bundle_count": None}
+        # Only what was applied completely counts as applied; see Result.report.
+        complete = p.fields.get("observed_generation") == p.meta.generation
+        applied = {"applied_defaults": digest_of(p.inherited)} if complete else {}
+        known = {c.name: c for c in p.before.clusters}
+        clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]
+        # A cluster that does not answer keeps what was last seen of it.
+        clusters += [known[name] for name in facts.silent if name in known]
+        clusters.sort(key=lambda c: c.name)
+        used = used_consents(p.spec, p.before.used_consents, clusters_of(live), p.conditions.now)
+        return {
+            **applied,
+            "used_consents": used,
+            "clusters": clusters,
+            "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
+        }
+
+    async def counts(self, p: NamespacePass) -> dict[str, Any]:
+        """Topics and sets of topics that refer to it."""
+        reader = reader_of(self.deps)
+        each = [await reader.dependents(p.obj, kind) for kind in (Kind.TOPIC, Kind.TOPIC_SET)]
+        return {"dependents": sum(each)}
+
+    async def delete(self, p: NamespacePass, scope: Scope, *, force: bool) -> Blocker | None:
+        """Delete the namespace, in steps that can each be repeated.
+
+        Pulsar refuses to delete a namespace of several clusters, and taking a cluster out deletes its data there: so a
+        replicated namespace is first seen to be empty in every cluster, then reduced to one, then deleted.
+        """
+        tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
+        path = namespace_path(tenant, name)
+        found = await scope.admin.find(Call("GET", path))
+        if found is None:
+            return None
+        holders = clusters_of(found[1])
+        blocker = None if force else await self._contents(scope, tenant, name, holders)
+        if blocker is not None:
+            return blocker
+        home = next((c for c in scope.admin.usable if c in replication_of(found[1])), scope.admin.usable[0])
+        if len(holders) > 1 and not force:
+            await self._reduce(scope, path, found[1], home)
+        try:
+            await scope.admin.at(home, Call("DELETE", path, {"force": "true"} if force else {}))
+        except AdminUnreachableError as error:
+            if error.status in FAILED:
+                await self._free(scope, path, home)
+            raise
+        except (RefusedError, ConflictError) as error:
+            if not force:
+                raise
+            return Blocker(
+                Reason.REFUSED_BY_PULSAR,
+                f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteNamespaceAllowed=true in the "
+                "brokers' configuration (and leave the namespace in one cluster), or delete its topics first",
+            )
+        return None
+
+    async def _free(self, scope: Scope, path: tuple[str, ...], home: str) -> None:
+        """Unload the bundles of a namespace whose deletion has begun and failed; the next attempt then succeeds.
+
+        Its system topic ``__change_events`` can be left so that each further attempt fails alike until it is loaded
+        anew (seen on 4.0.8): fenced, when a reader of the broker's own connects while it is being deleted (HTTP 500
+        ``Topic is already fenced``, apache/pulsar#15451); or with a compaction that lost its connection and that every
+        deletion waits for (HTTP 422 ``HTTP 422 {}``, or 500 ``Consumer connect fail!``). Pulsar has the namespace
+        marked as deleted by then, so nobody can be using it. Of a cluster that does not answer nothing is asked.
+        """
+        try:
+            live = await scope.admin.at(home, Call("GET", path))
+        except PortError:
+            return
+        if not live.get("deleted"):
+            return
+        log.info("unload namespace %s in cluster %s: its deletion has begun and failed", "/".join(path[1:]), home)
+        for lower, upper in pairwise((live.get("bundles") or {}).get("boundaries") or ()):
+            with suppress(PortError):  # Bundles without owner are unknown; the stuck one answers after a minute.
+                await scope.admin.at(home, Call("PUT", (*path, f"{lower}_{upper}", "unload")))
+
+    async def _contents(self, scope: Scope, tenant: str, name: str, holders: list[str]) -> Blocker | None:
+        """The topics in the way, looked for in every cluster that holds the namespace. Raises AdminUnreachableError."""
+        path = namespace_path(tenant, name)
+        for cluster in holders:
+            if cluster not in scope.names and len(holders) > 1:
+                return Blocker(
+                    Reason.NOT_EMPTY,
+                    f"the namespace is also in cluster {cluster}, which is no cluster of the instance: its topics "
+                    "there cannot be seen. Take it out of the namespace's clusters first",
+                )
+            if cluster not in scope.names:
+                continue
+            topics = await scope.admin.at(cluster, Call("GET", (*path, "topics"), {"mode": "ALL"})) or []
+            for domain in ("persistent", "non-persistent"):
+                topics += await scope.admin.at(cluster, Call("GET", (domain, tenant, name, "partitioned"))) or []
+            if topics:
+                shown = ", ".join(sorted(topics)[:5]) + (f" and {len(topics) - 5} more" if len(topics) > 5 else "")
+                return Blocker(
+                    Reason.NOT_EMPTY,
+                    f"namespace {tenant}/{name} still has topics in cluster {cluster} ({shown}): delete them first, or "
+                    "set spec.deletionPolicy to Retain",
+                )
+        return None
+
+    async def _reduce(self, scope: Scope, path: tuple[str, ...], live: Mapping[str, Any], home: str) -> None:
+        if replication_of(live) != [home]:
+            await scope.admin.at(home, Call("POST", (*path, "replication"), body=[home]))
+        if live.get("allowed_clusters") and sorted(live["allowed_clusters"]) != [home]:
+            await scope.admin.at(home, Call("POST", (*path, "allowedClusters"), body=[home]))
+
+
+def _boundaries(spec: PulsarNamespaceSpec) -> list[str] | None:
+    if spec.bundles is None:
+        return None
+    if spec.bundles.boundaries is not None:
+        return list(spec.bundles.boundaries)
+    return even_boundaries(spec.bundles.count) if spec.bundles.count is not None else None
+
+
+def _cluster_status(name: str, answer: Mapping[str, Any] | None) -> NamespaceClusterStatus:
+    return NamespaceClusterStatus(name=name, exists=answer is not None, bundles=bundle_count(answer))

@@ -1,0 +1,291 @@
+"""One pass over a logical object: what is known about it, and the status that is written once at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
+from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.core.status import condition_of, differs, write_status
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
+from pulsar_operator.ports import Deps, Json
+
+SpecT = TypeVar("SpecT", bound=LogicalSpec)
+StatusT = TypeVar("StatusT", bound=ManagedStatus)
+
+KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
+MAX_PENDING = 200
+MAX_DRIFT = 200
+UNSEEN = "Written and not visible in Pulsar yet"
+REFUSED = "Pulsar refused"
+UNSEEN_SECONDS = 2.0
+"""Until what was written and not seen is looked at again."""
+EMPTIED_SECONDS = 30.0
+"""Until what is kept because something is in it is looked at again."""
+
+MAX_MESSAGE = 1000
+"""Longest message of an event."""
+
+Refusals = dict[tuple[str, str], str]
+"""Pulsar's message by field and cluster; "" where one cluster speaks for all."""
+
+
+class LookAgainError(Exception):
+    """An object that was looked at as a list had it needs a write: the pass starts over with what the API server has.
+    Nothing was written yet."""
+
+
+@dataclass
+class Pass(Generic[SpecT, StatusT]):
+    """State of one pass; nothing of it outlives the pass."""
+
+    deps: Deps
+    obj: Json
+    meta: Meta
+    spec: SpecT
+    before: StatusT
+    """The status as read, and after the write-ahead as written."""
+    conditions: ConditionSet
+    invalid: str | None = None
+    """Why the specification cannot be used, or None."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Status fields set in this pass; the others keep their value."""
+    looked: bool = False
+    """Whether Pulsar was looked at in this pass."""
+    look_only: bool = False
+    """Whether the object comes from a list, so that nothing may be written."""
+    holders: tuple[str, ...] | None = None
+    """Clusters that hold the namespace, once they are known."""
+    safe: frozenset[str] = frozenset()
+    """Clusters among them that the namespace's allowed_clusters name."""
+    inherited: Any = None
+    """What the parent gives, once it is known."""
+    contended: bool = False
+    """Whether a change met another writer's (HTTP 409): it may well pass the next time."""
+    renewed: bool = False
+    """Whether what the parent gives changed since it was applied: a difference is then no drift."""
+    told: list[tuple[str, Reason, str]] = field(default_factory=list)
+    """Events of this pass: type, reason, message."""
+    performed: Callable[[Action], None] = lambda action: None
+    """Told of each action Pulsar took."""
+
+    @property
+    def held(self) -> Reason | None:
+        """Why nothing may be changed, or None."""
+        if self.meta.paused:
+            return Reason.PAUSED
+        return Reason.DRY_RUN if self.meta.dry_run else None
+
+    @property
+    def memory(self) -> Memory:
+        """What earlier passes left."""
+        return Memory(
+            managed=frozenset(self.before.managed_fields),
+            refused=frozenset(self.before.refused_fields),
+            applied=self.before.observed_generation == self.meta.generation and not self.renewed,
+            established=self.before.pulsar_name is not None,
+        )
+
+    @property
+    def touched(self) -> bool:
+        """Whether this object has, or may have, written to Pulsar."""
+        return self.before.pulsar_name is not None or bool(self.before.managed_fields)
+
+    async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
+        """Take note of an event; it is recorded at the end of the pass.
+
+        What a new object is given is told with its creation: an Event costs the API server as much as a status.
+        """
+        kind, message = "Warning" if warning else "Normal", message[:MAX_MESSAGE]
+        if (
+            self.told
+            and self.told[-1][:2] == ("Normal", Reason.CREATED)
+            and (kind, reason) == ("Normal", Reason.UPDATED)
+        ):
+            text = f"{self.told[-1][2]}; {message}"
+            if len(text) <= MAX_MESSAGE:
+                self.told[-1] = (kind, Reason.CREATED, text)
+                return
+        self.told.append((kind, reason, message))
+
+    async def tell(self) -> None:
+        """Record the events of the pass. Never raises."""
+        told, self.told = self.told if not self.look_only else [], []
+        for kind, reason, message in told:
+            await self.deps.kube.event(self.obj, kind=kind, reason=reason.value, message=message)
+
+    async def write_ahead(self, managed: frozenset[str], *, creating: bool) -> None:
+        """Extend status.managedFields before the first write that needs it.
+
+        With ``creating`` also forget that the specification was applied: what a lost object comes back without is no
+        drift, even when the pass ends between making it and giving it its values.
+        """
+        update: dict[str, Any] = {}
+        # A field Pulsar refused at this very generation is tried again without a status write in every pass.
+        again = frozenset(self.before.refused_fields) if self.memory.applied else frozenset()
+        wanted = frozenset(self.before.managed_fields) | {f for f in managed if not is_among(f, again)}
+        if wanted != frozenset(self.before.managed_fields):
+            update["managed_fields"] = sorted(wanted)
+        if creating and self.before.observed_generation is not None:
+            update["observed_generation"] = None
+        if update:
+            await self.store(update)
+
+    async def store(self, update: Mapping[str, Any]) -> None:
+        """Write fields of the status now, besides those that were stored before."""
+        self.before = self.before.model_copy(update=update)
+        self.stored(await write_status(self.deps, self.obj, self.before, version=self._version))
+        self.obj = {**self.obj, "status": self.before.model_dump(mode="json", by_alias=True, exclude_none=True)}
+
+    async def write(self) -> bool:
+        """Write the status when it differs."""
+        status = self.before.model_copy(update={**self.fields, "conditions": self.conditions.result()})
+        if self.look_only:
+            if differs(self.obj, status):
+                raise LookAgainError
+            return False
+        return await write_status(self.deps, self.obj, status, version=self._version) is not None
+
+    @property
+    def _version(self) -> str | None:
+        version: str | None = self.obj["metadata"].get("resourceVersion")
+        return version
+
+    def stored(self, obj: Json | None) -> None:
+        """Take note of the version a write of this pass gave the object: the next write then needs no read."""
+        if obj is not None and obj["metadata"].get("uid") == self.meta.uid:
+            version = obj["metadata"].get("resourceVersion")
+            self.obj = {**self.obj, "metadata": {**self.obj["metadata"], "resourceVersion": version}}
+
+    def unknown(self, reason: Reason, message: str, *, known: bool = False) -> None:
+        """The facts are missing: everything that depends on them is Unknown."""
+        for kind in KNOWN:
+            status = FALSE if known and kind is ConditionType.READY else UNKNOWN
+            self.conditions.set(kind, status, reason, message)
+
+    def said_before(self, kind: ConditionType, text: str) -> bool:
+        """Whether the stored condition already tells this."""
+        condition = condition_of(self.obj, kind.value)
+        return condition is not None and text in str(condition.get("message"))
+
+
+@dataclass
+class Result:
+    """What came out of converging one object."""
+
+    plan: Plan
+    exists: bool
+    refused: dict[str, str] = field(default_factory=dict)
+    """Pulsar's message by field; the empty field is the object itself."""
+    remaining: tuple[Action, ...] = ()
+    """Actions that are still needed: held back, or written and not visible yet."""
+    wrote: frozenset[str] = frozenset()
+    """Fields that were written in this pass in at least one cluster."""
+
+    def managed(self, memory: Memory, *, held: bool) -> list[str]:
+        """The entries of status.managedFields after the pass."""
+        if held:
+            return sorted(memory.managed)
+        new = self.plan.declared - memory.managed - self.wrote
+        never = {name for name in new if self._was_refused(name)}
+        kept = {name for name in memory.managed if name in self.plan.declared or name in self.plan.kept}
+        if self.exists:
+            return sorted((self.plan.declared | kept) - never)
+        # Extended in this pass and refused: nothing of this object is in Pulsar, so nothing is to be reset later. What
+        # Pulsar accepted and does not show yet (a broker that is late) is there.
+        return sorted(memory.managed | self.plan.declared) if self.wrote else sorted(memory.managed)
+
+    def _was_refused(self, name: str) -> bool:
+        return is_among(name, self.refused) or name in self.plan.postponed
+
+    def drift(self) -> list[DriftEntry]:
+        """Differences to report."""
+        held = [a for a in self.remaining if a.verb is Verb.REPAIR and a.difference is not None]
+        left = [each for a in held for each in (a.difference, *a.also) if each is not None]
+        return joined([*self.plan.drift, *self.plan.fixed, *left])
+
+    def report(self, p: Pass[Any, Any], name: str) -> float | None:
+        """Set the conditions and the shared status fields; returns when to look again, in seconds."""
+        self._accepted(p)
+        self._drifted(p)
+        done = not self.remaining
+        p.fields["drift"] = self.drift()[:MAX_DRIFT]
+        p.fields["pending_actions"] = None
+        if p.meta.dry_run:
+            p.fields["pending_actions"] = [a.reason[:1000] for a in self.remaining][:MAX_PENDING]
+        # What waited for a refused field is not applied either: making it later repairs no drift.
+        p.fields["refused_fields"] = sorted({f for f in self.refused if f} | self.plan.postponed)
+        if self.exists:
+            p.fields["pulsar_name"] = name
+        if done and (self.exists or self.refused or self.plan.problems):
+            p.fields["observed_generation"] = p.meta.generation
+        return self._ready(p, name)
+
+    def _accepted(self, p: Pass[Any, Any]) -> None:
+        texts = [(problem.reason, problem.message) for problem in self.plan.problems]
+        together: dict[str, list[str]] = {}
+        for where, message in sorted(self.refused.items()):
+            together.setdefault(message, []).append(where)
+        for message, fields in together.items():
+            named = ", ".join(f"spec.{printable(where)}" for where in fields if where)
+            text = f"{REFUSED} {named}: {message}" if named else f"{REFUSED}: {message}"
+            texts.append((Reason.REFUSED_BY_PULSAR, text))
+        if texts:
+            p.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
+        else:
+            p.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
+
+    def _drifted(self, p: Pass[Any, Any]) -> None:
+        entries = self.drift()
+        if not self.exists and not entries:
+            p.conditions.set(ConditionType.DRIFTED, UNKNOWN, Reason.PENDING, "Pulsar does not have the object yet")
+            return
+        if not entries:
+            p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, "Pulsar has what is declared")
+            return
+        listed = "; ".join(f"spec.{printable(d.field)}: declared {d.wanted}, found {d.found}" for d in entries)
+        if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
+            note = "; Pulsar cannot change this on a live object, nothing is done"
+            p.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
+        else:
+            p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_FOUND, listed)
+
+    def _ready(self, p: Pass[Any, Any], name: str) -> float | None:
+        ready = ConditionType.READY
+        if not p.conditions.is_true(ConditionType.ACCEPTED):
+            p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            if any(problem.reason is Reason.NOT_EMPTY for problem in self.plan.problems):
+                return EMPTIED_SECONDS  # nobody tells when it is empty
+            # Pulsar may have judged by what was there before the other writes of this pass: topic policies take a
+            # moment to arrive. Once nothing is written any more, a refusal is final.
+            return UNSEEN_SECONDS if self.refused and self.wrote else None
+        if self.remaining and p.held is not None:
+            why = "paused" if p.held is Reason.PAUSED else "in dry run"
+            first = self.remaining[0].reason
+            text = f"The object is {why}; {len(self.remaining)} pending: {first}"
+            p.conditions.set(ready, False, p.held, text)
+            return None
+        if self.remaining:
+            text = f"{UNSEEN}: {self.remaining[0].reason}"
+            p.conditions.set(ready, False, Reason.PENDING, text)
+            return UNSEEN_SECONDS
+        if self.plan.waiting:
+            p.conditions.set(ready, False, Reason.WAITING_FOR_CLUSTERS, "; ".join(self.plan.waiting))
+            return 15.0
+        if not self.exists:
+            p.conditions.set(ready, False, Reason.PENDING, f"{name} does not exist in Pulsar")
+            return 15.0
+        p.conditions.set(ready, True, Reason.READY, f"{name} is as declared")
+        return None
+
+
+def by_field(refused: Refusals) -> dict[str, str]:
+    """Pulsar's messages by field, those of several clusters in one text."""
+    out: dict[str, str] = {}
+    for (name, _), message in sorted(refused.items()):
+        out[name] = f"{out[name]}; {message}" if name in out else message
+    return out

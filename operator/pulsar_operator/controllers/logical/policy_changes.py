@@ -1,0 +1,199 @@
+"""Who else changes a tenant or a namespace: watches on their nodes in the configuration store, as a hint.
+
+A hint only makes the object be looked at now instead of at the next resync. Without ZooKeeper, and while a session is
+lost, nothing else changes. Each declared tenant and namespace that exists in Pulsar has one watch on its own node below
+``/admin/policies``, up to a limit for the process; what the operator writes itself is a hint as well, and the pass it
+asks for finds nothing to do. Topic policies are messages in a topic and no nodes: those are left to the resync. Run by
+engine.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.index import key_of, references
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.domain.logical.names import policies_node
+from pulsar_operator.ports import Deps, Json, Key, PortError, RefusedError, ZooKeeperSession
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 15.0
+"""How often new objects are looked for, and a lost ensemble is tried again."""
+SETTLE_SECONDS = 1.0
+"""From a change to the look: brokers answer from a cache that follows the same watches. Further changes meanwhile are
+the same hint, so that a busy writer costs one pass a second."""
+LIMIT = 10_000
+"""Watches of the process."""
+AT_ONCE = 32
+"""Watches asked for at the same time."""
+
+Hint = Callable[[Key], None]
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A node in a configuration store."""
+
+    servers: str
+    chroot: str
+    path: str
+
+
+class PolicyWatch:
+    """Watches the nodes of declared tenants and namespaces, and hints at those that changed."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        *,
+        limit: int = LIMIT,
+        sweep_seconds: float = SWEEP_SECONDS,
+        settle_seconds: float = SETTLE_SECONDS,
+    ) -> None:
+        self._deps = deps
+        self._limit = limit
+        self._sweep_seconds = sweep_seconds
+        self._settle_seconds = settle_seconds
+        self._wanted: dict[Place, set[Key]] = {}
+        self._armed: set[Place] = set()
+        """Places with a watch that did not fire yet."""
+        self._fired: set[Place] = set()
+        self._refused: set[Place] = set()
+        self._seen: dict[Place, int | None] = {}
+        """The last state of each place; another one is a hint, also when it came while there was no session."""
+        self._lost: set[str] = set()
+        self._over = False
+        self._wake = asyncio.Event()
+
+    @property
+    def armed(self) -> int:
+        """Watches at the moment."""
+        return len(self._armed)
+
+    async def run(self, hint: Hint) -> None:
+        """Watch until cancelled."""
+        while True:
+            try:
+                await self.sweep(hint)
+            except PortError as error:
+                log.info("what to watch in ZooKeeper cannot be listed: %s", error)
+            await self._follow(hint)
+
+    async def _follow(self, hint: Hint) -> None:
+        """Renew the watches that fire, until the next sweep is due."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._sweep_seconds
+        while (left := end - loop.time()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    await self._wake.wait()
+            except TimeoutError:
+                return
+            await asyncio.sleep(self._settle_seconds)
+            self._wake.clear()
+            fired, self._fired = self._fired, set()
+            await self._arm(sorted(fired & set(self._wanted)), hint)
+
+    async def sweep(self, hint: Hint) -> None:
+        """Watch what is declared and not watched yet. Raises PortError when the objects cannot be listed."""
+        self._wanted = await self._places()
+        self._refused &= set(self._wanted)
+        for place in set(self._seen) - set(self._wanted):
+            del self._seen[place]
+        missing = sorted(set(self._wanted) - self._armed - self._refused)
+        over = len(self._armed) + len(missing) > self._limit
+        if over and not self._over:
+            log.warning("more than %d tenants and namespaces: the rest is left to the resync", self._limit)
+        self._over = over
+        await self._arm(missing, hint)
+
+    async def _places(self) -> dict[Place, set[Key]]:
+        """Where the declared tenants and namespaces that exist in Pulsar are."""
+        reader = reader_of(self._deps)
+        stores: dict[Key, tuple[str, str]] = {}
+        for obj in await reader.every(Kind.INSTANCE):
+            status = obj.get("status") or {}
+            if status.get("configurationStoreServers"):
+                store = str(status["configurationStoreServers"]), str(status.get("configurationStoreChroot") or "")
+                stores[key_of(Kind.INSTANCE, obj)] = store
+        found: defaultdict[Place, set[Key]] = defaultdict(set)
+        for kind in (Kind.TENANT, Kind.NAMESPACE):
+            inside: dict[Key, tuple[str, str]] = {}
+            for obj in await reader.every(kind):
+                store_at = next((stores[each] for each in references(kind, obj) if each in stores), None)
+                if store_at is None:
+                    continue
+                key = key_of(kind, obj)
+                inside[key] = store_at
+                path = _node(obj)
+                if path is not None:
+                    found[Place(*store_at, path)].add(key)
+            stores = inside  # namespaces are where their tenant is
+        return dict(found)
+
+    async def _arm(self, places: Iterable[Place], hint: Hint) -> None:
+        by_store: defaultdict[tuple[str, str], list[Place]] = defaultdict(list)
+        for place in places:
+            by_store[place.servers, place.chroot].append(place)
+        for (servers, chroot), its in by_store.items():
+            try:
+                session = await self._deps.zookeeper.session(servers, chroot or None)
+                for start in range(0, len(its), AT_ONCE):
+                    some = [self._watch(session, each, hint) for each in its[start : start + AT_ONCE]]
+                    for problem in await asyncio.gather(*some, return_exceptions=True):
+                        if problem is not None:
+                            raise problem
+            except PortError as error:
+                self._tell_lost(servers, error)
+            else:
+                self._tell_found(servers)
+
+    async def _watch(self, session: ZooKeeperSession, place: Place, hint: Hint) -> None:
+        if place in self._armed or len(self._armed) >= self._limit:
+            return
+        self._armed.add(place)  # before the call: the watch may fire before its answer is looked at
+        try:
+            state = await session.watch(place.path, partial(self._fire, place))
+        except RefusedError as error:
+            self._armed.discard(place)
+            self._refused.add(place)
+            log.info("%s is not watched: %s", place.path, error)
+            return
+        except BaseException:
+            self._armed.discard(place)
+            raise
+        known = place in self._seen
+        changed = known and self._seen[place] != state
+        self._seen[place] = state
+        if changed:
+            for key in self._wanted.get(place, ()):
+                log.debug("%s was changed in ZooKeeper", place.path)
+                hint(key)
+
+    def _fire(self, place: Place) -> None:
+        self._armed.discard(place)
+        self._fired.add(place)
+        self._wake.set()
+
+    def _tell_lost(self, servers: str, error: PortError) -> None:
+        if servers not in self._lost:
+            self._lost.add(servers)
+            log.info("policies at %s are not watched, what others change is found at the resync: %s", servers, error)
+
+    def _tell_found(self, servers: str) -> None:
+        if servers in self._lost:
+            self._lost.discard(servers)
+            log.info("policies at %s are watched again", servers)
+
+
+def _node(obj: Mapping[str, Json]) -> str | None:
+    """The node of a tenant or namespace; None while it is not known to exist in Pulsar."""
+    name = (obj.get("status") or {}).get("pulsarName")
+    return policies_node(*name.split("/")) if isinstance(name, str) else None

@@ -1,0 +1,260 @@
+"""Where a tenant, namespace or topic lives: its chain of parents, and the admin endpoints of its instance."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ObjectReference
+from pulsar_operator.controllers.core.index import PARENT_FIELD, consents
+from pulsar_operator.controllers.core.references import resolve
+from pulsar_operator.controllers.core.status import condition_of, is_true
+from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, UnavailableError
+
+WAIT_SECONDS = 15.0
+"""Until a parent is looked at again, in case its event was missed."""
+
+SERVING_PARTS = (Component.BROKER.value, Component.STANDALONE.value)
+"""Fields of a PulsarCluster's status whose pods answer admin REST."""
+
+_UNFIT_PARENT = frozenset(
+    {
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.REFERENCE_NOT_ALLOWED,
+        Reason.PARENT_NOT_READY,
+        Reason.DUPLICATE,
+    }
+)
+"""Reasons of a parent's Ready under which its name in Pulsar may not be its own: children wait."""
+
+
+class ObstacleError(Exception):
+    """The pass cannot go on; an expected state, told in a condition."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        known: bool = False,
+        gone: bool = False,
+        requeue: float | None = WAIT_SECONDS,
+    ) -> None:
+        """``known`` makes Ready False instead of Unknown; ``gone`` lets a deletion end without touching Pulsar."""
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.known = known
+        self.gone = gone
+        self.requeue = requeue
+
+
+class AdminUnreachableError(UnavailableError):
+    """No cluster gave a usable answer (as opposed to the Kubernetes API); ``status`` as in UnavailableError."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of the instance as its custom resource says."""
+
+    name: str
+    """Name inside Pulsar."""
+    endpoint: AdminEndpoint | None
+    """Where its admin REST is; None while its brokers are not ready."""
+    version: str | None
+    deleting: bool
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The resolved surroundings of one logical object."""
+
+    chain: tuple[Json, ...]
+    """Parents, nearest first; the last one is the instance."""
+    clusters: tuple[Cluster, ...]
+    """Clusters of the instance by name."""
+    admin: Admin
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Pulsar names of all clusters of the instance."""
+        return frozenset(c.name for c in self.clusters)
+
+    @property
+    def version(self) -> str | None:
+        """Pulsar version of the first usable cluster."""
+        return next((c.version for c in self.clusters if c.endpoint is not None), None)
+
+    def parent_name(self, kind: Kind) -> str:
+        """Name inside Pulsar of the parent of that kind."""
+        obj = next(o for o in self.chain if o["kind"] == kind.value)
+        return name_of(obj)
+
+
+class Admin:
+    """The admin REST of one instance: what is shared goes to any one cluster, the rest to a named one."""
+
+    def __init__(self, deps: Deps, clusters: Iterable[Cluster]) -> None:
+        self._deps = deps
+        self._endpoints = {c.name: c.endpoint for c in clusters if c.endpoint is not None}
+        self.silence: dict[str, str] = {}
+        """Why a cluster gave no usable answer, the last time it gave none."""
+
+    @property
+    def usable(self) -> tuple[str, ...]:
+        """Clusters with an endpoint, by name."""
+        return tuple(self._endpoints)
+
+    async def at(self, cluster: str, call: Call) -> Any:
+        """Call one cluster."""
+        endpoint = self._endpoints.get(cluster)
+        if endpoint is None:
+            raise AdminUnreachableError(f"cluster {cluster} has no ready brokers")
+        try:
+            return await self._deps.admin.call(
+                endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
+            )
+        except UnavailableError as error:
+            self.silence[cluster] = str(error)
+            raise AdminUnreachableError(str(error), retry_after=error.retry_after, status=error.status) from error
+
+    async def anywhere(self, call: Call) -> tuple[str, Any]:
+        """Call the first cluster that answers, by name; returns it and the answer."""
+        errors: list[AdminUnreachableError] = []
+        for cluster in self._endpoints:
+            try:
+                return cluster, await self.at(cluster, call)
+            except AdminUnreachableError as error:
+                errors.append(error)
+        raise errors[0] if errors else AdminUnreachableError("no cluster of the instance has ready brokers")
+
+    async def find(self, call: Call) -> tuple[str, Any] | None:
+        """Like :meth:`anywhere`; None where the thing does not exist."""
+        try:
+            return await self.anywhere(call)
+        except NotFoundError:
+            return None
+
+    async def everywhere(self, clusters: Iterable[str], call: Call) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Call several clusters at once: answers (None = does not exist), and the clusters that gave none."""
+        names = sorted(set(clusters))
+        results = await asyncio.gather(*(self._find_at(name, call) for name in names))
+        answers = {name: answer for name, (ok, answer) in zip(names, results, strict=True) if ok}
+        return answers, tuple(name for name in names if name not in answers)
+
+    async def _find_at(self, cluster: str, call: Call) -> tuple[bool, Any]:
+        try:
+            return True, await self.at(cluster, call)
+        except NotFoundError:
+            return True, None
+        except AdminUnreachableError:
+            return False, None
+
+
+async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) -> Scope:
+    """Follow the references up to the instance and find its clusters. Raises ObstacleError.
+
+    A deletion only needs the parents to exist; anything else also needs them to be fit to have children.
+    """
+    chain: list[Json] = []
+    child_kind, child = kind, obj
+    while child_kind in PARENT_FIELD:
+        field, parent_kind = PARENT_FIELD[child_kind]
+        parent = await _parent(deps, child, field, parent_kind)
+        if not deleting and parent_kind is not Kind.INSTANCE and not chain:
+            _check_parent(parent)
+        chain.append(parent)
+        child_kind, child = parent_kind, parent
+    clusters = await _clusters(deps, chain[-1])
+    admin = Admin(deps, clusters)
+    name = chain[-1]["metadata"]["name"]
+    if all(c.deleting for c in clusters) and not admin.usable:
+        raise ObstacleError(
+            Reason.PARENT_NOT_READY,
+            f"PulsarInstance {name} has no PulsarCluster: create one with spec.instanceRef naming it",
+            gone=True,
+        )
+    if not admin.usable:
+        waiting = ", ".join(c.name for c in clusters)
+        raise ObstacleError(
+            Reason.PARENT_NOT_READY,
+            f"no cluster of PulsarInstance {name} has ready brokers yet (clusters: {waiting}): see condition "
+            "BrokersReady of those PulsarClusters",
+        )
+    return Scope(tuple(chain), clusters, admin)
+
+
+async def _parent(deps: Deps, child: Json, field: str, kind: Kind) -> Json:
+    ref = ObjectReference.model_validate((child.get("spec") or {}).get(field) or {})
+    child_meta = child["metadata"]
+    found = await resolve(deps, kind, ref, from_namespace=child_meta["namespace"])
+    if not found.found:
+        raise ObstacleError(
+            Reason.REFERENCE_NOT_FOUND,
+            f"{found.text}, named by spec.{field} of {child['kind']} {child_meta['name']}, does not exist: create it, "
+            f"or correct spec.{field} in a new object",
+            known=True,
+            gone=True,
+        )
+    if found.obj is None:
+        raise ObstacleError(
+            Reason.REFERENCE_NOT_ALLOWED,
+            f"{found.text} does not allow references from Kubernetes namespace {child_meta['namespace']}: add it to "
+            f"spec.allowedNamespaces of {found.text}",
+            known=True,
+            gone=True,
+        )
+    return found.obj
+
+
+def _check_parent(parent: Json) -> None:
+    text = f"{parent['kind']} {parent['metadata']['namespace']}/{parent['metadata']['name']}"
+    if "deletionTimestamp" in parent["metadata"]:
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is being deleted", known=True)
+    ready = condition_of(parent, ConditionType.READY.value)
+    if ready is None:
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} has not been looked at yet")
+    if ready.get("status") == "True":
+        return
+    exists = bool((parent.get("status") or {}).get("pulsarName"))
+    if not exists or ready.get("reason") in {r.value for r in _UNFIT_PARENT}:
+        raise ObstacleError(
+            Reason.PARENT_NOT_READY, f"{text} is not ready: {str(ready.get('message'))[:500]}", known=True
+        )
+
+
+async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
+    """Clusters that refer to the instance and may."""
+    meta = instance["metadata"]
+    found: dict[str, Cluster] = {}
+    for obj in await reader_of(deps).every(Kind.CLUSTER):
+        namespace = obj["metadata"]["namespace"]
+        ref = (obj.get("spec") or {}).get("instanceRef") or {}
+        if ref.get("name") != meta["name"] or (ref.get("namespace") or namespace) != meta["namespace"]:
+            continue
+        if not consents(instance, target_namespace=meta["namespace"], from_namespace=namespace):
+            continue
+        cluster = _cluster(obj)
+        if cluster.name not in found or found[cluster.name].endpoint is None:
+            found[cluster.name] = cluster
+    return tuple(found[name] for name in sorted(found))
+
+
+def _cluster(obj: Json) -> Cluster:
+    status = obj.get("status") or {}
+    url = (status.get("endpoints") or {}).get("brokerWebServiceUrl")
+    name = str((obj.get("spec") or {}).get("clusterName") or obj["metadata"]["name"])
+    # One broker is enough to ask: a roll of many must not make every tenant, namespace and topic Unknown.
+    serving = any(((status.get(part) or {}).get("ready") or 0) > 0 for part in SERVING_PARTS)
+    ready = serving or is_true(obj, ConditionType.BROKERS_READY.value)
+    return Cluster(
+        name=name,
+        endpoint=AdminEndpoint(name, str(url)) if url and ready else None,
+        version=status.get("version"),
+        deleting="deletionTimestamp" in obj["metadata"],
+    )

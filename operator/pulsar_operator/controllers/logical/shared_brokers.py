@@ -1,0 +1,123 @@
+"""Whether isolation policies leave a broker for the namespaces outside of them.
+
+A broker that a primary expression of any policy matches serves no namespace outside the policies (Pulsar's classes
+NamespaceIsolationPolicies, isSharedBroker, and SimpleResourceAllocationPolicies). Where all brokers are taken so, the
+other namespaces, Pulsar's own among them, keep their brokers until a bundle is unloaded and then have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.balance.model.isolation import matches, shared_brokers
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN
+from pulsar_operator.domain.logical.clusters import clusters_of
+from pulsar_operator.domain.logical.isolation_policy import ClusterFacts, IsolationFacts
+from pulsar_operator.domain.logical.names import namespace_path, tenant_path
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import NotFoundError, PortError
+
+LEFT = ConditionType.BROKERS_LEFT
+TOLD = 3
+"""Namespaces without a broker that are named."""
+LOOKED_AT = 50
+"""Namespaces looked at to find those; more are not asked for in every pass."""
+
+
+async def tell_brokers_left(p: Pass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
+    """Set condition BrokersLeft, with an event when it becomes False; Ready is not concerned."""
+    if p.spec.namespaces is None:
+        p.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")
+        return
+    texts: list[str] = []
+    for cluster, found in sorted(facts.clusters.items()):
+        takers = taking(facts.name, found)
+        if not takers:
+            continue
+        try:
+            outside = await outsiders(scope, cluster, found.policies)
+        except PortError as error:
+            p.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, f"The namespaces of cluster {cluster}: {error}")
+            return
+        if outside:
+            texts.append(_explain(cluster, takers, len(found.live), outside))
+    if facts.silent:
+        text = f"No answer from {', '.join(facts.silent)}"
+        p.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+    if not texts:
+        if not facts.silent:
+            text = "Namespaces outside the isolation policies have brokers, or there are none"
+            p.conditions.set(LEFT, True, Reason.BROKERS_SHARED, text)
+        return
+    before = condition_of(p.obj, LEFT.value) or {}
+    p.conditions.set(LEFT, False, Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts))
+    if before.get("status") != FALSE.value:
+        await p.event(Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts), warning=True)
+
+
+def taking(name: str, found: ClusterFacts) -> list[str]:
+    """The policies of a cluster, this one among them, that take every live broker; empty = they do not, or others do.
+
+    Expressions are read as Python reads them, which is as Java does but for what few would write.
+    """
+    if name not in found.policies or not found.live or shared_brokers(found.live, found.policies):
+        return []
+    takers = [
+        each
+        for each, policy in found.policies.items()
+        if any(matches(policy.get("primary") or (), h) for h in found.live)
+    ]
+    return sorted(takers) if name in takers else []
+
+
+async def outsiders(scope: Scope, cluster: str, policies: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Up to TOLD namespaces of the cluster that no policy is for; users' before Pulsar's own. Raises PortError."""
+    expressions = [each for policy in policies.values() for each in policy.get("namespaces") or ()]
+    tenants = await scope.admin.at(cluster, Call("GET", ("tenants",))) or ()
+    found: list[str] = []
+    looked = 0
+    for tenant in sorted(tenants, key=lambda name: (name == "pulsar", name)):
+        for full in await _namespaces(scope, cluster, str(tenant)):
+            # The heartbeat namespaces pulsar/<host>:<port> stay with their broker, whatever the policies.
+            if ":" in full or matches(expressions, full):
+                continue
+            looked += 1
+            if await _in_cluster(scope, cluster, full):
+                found.append(full)
+            if len(found) == TOLD or looked == LOOKED_AT:
+                return found
+    return found
+
+
+async def _namespaces(scope: Scope, cluster: str, tenant: str) -> list[str]:
+    """Namespaces of a tenant that may use the cluster."""
+    try:
+        live = await scope.admin.at(cluster, Call("GET", tenant_path(tenant))) or {}
+        if cluster not in (live.get("allowedClusters") or ()):
+            return []
+        return sorted(await scope.admin.at(cluster, Call("GET", ("namespaces", tenant))) or ())
+    except NotFoundError:
+        return []
+
+
+async def _in_cluster(scope: Scope, cluster: str, full: str) -> bool:
+    try:
+        live = await scope.admin.at(cluster, Call("GET", namespace_path(*full.split("/", 1)))) or {}
+    except NotFoundError:
+        return False
+    return cluster in clusters_of(live)
+
+
+def _explain(cluster: str, takers: Iterable[str], brokers: int, outside: list[str]) -> str:
+    return (
+        f"in cluster {cluster} the primary expressions of {', '.join(takers)} match all live brokers ({brokers}), "
+        "and a broker that is primary to a policy serves no namespace outside the policies: those, such as "
+        f"{', '.join(outside)}, have no broker as soon as they are unloaded. Leave a broker that no spec.primary "
+        "matches; or, to let the namespaces use every broker and share them, set spec.primary to [no-such-broker] and "
+        "spec.secondary to ['.*']"
+    )

@@ -1,0 +1,99 @@
+"""PulsarTenant: admin roles and allowed clusters of a tenant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
+from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
+from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.logical.clusters import clusters_of
+from pulsar_operator.domain.logical.names import tenant_path
+from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, clusters_to_remove, plan_tenant
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import ConflictError, Deps, RefusedError
+
+TenantPass = Pass[PulsarTenantSpec, PulsarTenantStatus]
+
+
+class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, TenantFacts]):
+    """Reconciles PulsarTenants."""
+
+    kind = Kind.TENANT
+
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+
+    def name_in_pulsar(self, p: TenantPass, scope: Scope) -> str:
+        """The tenant's name."""
+        return name_of(p.obj)
+
+    async def observe(self, p: TenantPass, scope: Scope, memory: Memory) -> TenantFacts:
+        """The tenant, the registered clusters and, only when a cluster is to go, which namespaces use it."""
+        name = name_of(p.obj)
+        found = await scope.admin.find(Call("GET", tenant_path(name)))
+        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
+        facts = TenantFacts(
+            live=LiveTenant.parse(found[1]) if found is not None else None,
+            instance_clusters=scope.names,
+            registered=frozenset(registered or ()),
+        )
+        going = clusters_to_remove(p.spec, facts, memory.managed)
+        if not going:
+            return facts
+        usage: dict[str, list[str]] = {cluster: [] for cluster in going}
+        for full in await self._namespaces(scope, name):
+            policies = await scope.admin.find(Call("GET", ("namespaces", name, full.split("/", 1)[1])))
+            for cluster in going & set(clusters_of(policies[1]) if policies is not None else ()):
+                usage[cluster].append(full)
+        return TenantFacts(facts.live, facts.instance_clusters, facts.registered, usage)
+
+    def plan(self, p: TenantPass, facts: TenantFacts, memory: Memory) -> Plan:
+        """See domain.logical.tenant."""
+        return plan_tenant(name_of(p.obj), p.spec, facts, memory)
+
+    def exists(self, facts: TenantFacts) -> bool:
+        """Whether Pulsar has the tenant."""
+        return facts.live is not None
+
+    async def status_fields(self, p: TenantPass, scope: Scope, facts: TenantFacts) -> dict[str, Any]:
+        """Clusters as Pulsar answers."""
+        return {"clusters": sorted(facts.live.allowed_clusters) if facts.live is not None else None}
+
+    async def counts(self, p: TenantPass) -> dict[str, Any]:
+        """Namespaces that refer to it."""
+        return {"dependents": await reader_of(self.deps).dependents(p.obj, Kind.NAMESPACE)}
+
+    async def delete(self, p: TenantPass, scope: Scope, *, force: bool) -> Blocker | None:
+        """Delete the tenant; Pulsar refuses one with namespaces unless forced and allowed to be."""
+        name = name_of(p.obj)
+        namespaces = await self._namespaces(scope, name)
+        if namespaces and not force:
+            return Blocker(
+                Reason.NOT_EMPTY,
+                f"tenant {name} still has namespaces in Pulsar ({_some(namespaces)}): delete them first, or set "
+                "spec.deletionPolicy to Retain",
+            )
+        try:
+            await scope.admin.anywhere(Call("DELETE", tenant_path(name), {"force": "true"} if force else {}))
+        except (RefusedError, ConflictError) as error:
+            if not force:
+                raise
+            return Blocker(
+                Reason.REFUSED_BY_PULSAR,
+                f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteTenantAllowed=true in the brokers' "
+                f"configuration, or delete its namespaces first ({_some(namespaces)})",
+            )
+        return None
+
+    async def _namespaces(self, scope: Scope, tenant: str) -> list[str]:
+        found = await scope.admin.find(Call("GET", ("namespaces", tenant)))
+        return sorted(found[1] or ()) if found is not None else []
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,235 @@
+"""PulsarTopic: a topic in every cluster of its namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.topic import (
+    Persistence,
+    PulsarTopicSpec,
+    PulsarTopicStatus,
+    TopicClusterStatus,
+)
+from pulsar_operator.controllers.core.status import is_true
+from pulsar_operator.controllers.core.watch_cache import name_of
+from pulsar_operator.controllers.logical.census import Registrar
+from pulsar_operator.controllers.logical.compactions import compact
+from pulsar_operator.controllers.logical.controller import LogicalController
+from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.policies import read_own
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.controllers.logical.topic_deletion import Blocker, delete_in, in_use
+from pulsar_operator.controllers.logical.topic_parts import PartsReader
+from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
+from pulsar_operator.domain.logical.names import (
+    is_partition_of,
+    namespace_path,
+    topic_name,
+    topic_name_problem,
+    topic_path,
+)
+from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
+from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
+from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
+from pulsar_operator.ports import Deps, Json, Key
+
+TopicPass = Pass[PulsarTopicSpec, PulsarTopicStatus]
+Presence = tuple[dict[str, int | None], tuple[str, ...]]
+"""Number of partitions by cluster that answered (None = no such topic, 0 = not partitioned), and clusters that did not.
+"""
+
+
+class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, TopicFacts]):
+    """Reconciles PulsarTopics."""
+
+    kind = Kind.TOPIC
+
+    def name_in_pulsar(self, p: TopicPass, scope: Scope) -> str:
+        """Full topic name."""
+        return topic_name(p.spec.persistence, *_place(scope), name_of(p.obj))
+
+    def problem_of_name(self, p: TopicPass) -> str | None:
+        """A name Pulsar would read as something else."""
+        return topic_name_problem(name_of(p.obj))
+
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+        self._registrar = Registrar(deps.clock)
+        self._met: set[Key] = set()
+        """Topics this process has read in full, or was told by their status that it need not yet."""
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._met.discard(key)
+
+    async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
+        """The topic in every cluster of its namespace, and its policies where it exists."""
+        tenant, namespace = _place(scope)
+        clusters, silent = await self._counted(p, scope) or await self._asked(p, scope)
+        trusted = self._trusted(p, memory)
+        rows = [] if trusted else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
+        present = sorted(name for name, partitions in clusters.items() if partitions is not None)
+        found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
+        reader = PartsReader(scope, p.spec, (tenant, namespace, name_of(p.obj)), [] if trusted else present)
+        parts = await reader.read(memory.managed)
+        return TopicFacts(
+            tenant=tenant,
+            namespace=namespace,
+            name=name_of(p.obj),
+            clusters=clusters,
+            silent=tuple(sorted({*silent, *mute, *parts.mute})),
+            found=found,
+            entries=parts.entries,
+            subscriptions=parts.subscriptions,
+            schemas=parts.schemas,
+            version=scope.version,
+            safe=p.safe,
+            of_the_instance=scope.names,
+        )
+
+    def _trusted(self, p: TopicPass, memory: Memory) -> bool:
+        """Whether the policies need not be read: this process meets the topic for the first time, and its predecessor
+        left it applied, Ready and without drift. The next resync reads them, spread over its period: a restart must not
+        ask Pulsar for all policies of all topics at once."""
+        key = Key(Kind.TOPIC, p.meta.namespace, p.meta.name)
+        if key in self._met:
+            return False
+        self._met.add(key)
+        settled = memory.applied and not memory.refused and p.held is None
+        settled = settled and not p.before.drift and not p.before.repairs
+        return settled and is_true(p.obj, ConditionType.READY.value)
+
+    async def _counted(self, p: TopicPass, scope: Scope) -> Presence | None:
+        """The topic in a list of the namespace that serves many passes; None = it has to be asked for.
+
+        Only the first look of a pass may come from a list, and only one that asks for nothing but a creation.
+        """
+        first, p.looked = not p.looked, True
+        if not first or _declared_clusters(p) or p.spec.persistence is not Persistence.PERSISTENT:
+            return None
+        census = await self._registrar.ask(scope, *_place(scope))
+        if census is None or not census.topics:
+            return None
+        found = {cluster: topics.get(name_of(p.obj)) for cluster, topics in census.topics.items()}
+        if any(count is not None and count != (p.spec.partitions or 0) for count in found.values()):
+            return None
+        p.holders = census.clusters
+        return found, census.silent
+
+    async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
+        """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
+        if p.holders is None:
+            namespace = await self._namespace(scope)
+            p.safe = frozenset(allowed_of(namespace))
+            further = _declared_clusters(p) & p.safe & scope.names
+            p.holders = tuple(sorted({*replication_of(namespace), *further}))
+        call = Call("GET", (*_path(p, scope), "partitions"))
+        answers, silent = await scope.admin.everywhere(p.holders, call)
+        if not answers:
+            place = "/".join(_place(scope))
+            raise AdminUnreachableError(f"no cluster of namespace {place} answers ({', '.join(silent)})")
+        found = {c: None if answer is None else int(answer.get("partitions") or 0) for c, answer in answers.items()}
+        return found, silent
+
+    async def _namespace(self, scope: Scope) -> Json:
+        tenant, namespace = _place(scope)
+        found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
+        if found is None:
+            raise ObstacleError(
+                Reason.PARENT_NOT_READY, f"namespace {tenant}/{namespace} does not exist in Pulsar", known=True
+            )
+        return dict(found[1])
+
+    def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
+        """See domain.logical.topic."""
+        return plan_topic(p.spec, facts, memory)
+
+    def exists(self, facts: TopicFacts) -> bool:
+        """Whether any cluster has the topic."""
+        return any(found is not None for found in facts.clusters.values())
+
+    def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
+        """A non-partitioned topic is made in each cluster, local policies, subscriptions and schemas too; the rest is
+        shared, and known when one cluster answered every question."""
+        if not facts.silent:
+            return ()
+        rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
+        alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
+        alone = alone or bool(p.spec.subscriptions) or p.spec.topic_schema is not None
+        return facts.silent if alone or not set(facts.clusters) - set(facts.silent) else ()
+
+    async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
+        """The topic in each cluster; one that does not answer keeps what was last seen."""
+        known = {c.name: c for c in p.before.clusters}
+        clusters = [
+            TopicClusterStatus(name=name, exists=found is not None, partitions=found or None)
+            for name, found in facts.clusters.items()
+        ]
+        clusters += [known[name] for name in facts.silent if name in known]
+        clusters.sort(key=lambda c: c.name)
+        return {
+            "clusters": clusters,
+            "partitions": next((c.partitions for c in clusters if c.partitions is not None), None),
+        }
+
+    async def errands(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> float | None:
+        """Compaction by the schedule, in the clusters that have the topic."""
+        present = [name for name, found in facts.clusters.items() if found is not None]
+        return await compact(p, scope, _path(p, scope), present)
+
+    async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Blocker | None:
+        """Delete the topic in every cluster of the namespace; a topic in use or with unread messages is kept."""
+        try:
+            namespace = await self._namespace(scope)
+        except ObstacleError:
+            return None  # its namespace is gone, and the topic with it
+        # A cluster that left replicationClusters may still have it.
+        clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
+        present = {name: await self._present(p, scope, name) for name in clusters}
+        if not force:
+            for cluster, names in present.items():
+                for name in names:
+                    path = (*_path(p, scope)[:-1], name)
+                    blocker = await in_use(scope, cluster, path, remedy="set spec.deletionPolicy to ForceDelete")
+                    if blocker is not None:
+                        return blocker
+        for cluster in clusters:
+            blocker = await delete_in(
+                scope,
+                cluster,
+                _path(p, scope),
+                partitioned=p.spec.partitions is not None,
+                present=present[cluster],
+                force=force,
+            )
+            if blocker is not None:
+                return blocker
+        return None
+
+    async def _present(self, p: TopicPass, scope: Scope, cluster: str) -> list[str]:
+        """Local names of the topic, or of its partitions, that exist in a cluster. Raises AdminUnreachableError."""
+        tenant, namespace = _place(scope)
+        if p.spec.persistence is Persistence.NON_PERSISTENT:
+            return []
+        topics = await scope.admin.at(cluster, Call("GET", ("persistent", tenant, namespace))) or []
+        full = self.name_in_pulsar(p, scope)
+        prefix = len(full) - len(name_of(p.obj))
+        if p.spec.partitions is None:
+            return [topic[prefix:] for topic in topics if topic == full]
+        return sorted(topic[prefix:] for topic in topics if is_partition_of(topic, full))
+
+
+def _declared_clusters(p: TopicPass) -> frozenset[str]:
+    """spec.policies.replicationClusters."""
+    policies = p.spec.policies
+    return frozenset((policies.replication_clusters if policies is not None else None) or ())
+
+
+def _place(scope: Scope) -> tuple[str, str]:
+    """Tenant and namespace."""
+    return scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
+
+
+def _path(p: TopicPass, scope: Scope) -> tuple[str, ...]:
+    return topic_path(p.spec.persistence, *_place(scope), name_of(p.obj))

@@ -1,0 +1,108 @@
+"""Deleting a topic without losing what somebody still needs. Used by topic.py and topicset/removal.py."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError
+
+log = logging.getLogger(__name__)
+
+COMPACTION: Final = "__compaction"
+"""Pulsar's own subscription of a topic that is compacted (class Compactor, COMPACTION_SUBSCRIPTION)."""
+COMPACTION_FAILED: Final = "ERROR"
+"""Of Pulsar's LongRunningProcessStatus."""
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """What keeps an object from being deleted in Pulsar."""
+
+    reason: Reason
+    message: str
+
+
+async def in_use(scope: Scope, cluster: str, path: tuple[str, ...], *, remedy: str) -> Blocker | None:
+    """Who uses a topic, or a partition: Pulsar deletes unread messages without a question; we do not.
+
+    ``remedy`` is what else a person can do, the end of a sentence. Raises AdminUnreachableError.
+    """
+    name = path[-1]
+    try:
+        stats: Json = await scope.admin.at(cluster, Call("GET", (*path, "stats"))) or {}
+    except NotFoundError:
+        return None
+    publishers = len(stats.get("publishers") or ())
+    if publishers:
+        return Blocker(
+            Reason.NOT_EMPTY,
+            f"topic {name} in cluster {cluster} has {publishers} connected producers: stop them first, or {remedy}",
+        )
+    for subscription, facts in sorted((stats.get("subscriptions") or {}).items()):
+        if subscription == COMPACTION:
+            continue  # how far it is compacted, nobody's unread messages
+        consumers, backlog = len(facts.get("consumers") or ()), int(facts.get("msgBacklog") or 0)
+        if consumers or backlog:
+            return Blocker(
+                Reason.NOT_EMPTY,
+                f"subscription {subscription} of topic {name} in cluster {cluster} has {consumers} connected "
+                f"consumers and {backlog} unread messages: consume or clear them first, or {remedy}",
+            )
+    return None
+
+
+async def delete_in(
+    scope: Scope,
+    cluster: str,
+    path: tuple[str, ...],
+    *,
+    partitioned: bool,
+    present: Iterable[str],
+    force: bool,
+) -> Blocker | None:
+    """Delete a topic in one cluster, with the partitions ``present`` there (local names); what is gone is done.
+
+    The first cluster takes a partitioned topic's metadata away; the others keep their partitions, hence the names.
+    Raises ConflictError, AdminUnreachableError.
+    """
+    query = {"force": "true"} if force else {}
+    whole = (*path, "partitions") if partitioned else path
+    places = [(*path[:-1], name) for name in present]
+    for target in dict.fromkeys((whole, *places)):
+        try:
+            await scope.admin.at(cluster, Call("DELETE", target, query))
+        except NotFoundError:
+            continue
+        except AdminUnreachableError as error:
+            if error.status:
+                await _free(scope, cluster, places)
+            raise
+        except RefusedError as error:
+            return Blocker(Reason.NOT_EMPTY, f"{error}. Stop its producers and consumers first")
+    return None
+
+
+async def _free(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> None:
+    """Unload the topics, or partitions, whose last compaction failed; the next attempt to delete them then succeeds.
+
+    Pulsar waits for a topic's last compaction before it deletes it and fails as that one failed, each time, until there
+    is another compaction or the topic is loaded anew (class PersistentTopic, asyncDeleteCursorWithCleanCompactionLedger
+    of 4.0.8). Whoever used it was seen to be gone, or is disconnected by force.
+    """
+    for place in places:
+        name = "/".join(place)
+        try:
+            last: Json = await scope.admin.at(cluster, Call("GET", (*place, "compaction"))) or {}
+            if last.get("status") == COMPACTION_FAILED:
+                log.info(
+                    "unload %s in cluster %s: its last compaction failed, so Pulsar does not delete it", name, cluster
+                )
+                await scope.admin.at(cluster, Call("PUT", (*place, "unload")))
+        except PortError as error:
+            log.info("%s in cluster %s is not unloaded: %s", name, cluster, error)

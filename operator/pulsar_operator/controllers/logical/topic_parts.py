@@ -1,0 +1,146 @@
+"""Reading what a topic has besides policies: lists, subscriptions, the schema. Where nothing is declared or managed,
+nothing is asked. Used by topic.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
+from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.domain.logical.entries import Live, concerned_entries
+from pulsar_operator.domain.logical.names import namespace_path, topic_name, topic_path
+from pulsar_operator.domain.logical.schema import (
+    LiveSchema,
+    SchemaFacts,
+    body_of,
+    is_same,
+    schema_path,
+    version_among,
+)
+from pulsar_operator.domain.logical.subscriptions import (
+    ClusterSubscriptions,
+    concerned_subscriptions,
+    parse,
+    rate_call,
+    rates_to_read,
+)
+from pulsar_operator.domain.logical.topic import kept_by_each
+from pulsar_operator.domain.policies import Call, Unreadable
+from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
+from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
+from pulsar_operator.ports import NotFoundError, RefusedError
+
+T = TypeVar("T")
+
+
+@dataclass
+class Parts:
+    """What was read."""
+
+    entries: dict[str, Live] = field(default_factory=dict)
+    subscriptions: dict[str, ClusterSubscriptions | Unreadable] = field(default_factory=dict)
+    schemas: dict[str, SchemaFacts | Unreadable] = field(default_factory=dict)
+    mute: set[str] = field(default_factory=set)
+    """Clusters that gave no answer."""
+
+
+class PartsReader:
+    """Reads the parts of one topic in the clusters that have it."""
+
+    def __init__(
+        self, scope: Scope, spec: PulsarTopicSpec, place: tuple[str, str, str], present: Sequence[str]
+    ) -> None:
+        self._scope = scope
+        self._spec = spec
+        self._place = place
+        self._present = present
+        self._path = topic_path(spec.persistence, *place)
+        self._parts = Parts()
+
+    async def read(self, managed: frozenset[str]) -> Parts:
+        """Everything that is declared or managed. Raises AdminUnreachableError when no cluster answers at all."""
+        if not self._present:
+            return self._parts
+        for row in concerned_entries(TOPIC_ENTRIES, self._spec, managed):
+            self._parts.entries[row.field] = await self._entries(row)
+        if concerned_subscriptions(self._spec.subscriptions, managed):
+            rates = rates_to_read(self._spec.subscriptions, managed)
+            self._parts.subscriptions = await self._each(lambda cluster: self._subscriptions(cluster, rates))
+        if self._spec.topic_schema is not None:
+            wanted = self._spec.topic_schema
+            self._parts.schemas = await self._each(lambda cluster: self._schema(cluster, wanted))
+        return self._parts
+
+    async def _each(self, ask: Callable[[str], Awaitable[T]]) -> dict[str, T | Unreadable]:
+        """Ask each cluster at once; a refusal is an answer, silence is noted. One that lost the topic is left out."""
+        results = await asyncio.gather(*(self._one(cluster, ask) for cluster in self._present))
+        return {c: found for c, found in zip(self._present, results, strict=True) if found is not None}
+
+    async def _one(self, cluster: str, ask: Callable[[str], Awaitable[T]]) -> T | Unreadable | None:
+        try:
+            return await ask(cluster)
+        except NotFoundError:
+            return None
+        except RefusedError as error:
+            return Unreadable(str(error))
+        except AdminUnreachableError:
+            self._parts.mute.add(cluster)
+            return None
+
+    async def _entries(self, row: EntryRow) -> Live:
+        """One list by cluster; under None where all clusters share it."""
+        if row.own_get is None:
+            namespace = await self._scope.admin.find(Call("GET", namespace_path(*self._place[:2])))
+            live = namespace[1] if namespace is not None else {}
+            return {None: row.read(live, topic_name(self._spec.persistence, *self._place))}
+        call = Call("GET", (*self._path, *row.own_get))
+
+        async def ask(cluster: str) -> dict[str, Any]:
+            return row.read(await self._scope.admin.at(cluster, call))
+
+        if kept_by_each(row, self._spec):
+            return {cluster: found for cluster, found in (await self._each(ask)).items()}
+        for cluster in self._present:
+            found = await self._one(cluster, ask)
+            if found is not None:
+                return {None: found}
+        return {}
+
+    async def _subscriptions(self, cluster: str, rates: Sequence[str]) -> ClusterSubscriptions:
+        partitioned = self._spec.partitions is not None
+        query = {"getPreciseBacklog": "true", **({"perPartition": "true"} if partitioned else {})}
+        call = Call("GET", (*self._path, "partitioned-stats" if partitioned else "stats"), query)
+        stats = await self._scope.admin.at(cluster, call) or {}
+        calls = [rate_call(self._path, "GET", name) for name in rates]
+        answers = await asyncio.gather(*(self._scope.admin.at(cluster, each) for each in calls))
+        found = {n: DISPATCH_RATE.decode(a) if a is not None else None for n, a in zip(rates, answers, strict=True)}
+        return ClusterSubscriptions(parse(stats, partitioned=partitioned), found)
+
+    async def _schema(self, cluster: str, wanted: TopicSchema) -> SchemaFacts:
+        at = self._scope.admin.at
+        try:
+            live = LiveSchema.parse(await at(cluster, Call("GET", schema_path(*self._place, "schema"))))
+        except NotFoundError:
+            live = None
+        if live is not None and is_same(wanted, live):
+            return SchemaFacts(live)
+        if live is not None:
+            older = version_among(wanted, await at(cluster, Call("GET", schema_path(*self._place, "schemas"))))
+            if older is not None:
+                return SchemaFacts(LiveSchema(live.version, live.type, live.definition, live.properties, older))
+        return SchemaFacts(live, await self._refusal(cluster, wanted))
+
+    async def _refusal(self, cluster: str, wanted: TopicSchema) -> str | None:
+        """Pulsar's check, which changes nothing."""
+        call = Call("POST", schema_path(*self._place, "compatibility"), body=body_of(wanted))
+        try:
+            answer = await self._scope.admin.at(cluster, call) or {}
+        except RefusedError as error:
+            return str(error)
+        if answer.get("compatibility") is True:
+            return None
+        return f"not compatible under the strategy {answer.get('schemaCompatibilityStrategy')}"

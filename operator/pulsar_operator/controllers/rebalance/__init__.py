@@ -1,0 +1,1 @@
+"""PulsarRebalance: a proposal, its execution, what came of it."""

@@ -1,0 +1,232 @@
+"""PulsarRebalance: compute a proposal, show it, execute it step by step once approved, measure what came of it.
+
+Where an object stands is in its conditions, what is to be done in the ConfigMap of its proposal, and what is done in
+Pulsar; so a pass can be stopped anywhere and another process goes on. Pulsar's own balancer is off while steps are
+done: the cluster controller sees to that (dataplane/load_balancer.py) and names in the cluster's status for whom.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRebalanceStatus
+from pulsar_operator.balance.execution.custom_resource import summary
+from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpose_of
+from pulsar_operator.balance.planner import plan as planner
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.references import resolve
+from pulsar_operator.controllers.core.status import write_status
+from pulsar_operator.controllers.core.traffic import Traffic
+from pulsar_operator.controllers.rebalance import execution, proposal
+from pulsar_operator.controllers.rebalance.rebalance_pass import LIFE, RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Key, PortError
+
+CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
+COMMANDS = ("approve", "refresh", "stop")
+
+
+class RebalanceController:
+    """Reconciles PulsarRebalances. Proposals: proposal.py; steps: execution.py."""
+
+    def __init__(self, deps: Deps, tools: Tools | None = None) -> None:
+        """``tools`` defaults to the planner of ``balance``."""
+        self._deps = deps
+        self._tools = tools or Tools(deps, planner.plan, planner.balance_of)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see Reconciler."""
+        deps = self._deps
+        obj = await deps.kube.get(CUSTOM[Kind.REBALANCE], key.namespace, key.name)
+        if obj is None or "deletionTimestamp" in obj["metadata"]:
+            return DONE  # the cluster controller gives Pulsar's balancer back
+        meta, now = meta_of(obj), deps.clock.now()
+        previous = (obj.get("status") or {}).get("conditions") or []
+        conditions = ConditionSet(CONDITIONS, previous, meta.generation, now)
+        actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
+        try:
+            spec = PulsarRebalanceSpec.model_validate(obj["spec"])
+        except ValidationError as error:
+            conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
+            conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            await write_status(
+                deps, obj, PulsarRebalanceStatus(observed_generation=meta.generation, conditions=conditions.result())
+            )
+            return DONE
+        status = PulsarRebalanceStatus.model_validate({**(obj.get("status") or {}), "conditions": []})
+        state = RebalancePass(obj, meta, spec, conditions, actor, now, status)
+        state.command = meta.annotations.get(ANNOTATION_REBALANCE)
+        outcome = await self._guarded(state)
+        await self._finish(state)
+        return outcome
+
+    async def _guarded(self, state: RebalancePass) -> Outcome:
+        """The pass itself; what is away is told and asked again."""
+        try:
+            obstacle = await self._find_cluster(state)
+            if obstacle is not None:
+                reason, text = obstacle
+                state.conditions.set(ConditionType.ACCEPTED, False, reason, text)
+                state.carry(*LIFE)
+                return Outcome(requeue_after=RETRY_SECONDS)
+            state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
+            return await self._decide(state)
+        except PortError as error:
+            state.carry(*LIFE)
+            state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
+            state.conditions.set(ConditionType.READY, False, Reason.ADMIN_UNREACHABLE, str(error)[:2000])
+            return Outcome(backoff=True)
+
+    async def _find_cluster(self, state: RebalancePass) -> tuple[Reason, str] | None:
+        """Look the cluster up; why it cannot be balanced, or None."""
+        found = await resolve(self._deps, Kind.CLUSTER, state.spec.cluster_ref, from_namespace=state.meta.namespace)
+        if not found.found:
+            return Reason.REFERENCE_NOT_FOUND, f"{found.text} of spec.clusterRef does not exist: create it"
+        if found.obj is None:
+            return (
+                Reason.REFERENCE_NOT_ALLOWED,
+                f"{found.text} does not allow references from Kubernetes namespace {state.meta.namespace}: add it to "
+                "its spec.allowedNamespaces",
+            )
+        # What the cluster says of its balancer must not be an old copy.
+        meta = found.obj["metadata"]
+        state.cluster = await self._deps.kube.get(CUSTOM[Kind.CLUSTER], meta["namespace"], meta["name"]) or found.obj
+        spec, seen = state.cluster.get("spec") or {}, state.cluster.get("status") or {}
+        if spec.get("mode") == "Standalone":
+            return Reason.NOT_SUPPORTED, f"{found.text} is Standalone: one broker has nothing to balance"
+        url = (seen.get("endpoints") or {}).get("brokerWebServiceUrl")
+        if not url or not ((seen.get("broker") or {}).get("ready") or 0):
+            return Reason.WAITING_FOR_BROKERS, f"{found.text} has no ready broker: see its condition BrokersReady"
+        name = str(spec.get("clusterName") or meta["name"])
+        state.traffic = Traffic(self._deps, AdminEndpoint(name, str(url)))
+        return None
+
+    async def _decide(self, state: RebalancePass) -> Outcome:
+        """Go on where the conditions say the object is."""
+        if state.command is not None and state.command not in COMMANDS:
+            text = (
+                f"annotation {ANNOTATION_REBALANCE} is {state.command[:50]!r}: it must be one of {', '.join(COMMANDS)}"
+            )
+            await state.actor.warn(Reason.INVALID_SPEC, text)
+            state.command, state.done_command = None, True
+        if state.was(ConditionType.EXECUTING):
+            return await execution.go_on(self._tools, state)
+        if brokers_change(state.cluster) and purpose_of(state.obj, state.cluster) != DRAIN:
+            return self._hold_on(state)
+        changed = state.status.observed_generation != state.meta.generation
+        if state.command == "refresh" or (changed and state.status.proposal is not None):
+            state.done_command = True
+            return await proposal.propose(self._tools, state, why=Reason.REFRESHED)
+        progress = state.status.progress
+        ended = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)
+        if progress is not None and progress.finished_time and not ended:
+            return await execution.measure(self._tools, state)
+        if state.was(ConditionType.PROPOSAL_READY):
+            return await self._waiting(state)
+        if ended:
+            return await self._ended(state)
+        return await proposal.propose(self._tools, state)
+
+    def _hold_on(self, state: RebalancePass) -> Outcome:
+        """Brokers are replaced or removed: what is planned now is wrong in a minute."""
+        text = "Waiting until brokers are no longer being replaced or removed: see status.rollout of the cluster"
+        state.carry(*LIFE)
+        state.conditions.set(ConditionType.READY, False, Reason.BROKERS_CHANGING, text)
+        return Outcome(requeue_after=RETRY_SECONDS)
+
+    async def _waiting(self, state: RebalancePass) -> Outcome:
+        """A proposal waits: for approval, for its end, or for its expiry."""
+
+        computed = parse_time(state.status.proposal.computed_time if state.status.proposal else None)
+        left = (
+            (computed + timedelta(seconds=state.spec.expire_seconds) - state.now).total_seconds() if computed else 0.0
+        )
+        if state.command == "stop":
+            state.done_command = True
+            return execution.stopped(
+                state, Reason.STOPPED_BY_USER, "Stopped before it began; annotate refresh for another"
+            )
+        if left <= 0:
+            if state.command == "approve":
+                await state.actor.warn(
+                    Reason.EXPIRED, "The approved proposal had expired: look at the new one and approve it"
+                )
+                state.done_command = True
+            return await proposal.propose(self._tools, state, why=Reason.EXPIRED)
+        if state.command == "approve" or state.spec.auto_approve:
+            state.done_command = state.command == "approve"
+            if state.actor.act:
+                return await execution.begin(self._tools, state)
+        state.carry(ConditionType.PROPOSAL_READY)
+        proposal.waiting_conditions(state)
+        return Outcome(requeue_after=left)
+
+    async def _ended(self, state: RebalancePass) -> Outcome:
+        """Completed or stopped: until asked again, or until it is time to look again."""
+
+        state.carry(*LIFE)
+        if state.command in {"stop", "approve"}:
+            state.done_command = True  # there is nothing to approve or stop
+        by_user = any(
+            c.get("type") == ConditionType.STOPPED.value and c.get("reason") == Reason.STOPPED_BY_USER.value
+            for c in (state.obj.get("status") or {}).get("conditions") or ()
+        )
+        over = state.was(ConditionType.COMPLETED) and not proposal.standing(state.spec)
+        if state.spec.repeat_seconds is None or by_user or over:
+            return DONE
+        last = parse_time(
+            (state.status.progress.finished_time if state.status.progress else None)
+            or (state.status.proposal.computed_time if state.status.proposal else None)
+        )
+        left = (last + timedelta(seconds=state.spec.repeat_seconds) - state.now).total_seconds() if last else 0.0
+        return Outcome(requeue_after=left) if left > 0 else await proposal.propose(self._tools, state)
+
+    async def _finish(self, state: RebalancePass) -> None:
+        """Write the status, then take a carried-out command off the object."""
+        conditions, status = state.conditions, state.status
+        if conditions.status(ConditionType.READY) is UNKNOWN:
+            _summarize(conditions)
+        text = summary(
+            status.proposal.before if status.proposal else None,
+            status.proposal.after if status.proposal else None,
+            status.measured,
+        )
+        await write_status(
+            self._deps,
+            state.obj,
+            status.model_copy(
+                update={
+                    "observed_generation": state.meta.generation,
+                    "conditions": conditions.result(),
+                    "pending_actions": state.actor.pending or None,
+                    "summary": text,
+                }
+            ),
+        )
+        if state.done_command and state.actor.act:
+            await self._drop_command(state)
+
+    async def _drop_command(self, state: RebalancePass) -> None:
+        fresh = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], state.meta.namespace, state.meta.name)
+        given = ((fresh or {}).get("metadata") or {}).get("annotations") or {}
+        if fresh is None or fresh["metadata"]["uid"] != state.meta.uid:
+            return
+        if given.get(ANNOTATION_REBALANCE) != state.meta.annotations.get(ANNOTATION_REBALANCE):
+            return  # another command came meanwhile
+        pointer = ANNOTATION_REBALANCE.replace("~", "~0").replace("/", "~1")
+        await self._deps.kube.remove_entries(fresh, [f"/metadata/annotations/{pointer}"])
+
+
+def _summarize(conditions: ConditionSet) -> None:
+    """Ready says what a person wants to know first."""
+    for kind in (ConditionType.COMPLETED, ConditionType.STOPPED, ConditionType.EXECUTING, ConditionType.PROPOSAL_READY):
+        found = conditions.explained(kind)
+        if found is not None and found[0].value == "True":
+            conditions.set(ConditionType.READY, kind is ConditionType.COMPLETED, found[1], found[2])
+            return
+    conditions.summarize(ConditionType.ACCEPTED, ConditionType.PROPOSAL_READY, ready_message="")

@@ -1,0 +1,238 @@
+"""Doing an approved proposal: one step at a time, each looked at before and after, ended by the first surprise.
+
+A step is asked of Pulsar, then verified by reading boundaries or owners; only a verified step counts, and the count in
+the status is all that is remembered. A move that Pulsar lost (the modular load manager keeps the destination in memory,
+and forgets it when its leader changes) is asked again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
+from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
+from pulsar_operator.balance.execution.steady import SteadyOptions, acted
+from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
+from pulsar_operator.balance.model.observation import model_of
+from pulsar_operator.balance.planner.proposal import Move, Split
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
+
+HOLD_SECONDS = 2.0
+"""Until the cluster's status is looked at again for the balancer being off."""
+VERIFY_SECONDS = 1.0
+"""Until a step that was asked for is looked at again."""
+ASK_AGAIN_SECONDS = 20.0
+GIVE_UP_SECONDS = 120.0
+"""Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
+UNASSIGNED_SECONDS = 15.0
+"""A bundle nobody asks for stays without owner: after this long the move counts as done."""
+
+
+async def begin(tools: Tools, state: RebalancePass) -> Outcome:
+    """From approved to executing; the balancer is asked for by the condition itself."""
+    proposal = state.status.proposal
+    assert proposal is not None
+    reason = Reason.AUTO_APPROVED if state.command != "approve" else Reason.APPROVED
+    total = proposal.splits + proposal.moves
+    state.set(progress=ProgressStatus(done=0, total=total), measured=None)
+    state.carry(ConditionType.PROPOSAL_READY)
+    _executing(state, Reason.WAITING_FOR_BALANCER, "Waiting until Pulsar's own balancer is off")
+    await state.actor.tell(
+        reason, f"Proposal {proposal.id} is approved: {proposal.splits} splits, {proposal.moves} moves"
+    )
+    return Outcome(requeue_after=HOLD_SECONDS)
+
+
+async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
+    """One step further, or the end."""
+    state.carry(ConditionType.PROPOSAL_READY)
+    if state.command == "stop":
+        state.done_command = True
+        await state.actor.warn(Reason.STOPPED_BY_USER, "Stopped on request: steps that were done stay done")
+        return stopped(
+            state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; annotate refresh to plan anew"
+        )
+    if state.command is not None:
+        state.done_command = True  # approve: it is; refresh: after the end
+    if not state.actor.act:
+        _executing(state, Reason.PAUSED, f"Paused after {_done(state)}")
+        return DONE
+    held = ((state.cluster.get("status") or {}).get("balancer") or {}).get("heldFor")
+    if held != state.name:
+        whom = f"; it is off for PulsarRebalance {held}, which goes first" if held else ""
+        _executing(
+            state, Reason.WAITING_FOR_BALANCER, f"Waiting until Pulsar's own balancer is off for this object{whom}"
+        )
+        return Outcome(requeue_after=HOLD_SECONDS)
+    proposal = state.status.proposal
+    try:
+        if proposal is None or proposal.config_map_name is None:
+            raise ValueError("the status does not say what was approved")
+        live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, proposal.config_map_name)
+        steps = read_steps(live, proposal.id)
+    except ValueError as error:
+        return await _surprise(state, str(error))
+    return await _advance(tools, state, steps)
+
+
+async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Outcome:
+    """Verify the step under way; ask for it, or for the next one."""
+    progress = state.status.progress or ProgressStatus(total=len(steps))
+    done = progress.done
+    if done < len(steps):
+        step = steps[done]
+        asked = parse_time(progress.current_since) if progress.current == words(step) else None
+        seen = await _look(state, step, asked=asked is not None)
+        waited = (state.now - asked).total_seconds() if asked else 0.0
+        idle = isinstance(step, Move) and step.weight == 0
+        if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
+            seen = Seen(State.DONE, "nobody asks for its topics: it is placed when somebody does")
+        match seen.state:
+            case State.SURPRISE:
+                return await _surprise(state, seen.message)
+            case State.DONE:
+                return await _verified(tools, state, steps, seen)
+            case _ if asked is not None and waited >= GIVE_UP_SECONDS:
+                return await _surprise(state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
+            case State.TO_DO | State.ELSEWHERE if asked is None or (waited % ASK_AGAIN_SECONDS) < VERIFY_SECONDS:
+                return await _ask(state, step, first=asked is None)
+            case _:
+                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {words(step)}")
+                return Outcome(requeue_after=VERIFY_SECONDS)
+    return _finished(state)
+
+
+async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
+    traffic = state.traffic
+    assert traffic is not None
+    boundaries = await traffic.boundaries(step.bundle.namespace)
+    if boundaries is None:
+        return Seen(State.SURPRISE, f"namespace {step.bundle.namespace} does not exist any more")
+    if isinstance(step, Split):
+        return look(step, boundaries, None, ())
+    brokers = await traffic.brokers()
+    first = [each for each in (step.destination, step.source) if each]
+    owner = await traffic.owner(step.bundle, first, brokers)
+    seen = look(step, boundaries, owner, brokers, asked=asked)
+    leaving = state.spec.brokers if state.spec.mode is RebalanceMode.REMOVE_BROKERS else None
+    if seen.state is State.ELSEWHERE and leaving and owner not in {*leaving, *state.spec.avoid_brokers}:
+        # It is off the brokers that go: to move it again would only disturb its clients.
+        return Seen(State.DONE, seen.message)
+    if seen.state is State.TO_DO and not await traffic.permits(step.bundle.namespace, step.destination, brokers):
+        text = f"an isolation policy no longer lets {step.destination} serve {step.bundle.namespace}"
+        return Seen(State.SURPRISE, text)
+    return seen
+
+
+async def _ask(state: RebalancePass, step: Step, *, first: bool) -> Outcome:
+    traffic = state.traffic
+    assert traffic is not None
+    if first:
+        state.progress(current=words(step), current_since=timestamp(state.now))
+    try:
+        if isinstance(step, Split):
+            await traffic.split(step.bundle, step.boundary)
+        else:
+            await traffic.move(step.bundle, step.destination)
+    except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
+        return await _surprise(state, f"Pulsar refused to {words(step)}: {error}")
+    _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {words(step)}, because {step.reason}")
+    return Outcome(requeue_after=VERIFY_SECONDS)
+
+
+async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen: Seen) -> Outcome:
+    """A step is done: count it, keep the pace."""
+    progress = state.status.progress or ProgressStatus(total=len(steps))
+    step, done = steps[progress.done], progress.done + 1
+    note = f" ({seen.message})" if seen.message else ""
+    await state.actor.tell(Reason.STEP_DONE, f"Step {done} of {len(steps)}: {words(step)}{note}")
+    asked = parse_time(progress.current_since) if progress.current == words(step) else None
+    if isinstance(step, Move):
+        tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
+    state.progress(done=done, total=len(steps), current=None, current_since=None)
+    if done >= len(steps):
+        if state.meta.uid in tools.histories:
+            moved = [each.bundle for each in steps if isinstance(each, Move)]
+            known, now = tools.histories[state.meta.uid], state.now.timestamp()
+            tools.histories[state.meta.uid] = acted(known, now, moved, SteadyOptions())
+        return _finished(state)
+    _executing(state, Reason.EXECUTING, _done(state))
+    pace = timedelta(seconds=60 / state.spec.budget.moves_per_minute)
+    left = (asked + pace - state.now).total_seconds() if asked is not None else 0.0
+    return Outcome(requeue_after=max(left, 0.1))
+
+
+def _finished(state: RebalancePass) -> Outcome:
+    """All steps are verified: Pulsar's balancer may come back, and the rates need two periods to tell."""
+    state.progress(current=None, current_since=None, finished_time=timestamp(state.now))
+    text = f"All {state.status.progress.total if state.status.progress else 0} steps are done; measuring"
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.MEASURING, text)
+    state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
+    state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
+    return Outcome(requeue_after=RETRY_SECONDS)
+
+
+async def measure(tools: Tools, state: RebalancePass) -> Outcome:
+    """Two statistics periods after the last step, hold the promise against what the brokers count."""
+    traffic, progress = state.traffic, state.status.progress
+    assert traffic is not None and progress is not None
+    ended = parse_time(progress.finished_time)
+    assert ended is not None
+    period = await traffic.stats_period()
+    left = (ended + timedelta(seconds=2 * period + 5) - state.now).total_seconds()
+    state.carry(ConditionType.PROPOSAL_READY)
+    if left > 0:
+        text = f"All {progress.total} steps are done; measuring when the rates are {2 * period} s old"
+        state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
+        state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
+        return Outcome(requeue_after=left)
+    observed = await traffic.observe()
+    if observed.missing:
+        text = f"All {progress.total} steps are done; not measured yet: {'; '.join(observed.missing)}"[:4000]
+        state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
+        state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
+        return Outcome(requeue_after=RETRY_SECONDS)
+    measured = balance_status(tools.balance_of(model_of(observed, domains=await traffic.domains())))
+    promised = (
+        state.status.proposal.after.busiest_over_mean if state.status.proposal and state.status.proposal.after else "?"
+    )
+    text = (
+        f"{progress.total} steps done: the busiest broker has {measured.busiest_over_mean} times the mean, "
+        f"promised was {promised}, at best {measured.bound}"
+    )
+    state.set(measured=measured)
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.COMPLETED, text)
+    state.flags(approved=True, executing=False, completed=True, stopped=False, reason=Reason.COMPLETED, text=text)
+    if state.actor.act:
+        await state.actor.tell(Reason.COMPLETED, text)
+    return Outcome(requeue_after=float(state.spec.repeat_seconds)) if state.spec.repeat_seconds else DONE
+
+
+async def _surprise(state: RebalancePass, message: str) -> Outcome:
+    """Something is not as the proposal found it: stop at once, say what."""
+    text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
+    await state.actor.warn(Reason.STOPPED_BY_SURPRISE, text)
+    return stopped(state, Reason.STOPPED_BY_SURPRISE, text)
+
+
+def stopped(state: RebalancePass, reason: Reason, text: str) -> Outcome:
+    """The end without completion; what was done stays done."""
+    state.progress(current=None, current_since=None, finished_time=timestamp(state.now))
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
+    state.flags(approved=False, executing=False, completed=False, stopped=True, reason=reason, text=text)
+    again = state.spec.repeat_seconds if reason is Reason.STOPPED_BY_SURPRISE else None
+    return Outcome(requeue_after=float(again)) if again else DONE
+
+
+def _executing(state: RebalancePass, reason: Reason, text: str) -> None:
+    state.flags(approved=True, executing=True, completed=False, stopped=False, reason=reason, text=text)
+    state.conditions.set(ConditionType.READY, False, reason, text)
+
+
+def _done(state: RebalancePass) -> str:
+    progress = state.status.progress or ProgressStatus()
+    return f"{progress.done} of {progress.total} steps"

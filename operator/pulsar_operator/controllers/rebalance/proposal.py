@@ -1,0 +1,259 @@
+"""Making a proposal: observe, plan, publish, and say why when there is nothing to do or nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from math import inf
+
+from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
+from pulsar_operator.api.v1alpha1.rebalance import ProposalStatus, PulsarRebalanceSpec, RebalanceMode, TrafficSource
+from pulsar_operator.balance.execution.custom_resource import (
+    balance_status,
+    config_map,
+    options_of,
+    proposal_status,
+    read_steps,
+    steps_of,
+)
+from pulsar_operator.balance.execution.steady import History, SteadyOptions, Verdict, look, refused, worthwhile
+from pulsar_operator.balance.execution.steps import identify, words
+from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.model.observation import Observed, Usage, model_of, overload_load
+from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.traffic import sizing_url
+from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.ports import CONFIG_MAPS, PortError
+
+ACT_ABOVE = 2.5
+"""A standing rebalance acts at this many times its tolerance above the bound, so that one plan lasts."""
+OVERLOADED = 0.85
+"""Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
+PENDING_SHOWN = 100
+"""Of status.pendingActions."""
+COOLING_SECONDS = 900
+"""A bundle that was moved is left alone for this long: its clients have just reconnected, and rates need time."""
+
+
+async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None) -> Outcome:
+    """Observe, plan and publish; the object then waits for approval, or is complete when nothing is to be done."""
+    removing = state.spec.mode is RebalanceMode.REMOVE_BROKERS
+    cooling = () if removing else await _cooling(tools, state)
+    state.set(measured=None, progress=None)
+    try:
+        observed, missing = await _observe(tools, state)
+    except PortError as error:
+        observed, missing = None, str(error)
+    if observed is None or missing:
+        return _unknown(state, missing or "nothing was observed")
+    draining = [*state.spec.brokers, *state.spec.avoid_brokers] if removing else []
+    unknown = sorted(set(state.spec.brokers) - set(observed.brokers))
+    if unknown:
+        return _unknown(
+            state,
+            f"spec.brokers names {', '.join(unknown)}, which {'is' if len(unknown) == 1 else 'are'} not registered "
+            f"(registered: {', '.join(observed.brokers)})",
+        )
+    assert state.traffic is not None
+    carried = {}
+    if state.spec.source is TrafficSource.LIVE:
+        carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
+    model = model_of(observed, draining=draining, domains=await state.traffic.domains(), carried=carried)
+    urgent = True
+    if why is None and standing(state.spec):
+        usages = await state.traffic.usages(observed.brokers)
+        verdict = standing_verdict(tools, state, model, usages)
+        urgent = verdict.urgent
+        if not verdict.act:
+            return _left_alone(state, tools.balance_of(model), verdict.reason + _busy(usages))
+    proposal = await tools.propose(model, options_of(state.spec, observed.boundaries, cooling))
+    if not urgent and proposal.moves and not worthwhile(proposal, steady_options(state.spec), urgent=False):
+        tools.histories[state.meta.uid] = refused(tools.histories[state.meta.uid], state.now.timestamp())
+        return _left_alone(state, proposal.before, "what could be gained is not worth the moves")
+    return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
+
+
+async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None, str]:
+    """The observation, and what is missing in words."""
+    assert state.traffic is not None
+    if state.spec.source is TrafficSource.LIVE:
+        observed = await state.traffic.observe()
+    else:
+        url = results_url(state.spec, state)
+        name = state.traffic.endpoint.cluster
+        result = await tools.deps.sizing.latest(url, name) if tools.deps.sizing is not None else None
+        if result is None:
+            return None, (
+                f"the sizing service at {url} has no result for cluster {name} yet: the Spark job has not run, or "
+                "found too little data (see its report)"
+            )
+        age = (state.now - result.to_time).total_seconds()
+        limit = state.spec.sizing.max_age_seconds if state.spec.sizing else SIZING_AGE_SECONDS
+        if age > limit:
+            return (
+                None,
+                f"the newest sizing result ends {age / 3600:.1f} h ago, more than spec.sizing.maxAgeSeconds allows",
+            )
+        observed = await state.traffic.observe_with(result)
+    return observed, "; ".join(observed.missing)
+
+
+SIZING_AGE_SECONDS = 172800
+"""Of spec.sizing.maxAgeSeconds where spec.sizing is absent."""
+
+
+def results_url(spec: PulsarRebalanceSpec, state: RebalancePass) -> str:
+    """Where the results are: as given, else the Service that chart pulsar makes for the instance."""
+    if spec.sizing is not None and spec.sizing.url:
+        return spec.sizing.url
+    ref = (state.cluster.get("spec") or {}).get("instanceRef") or {}
+    namespace = ref.get("namespace") or state.cluster["metadata"]["namespace"]
+    return sizing_url({"metadata": {"name": ref.get("name"), "namespace": namespace}})
+
+
+async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
+    """Bundles that the last execution moved, if it ended a short time ago."""
+    last, progress = state.status.proposal, state.status.progress
+    ended = parse_time(progress.finished_time if progress else None)
+    if last is None or last.config_map_name is None or ended is None:
+        return ()
+    if state.now - ended > timedelta(seconds=COOLING_SECONDS):
+        return ()
+    live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, last.config_map_name)
+    try:
+        return [step.bundle for step in read_steps(live, last.id) if isinstance(step, Move)]
+    except ValueError:
+        return ()
+
+
+def _unknown(state: RebalancePass, missing: str) -> Outcome:
+    """No data, no proposal."""
+    text = f"No proposal: {missing}"[:4000]
+    state.set(proposal=None)
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.NO_DATA, text)
+    state.flags(approved=False, executing=False, completed=False, stopped=False, reason=Reason.NO_DATA, text=text)
+    state.conditions.set(ConditionType.READY, False, Reason.NO_DATA, text)
+    return Outcome(requeue_after=RETRY_SECONDS)
+
+
+async def _publish(
+    tools: Tools, state: RebalancePass, proposal: Proposal, weight: float, why: Reason | None
+) -> Outcome:
+    moment = timestamp(state.now)
+    ident = identify(proposal, moment)
+    steps = steps_of(proposal)
+    name = f"{state.meta.name}-proposal" if steps else None
+    if name is not None:
+        manifest = config_map(state.obj, name, ident, steps)
+        if manifest is None:
+            return _unknown(
+                state, f"its {len(steps)} steps do not fit in a ConfigMap: lower spec.budget.maxMoves or maxSplits"
+            )
+        if not state.actor.act:
+            return _withheld(state, proposal, proposal_status(proposal, ident, moment, weight, None))
+        await state.actor.apply(manifest, await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, name))
+        if state.actor.refused:
+            return _unknown(state, f"Kubernetes refused the ConfigMap with the steps: {state.actor.refused[0]}")
+    state.set(proposal=proposal_status(proposal, ident, moment, weight, name))
+    before, after = proposal.before, proposal.after
+    if not steps:
+        return _nothing(state, proposal, moment)
+    text = (
+        f"{len(proposal.splits)} splits and {len(proposal.moves)} moves take the busiest broker from "
+        f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f})"
+    )
+    state.conditions.set(ConditionType.PROPOSAL_READY, True, why or Reason.PROPOSED, text)
+    await state.actor.tell(Reason.PROPOSED, text)
+    waiting_conditions(state)
+    return Outcome(requeue_after=1.0 if state.spec.auto_approve else float(state.spec.expire_seconds))
+
+
+def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -> Outcome:
+    """Dry run or pause: say what would be proposed, keep nothing that could be approved."""
+    state.set(proposal=shown)
+    state.actor.pending.extend(words(step) for step in steps_of(proposal)[:PENDING_SHOWN])
+    reason = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
+    text = f"Not proposed: {len(proposal.splits)} splits and {len(proposal.moves)} moves, see status.pendingActions"
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
+    state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)
+    state.conditions.set(ConditionType.READY, False, reason, text)
+    return Outcome(requeue_after=float(state.spec.expire_seconds))
+
+
+def standing(spec: PulsarRebalanceSpec) -> bool:
+    """Whether it looks again and again; what is asked about certain brokers is done once and at once."""
+    errand = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
+    return spec.repeat_seconds is not None and not errand
+
+
+def steady_options(spec: PulsarRebalanceSpec, overload: float = inf) -> SteadyOptions:
+    """The driver's rules; ``overload`` is the load, in byte-equivalents a second, from which a broker has too much."""
+    tolerance = spec.tolerance_percent / 100
+    return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=overload)
+
+
+def _busy(usages: Mapping[str, Usage]) -> str:
+    """What moves cannot help: brokers that are at their limit although the load is even."""
+    over = {broker: used for broker, used in usages.items() if used.share > OVERLOADED}
+    if not over:
+        return ""
+    broker, used = max(over.items(), key=lambda each: each[1].share)
+    more = f" and {len(over) - 1} more" if len(over) > 1 else ""
+    return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
+
+
+def standing_verdict(
+    tools: Tools, state: RebalancePass, model: ClusterModel, usages: Mapping[str, Usage] | None = None
+) -> Verdict:
+    """Whether a standing rebalance acts now, by balance/execution/steady.py, the very rules the simulator measures."""
+    load = {broker.id: 0.0 for broker in model.brokers if not broker.draining}
+    for bundle in model.bundles:
+        if bundle.owner in load:
+            load[bundle.owner] += bundle.weight
+    known = tools.histories.get(state.meta.uid, History())
+    verdict, tools.histories[state.meta.uid] = look(
+        known,
+        state.now.timestamp(),
+        tools.balance_of(model),
+        min(load.values(), default=0.0),
+        steady_options(state.spec, overload_load(load, usages or {}, OVERLOADED)),
+    )
+    return verdict
+
+
+def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
+    """A standing rebalance that does not act now."""
+    moment = timestamp(state.now)
+    text = f"Nothing to do now: {why} (busiest {balance.ratio:.2f} times the mean, at best {balance.bound_ratio:.2f})"
+    state.set(proposal=ProposalStatus(id="none", computed_time=moment, before=balance_status(balance)))
+    state.progress(done=0, total=0, finished_time=moment)
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.BALANCED, text)
+    state.flags(approved=False, executing=False, completed=True, stopped=False, reason=Reason.BALANCED, text=text)
+    return Outcome(requeue_after=float(state.spec.repeat_seconds or COOLING_SECONDS))
+
+
+def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:
+    """No steps: balanced, or nothing that helps."""
+    balanced = proposal.before.ratio <= proposal.before.bound_ratio * (1 + state.spec.tolerance_percent / 100)
+    reason = Reason.EMPTIED if proposal.emptied else Reason.BALANCED if balanced else Reason.NO_GAIN
+    advice = f"; {proposal.advice[0].message}" if proposal.advice else ""
+    text = f"Nothing to do: {proposal.withheld or 'no step would make it more even'}{advice}"[:4000]
+    state.progress(done=0, total=0, finished_time=moment)
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
+    state.flags(approved=False, executing=False, completed=True, stopped=False, reason=reason, text=text)
+    return Outcome(requeue_after=float(state.spec.repeat_seconds)) if state.spec.repeat_seconds else DONE
+
+
+def waiting_conditions(state: RebalancePass) -> None:
+    """A proposal that nobody approved yet."""
+    text = (
+        "Approved by spec.autoApprove: execution begins at the next pass"
+        if state.spec.auto_approve
+        else f"Look at ConfigMap {state.meta.name}-proposal, then annotate {ANNOTATION_REBALANCE}=approve "
+        "(or refresh, stop)"
+    )
+    reason = Reason.AUTO_APPROVED if state.spec.auto_approve else Reason.WAITING_FOR_APPROVAL
+    state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)
+    state.conditions.set(ConditionType.READY, False, reason, text)

@@ -1,0 +1,133 @@
+"""One pass over a PulsarRebalance: what it knows, learns and decides. Shared by the modules rebalance*."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
+from pulsar_operator.balance.execution.steady import History
+from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.planner.options import Options
+from pulsar_operator.balance.planner.proposal import Balance, Proposal
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.core.status import is_true
+from pulsar_operator.controllers.core.traffic import Traffic
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.ports import Deps, Json
+
+LIFE = (
+    ConditionType.PROPOSAL_READY,
+    ConditionType.APPROVED,
+    ConditionType.EXECUTING,
+    ConditionType.COMPLETED,
+    ConditionType.STOPPED,
+)
+"""Conditions that say how far a proposal is."""
+RETRY_SECONDS = 15.0
+"""Until missing facts are asked for again."""
+
+
+class Planner(Protocol):
+    """balance.planner.plan, or a stand-in for a test of the controller alone."""
+
+    def __call__(self, model: ClusterModel, options: Options) -> Proposal:
+        """A proposal for one observed state."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the steps of a pass use besides its own facts."""
+
+    deps: Deps
+    plan: Planner
+    balance_of: Callable[[ClusterModel], Balance]
+    histories: dict[str, History] = field(default_factory=dict)
+    """Of standing rebalances, by UID: what they saw and did. Lost with the process, which makes them slower once."""
+
+    weights: dict[str, dict[BundleId, tuple[datetime, float]]] = field(default_factory=dict)
+    """By cluster: bundles that were moved, when, and the weight they had. Lost with the process: the next plan is
+    then made from what the brokers count by then."""
+
+    def moved(self, cluster: str, bundle: BundleId, weight: float, now: datetime) -> None:
+        """Remember what a bundle weighed when it moved: its new broker counts nothing until its next statistics."""
+        self.weights.setdefault(cluster, {})[bundle] = (now, weight)
+
+    def carried(self, cluster: str, now: datetime, period: float) -> dict[BundleId, float]:
+        """Weights of the bundles that moved too short ago for the statistics, made every ``period`` s, to know."""
+        known, late = self.weights.get(cluster, {}), 3 * period + 30
+        for bundle in [each for each, (when, _) in known.items() if (now - when).total_seconds() > late]:
+            del known[bundle]
+        return {bundle: weight for bundle, (_, weight) in known.items()}
+
+    async def propose(self, model: ClusterModel, options: Options) -> Proposal:
+        """The planner, in a thread: it may take seconds, and the event loop serves everything else."""
+        return await asyncio.to_thread(self.plan, model, options)
+
+
+@dataclass
+class RebalancePass:
+    """What one pass knows, learns and decides."""
+
+    obj: Json
+    meta: Meta
+    spec: PulsarRebalanceSpec
+    conditions: ConditionSet
+    actor: Actor
+    now: datetime
+    status: PulsarRebalanceStatus
+    """As stored; replaced as the pass goes."""
+    command: str | None = None
+    """approve, refresh or stop."""
+    cluster: Json = field(default_factory=dict)
+    traffic: Traffic | None = None
+    done_command: bool = False
+
+    def was(self, kind: ConditionType) -> bool:
+        """Whether a condition was True when the pass began."""
+        return is_true(self.obj, kind.value)
+
+    @property
+    def cluster_name(self) -> str:
+        """namespace/name of the cluster."""
+        meta = self.cluster["metadata"]
+        return f"{meta['namespace']}/{meta['name']}"
+
+    @property
+    def name(self) -> str:
+        """namespace/name, as the cluster's status names whoever may execute."""
+        return f"{self.meta.namespace}/{self.meta.name}"
+
+    def set(self, **fields: Any) -> None:
+        """Change the status."""
+        self.status = self.status.model_copy(update=fields)
+
+    def progress(self, **fields: Any) -> None:
+        """Change the progress."""
+        self.set(progress=(self.status.progress or ProgressStatus()).model_copy(update=fields))
+
+    def carry(self, *kinds: ConditionType) -> None:
+        """Keep conditions as they are stored."""
+        for each in (self.obj.get("status") or {}).get("conditions") or ():
+            if each.get("type") in {k.value for k in kinds}:
+                self.conditions.set(
+                    ConditionType(each["type"]), each["status"] == "True", Reason(each["reason"]), each["message"]
+                )
+
+    def flags(
+        self, *, approved: bool, executing: bool, completed: bool, stopped: bool, reason: Reason, text: str
+    ) -> None:
+        """Set the four conditions of the life of a proposal, all with one explanation."""
+        values = {
+            ConditionType.APPROVED: approved,
+            ConditionType.EXECUTING: executing,
+            ConditionType.COMPLETED: completed,
+            ConditionType.STOPPED: stopped,
+        }
+        for kind, value in values.items():
+            self.conditions.set(kind, value, reason, text)

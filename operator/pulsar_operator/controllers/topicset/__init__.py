@@ -1,0 +1,1 @@
+"""PulsarTopicSet: many topics of one template."""

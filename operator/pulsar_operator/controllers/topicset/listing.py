@@ -1,0 +1,169 @@
+"""What there is of a set: in Pulsar by one list a cluster, in memory, and declared by others. Used by controller.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
+from pulsar_operator.controllers.core.index import key_of, references
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.logical.census import Census, take_census
+from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.controllers.topicset.removal import Removal
+from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
+from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
+from pulsar_operator.domain.export.names import is_system_topic, split_partition
+from pulsar_operator.domain.logical.topic_set import Left, Rival, Selection, taken_by
+from pulsar_operator.ports import Json
+
+SetPass = Pass[Any, PulsarTopicSetStatus]
+
+LIST_SECONDS = PERIOD_SECONDS / 2
+"""How long a list serves a larger set, which keeps it up to date with what it does; a small one lists in each pass."""
+SILENT_SECONDS = 15.0
+SILENT_LIMIT_SECONDS = 240.0
+"""A cluster that gave no answer is asked again after SILENT_SECONDS, then ever more rarely up to this."""
+
+
+@dataclass
+class Silence:
+    """A cluster that does not answer."""
+
+    since: datetime
+    wait: float = SILENT_SECONDS
+    until: float = 0.0
+    """When it is asked again, seconds since the epoch."""
+
+
+@dataclass
+class Known:
+    """What the process knows of one set."""
+
+    turns: Turns
+    selection: Selection
+    generation: int
+    met: bool = False
+    """Whether the topics have been counted by this process."""
+    listing: Listing | None = None
+    silences: dict[str, Silence] = field(default_factory=dict)
+    applied: dict[str, str] = field(default_factory=dict)
+    """Hash of the template all topics were given, by cluster."""
+    removal: Removal = field(default_factory=Removal)
+    broken: int = 0
+    """Rounds in a row that ended because Pulsar stopped answering."""
+
+    @property
+    def small(self) -> bool:
+        """Whether a list of it costs next to nothing."""
+        return max(len(self.selection.names), len(self.turns.each), len(self.removal.turns)) <= SMALL
+
+
+async def list_topics(
+    p: SetPass, scope: Scope, known: Known, place: tuple[str, str], left: Left, now: float
+) -> Listing:
+    """Which topics there are. Raises ObstacleError for no namespace, AdminUnreachableError for no answer at all."""
+    listing = known.listing
+    if listing is not None and not known.small:
+        again = any(silence.until <= now for silence in known.silences.values())
+        if not again and now - listing.at < LIST_SECONDS:
+            return listing
+    waiting = {name for name, silence in known.silences.items() if silence.until > now}
+    census: Census | None
+    try:
+        census = await take_census(scope, *place, without=waiting, left=bool(left.number))
+    except AdminUnreachableError:
+        names = tuple(cluster.name for cluster in p.before.clusters) or scope.admin.usable
+        census = Census(names, {}, names)
+    if census is None:
+        raise ObstacleError(
+            Reason.PARENT_NOT_READY, f"namespace {'/'.join(place)} does not exist in Pulsar", known=True
+        )
+    for name in [name for name in known.silences if name not in census.silent]:
+        del known.silences[name]
+    for name in census.silent:
+        if name in waiting:
+            continue
+        silence = known.silences.get(name)
+        if silence is None:
+            silence = known.silences[name] = Silence(p.deps.clock.now())
+        else:
+            silence.wait = min(silence.wait * 2, SILENT_LIMIT_SECONDS) if silence.until else silence.wait
+        silence.until = now + silence.wait
+    known.listing = _listing(known.selection, census, left, now)
+    return known.listing
+
+
+def _listing(selection: Selection, census: Census, left: Left, now: float) -> Listing:
+    """The part of a census that concerns the set."""
+    mine: dict[str, dict[str, int]] = {}
+    orphans: dict[str, dict[str, int]] = {}
+    for cluster, counts in census.topics.items():
+        here: dict[str, int] = {}
+        lost = orphans.setdefault(cluster, {})
+        if cluster not in census.further:
+            mine[cluster] = here
+        for name, count in counts.items():
+            part = split_partition(name) if left.number else None
+            if part is not None and left.has(part[0]):
+                lost[part[0]] = max(lost.get(part[0], 0), part[1] + 1)
+            elif cluster in census.further:
+                if left.number and left.has(name):
+                    lost[name] = count
+            elif _concerns(selection, left, name):
+                here[name] = count
+        bare = (name for name in census.partitioned.get(cluster, ()) if name not in counts)
+        here.update({name: NO_PARTITION for name in bare if _concerns(selection, left, name)})
+    for name in {name for here in mine.values() for name, count in here.items() if count == NO_PARTITION}:
+        # The number of partitions is shared; they come into being where somebody uses them.
+        number = max(here.get(name, NO_PARTITION) for here in mine.values())
+        for here in mine.values():
+            if here.get(name) == NO_PARTITION and number > 0:
+                here[name] = number
+            elif selection.by_pattern:
+                here.pop(name, None)
+    return Listing(tuple(sorted(mine)), census.silent, mine, now, orphans)
+
+
+def _concerns(selection: Selection, left: Left, name: str) -> bool:
+    if name in selection:
+        return not (selection.by_pattern and is_system_topic(name))
+    return bool(left.number) and left.has(name)
+
+
+async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:
+    """Names that a PulsarTopic or an older set declares, with which."""
+    reader = reader_of(p.deps)
+    namespace = scope.chain[0]
+    topics = {name: f"{key.namespace}/{key.name}" for name, key in (await reader.named(namespace, Kind.TOPIC)).items()}
+    mine = _rival(p.obj)
+    sets = []
+    at = key_of(Kind.NAMESPACE, namespace)
+    for other in await reader.every(Kind.TOPIC_SET):
+        rival = _rival(other)
+        if at not in references(Kind.TOPIC_SET, other) or rival.uid == mine.uid:
+            continue
+        try:
+            selection = Selection(PulsarTopicSetSpec.model_validate(other.get("spec") or {}))
+        except ValidationError:
+            continue
+        sets.append((rival, selection))
+    older = [each for each in sets if each[0] < mine]
+    if not topics and not sets:
+        return {}
+    names = known.selection.names if not known.selection.by_pattern else listing.anywhere()
+    taken = dict(taken_by((name for name in names if name in known.selection), topics, older))
+    # Who left is let go to whoever declares it by now, older or not.
+    gone = [name for name in listing.anywhere() if left.number and left.has(name)]
+    return taken | dict(taken_by(gone, topics, sets))
+
+
+def _rival(obj: Json) -> Rival:
+    meta = obj["metadata"]
+    return Rival(str(meta.get("creationTimestamp") or ""), str(meta["uid"]), f"{meta['namespace']}/{meta['name']}")

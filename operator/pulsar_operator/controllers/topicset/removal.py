@@ -1,0 +1,123 @@
+"""Deleting topics that left a set, or all of a set that is deleted: a few at a time, never by force, never others'.
+
+Only names the set has recorded as its own are looked for, and only those Pulsar lists are deleted: a list that is empty
+or incomplete deletes nothing. Used by controller.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.topic import Persistence
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.logical.topic_deletion import Blocker, delete_in, in_use
+from pulsar_operator.controllers.topicset.round import Listing
+from pulsar_operator.controllers.topicset.turns import State, Turn
+from pulsar_operator.domain.logical.names import topic_path
+from pulsar_operator.domain.logical.topic_set import Left
+from pulsar_operator.ports import ConflictError
+
+log = logging.getLogger(__name__)
+
+AT_A_TIME = 100
+"""Topics deleted in a pass."""
+AT_ONCE = 4
+REMEDY = "take the topic out of the set's care with deletionPolicy Retain"
+
+
+@dataclass
+class Removal:
+    """What is to be deleted, and how far it is."""
+
+    turns: dict[str, Turn] = field(default_factory=dict)
+    """By name; with what blocks it."""
+    deleted: list[str] = field(default_factory=list)
+    """In this pass."""
+
+    def look(self, listing: Listing, left: Left, taken: Collection[str], now: float) -> None:
+        """Find what left and is there; topics that somebody else declares by now are theirs."""
+        self.deleted = []
+        found = sorted(_there(listing, left) - set(taken)) if left.number else []
+        self.turns = {name: self.turns.get(name) or Turn(due=now) for name in found}
+
+    @property
+    def blocked(self) -> list[str]:
+        """Names of topics somebody still uses."""
+        return [name for name, turn in self.turns.items() if turn.message]
+
+    def next_due(self, now: float) -> float | None:
+        """Seconds until the next of them is tried; None = there is none."""
+        return max(0.0, min(turn.due or 0.0 for turn in self.turns.values()) - now) if self.turns else None
+
+    async def run(self, scope: Scope, place: tuple[str, str], listing: Listing, now: float) -> None:
+        """Delete some of them. Raises AdminUnreachableError for a cluster without an answer; what is deleted stays so.
+
+        Nothing is deleted while a cluster is silent: somebody may use the topics there, and the first cluster that
+        deletes a partitioned topic deletes it for all.
+        """
+        if listing.silent:
+            return
+        due = [name for name, turn in self.turns.items() if (turn.due or 0.0) <= now][:AT_A_TIME]
+        pending = iter(due)
+
+        async def work() -> None:
+            for name in pending:
+                await self._remove(scope, place, listing, name, now)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(AT_ONCE):
+                    group.create_task(work())
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def _remove(self, scope: Scope, place: tuple[str, str], listing: Listing, name: str, now: float) -> None:
+        turn = self.turns[name]
+        try:
+            blocker = await _delete(scope, place, listing, name)
+        except ConflictError as error:
+            blocker = Blocker(Reason.NOT_EMPTY, str(error))
+        except AdminUnreachableError as error:
+            if not error.status:
+                raise
+            # A broker answered, so it may be this topic alone: it must not keep the others.
+            blocker = Blocker(Reason.ADMIN_UNREACHABLE, str(error))
+        if blocker is not None:
+            turn.state, turn.reason, turn.message = State.REFUSED, blocker.reason.value, blocker.message
+            turn.trouble(now)
+            return
+        del self.turns[name]
+        self.deleted.append(name)
+        for topics in (*listing.topics.values(), *listing.orphans.values()):
+            topics.pop(name, None)
+
+
+def _there(listing: Listing, left: Left) -> set[str]:
+    places = (*listing.topics.values(), *listing.orphans.values())
+    return {name for topics in places for name in topics if left.has(name)}
+
+
+async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: str) -> Blocker | None:
+    path = topic_path(Persistence.PERSISTENT, *place, name)
+    present: dict[str, list[str]] = {}
+    for cluster in sorted({*listing.clusters, *listing.orphans}):
+        places = (listing.topics.get(cluster, {}), listing.orphans.get(cluster, {}))
+        counts = [topics[name] for topics in places if name in topics]
+        if counts:
+            present[cluster] = [name] if max(counts) == 0 else [f"{name}-partition-{i}" for i in range(max(counts))]
+    partitioned = any(parts != [name] for parts in present.values())
+    for cluster, parts in present.items():
+        for part in parts:
+            blocker = await in_use(scope, cluster, (*path[:-1], part), remedy=REMEDY)
+            if blocker is not None:
+                return blocker
+    log.info("delete topic %s: it left its set", "/".join((*place, name)))
+    for cluster, parts in present.items():
+        blocker = await delete_in(scope, cluster, path, partitioned=partitioned, present=parts, force=False)
+        if blocker is not None:
+            return blocker
+    return None

@@ -1,0 +1,1 @@
+"""Bring-up, pods and rolls, metadata stores, and the status of a cluster."""

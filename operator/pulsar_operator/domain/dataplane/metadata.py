@@ -1,0 +1,281 @@
+"""Whose metadata store this is: the rules that keep BookKeeper's INSTANCEID and the data behind it from being lost.
+
+BookKeeper knows a cluster by the text in ``/ledgers/INSTANCEID``: bookies keep it in the cookie on their volumes. A
+store that is formatted anew gets another one, and all ledgers are lost to it. So the id is kept twice: in the store and
+in a record in Kubernetes that outlives every other object (a ConfigMap without owner reference). Order of a first
+start, where a kill after any step leads to the same end:
+
+    record {state: Initializing, id} -> marker and BookKeeper's nodes -> INSTANCEID, last -> record {state: Initialized}
+
+After that the store is only read. A store that had an id before there was a record is adopted: the record is written
+first, with the id found. Called by controllers/dataplane/bootstrap.py; the configuration store's part is in
+registration.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pulsar_operator.api.constants import Reason
+
+INSTANCE_ID_PATH = "/ledgers/INSTANCEID"
+LEDGERS_PATH = "/ledgers"
+MANAGED_LEDGERS_PATH = "/managed-ledgers"
+MARKER_PATH = "/pulsar-operator/cluster"
+"""In the local store: which cluster object uses it. Neither Pulsar nor BookKeeper reads below /pulsar-operator."""
+FORMATTED_CHILDREN = frozenset({"available"})
+"""What formatting itself puts below /ledgers; anything else comes from bookies and brokers at work."""
+MAX_ID_LENGTH = 128
+
+
+class RecordState(StrEnum):
+    """How far the local store is, in the record in Kubernetes."""
+
+    INITIALIZING = "Initializing"
+    INITIALIZED = "Initialized"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the ConfigMap ``<cluster>-instance-id`` says."""
+
+    instance_id: str
+    cluster_name: str
+    state: RecordState
+    adopted: bool = False
+    """The id was found in the store, not chosen by us."""
+    registered: bool = False
+    """Everything was put into the configuration store once."""
+
+    def to_data(self) -> dict[str, str]:
+        """``data`` of the ConfigMap."""
+        return {
+            "instanceId": self.instance_id,
+            "clusterName": self.cluster_name,
+            "state": self.state.value,
+            "adopted": str(self.adopted).lower(),
+            "registered": str(self.registered).lower(),
+        }
+
+
+class DamagedRecordError(ValueError):
+    """The ConfigMap is there but does not say what it must."""
+
+
+def parse_record(data: Mapping[str, str]) -> Record:
+    """The record in a ConfigMap's ``data``. Raises DamagedRecordError, since guessing here could format a store."""
+    instance_id = data.get("instanceId", "").strip()
+    if not valid_instance_id(instance_id):
+        raise DamagedRecordError(f"data.instanceId is {instance_id[:80]!r}")
+    state = data.get("state", "")
+    if state not in set(RecordState):
+        raise DamagedRecordError(f"data.state is {state[:80]!r}, not Initializing or Initialized")
+    flags = {}
+    for key in ("adopted", "registered"):
+        value = data.get(key, "false")
+        if value not in ("true", "false"):
+            raise DamagedRecordError(f"data.{key} is {value[:80]!r}, not true or false")
+        flags[key] = value == "true"
+    return Record(instance_id, data.get("clusterName", ""), RecordState(state), **flags)
+
+
+def valid_instance_id(text: str) -> bool:
+    """Whether the text can be an INSTANCEID: BookKeeper takes any, tools write a UUID; only blanks are ruled out."""
+    return 0 < len(text) <= MAX_ID_LENGTH and text.isprintable() and not any(c.isspace() for c in text)
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Content of the marker node in the local store, and of the claim in the configuration store."""
+
+    instance_id: str
+    cluster_name: str
+    owner: str
+    """namespace/name of the PulsarCluster."""
+
+    def to_bytes(self) -> bytes:
+        """JSON as stored."""
+        fields = {"clusterName": self.cluster_name, "instanceId": self.instance_id, "owner": self.owner}
+        return json.dumps(fields).encode()
+
+
+def parse_marker(data: bytes) -> Marker:
+    """The marker in a node. Raises ValueError when it is none."""
+    fields = json.loads(data)
+    if not isinstance(fields, dict) or not all(
+        isinstance(fields.get(k), str) for k in ("instanceId", "clusterName", "owner")
+    ):
+        raise ValueError("not an object with instanceId, clusterName and owner")
+    return Marker(fields["instanceId"], fields["clusterName"], fields["owner"])
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Nothing may be written; a person has to look."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class IdentityFacts:
+    """All that decides whose store it is."""
+
+    cluster_name: str
+    owner: str
+    record_name: str
+    """namespace/name of the ConfigMap, for messages."""
+    record: Record | None
+    store: str
+    """Servers and chroot, for messages."""
+    store_id: str | None
+    """Text of INSTANCEID; None = the node does not exist."""
+    marker: Marker | None = None
+    remnants: Sequence[str] = ()
+    """Paths that only a cluster at work makes; looked for when there is no INSTANCEID."""
+    bookie_volumes_exist: bool = False
+    new_id: str = ""
+    """The id to use when there is none yet."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The id to go on with."""
+
+    record: Record
+    why: str | None
+    """Reason for writing the record before anything else; None = it is in Kubernetes as it is here."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the local store needs no further write."""
+        return self.record.state is RecordState.INITIALIZED
+
+
+def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
+    """Which INSTANCEID this cluster has, or why the store must not be touched."""
+    record, found = facts.record, facts.store_id
+    if found is not None and not valid_instance_id(found):
+        return _conflict(
+            f"{INSTANCE_ID_PATH} in {facts.store} holds {found[:80]!r}, which is no instance id: "
+            "restore the node from a backup, nothing is written until then"
+        )
+    if record is None:
+        return _without_record(facts)
+    if record.cluster_name != facts.cluster_name:
+        return _conflict(
+            f"ConfigMap {facts.record_name} belongs to cluster {record.cluster_name!r} and not to "
+            f"{facts.cluster_name!r}: rename this object, or delete the ConfigMap if that cluster is gone for good"
+        )
+    if found == record.instance_id:
+        return _of_other_owner(facts, record.instance_id) or Identity(record, None)
+    if record.state is RecordState.INITIALIZED or record.adopted:
+        return _lost(facts, record)
+    if found is not None:
+        return _conflict(
+            f"{facts.store} was initialized by somebody else with instance id {found} while this cluster was being set "
+            f"up with {record.instance_id}: use another store or chroot, or delete ConfigMap {facts.record_name} to "
+            "adopt what is there"
+        )
+    if facts.remnants:
+        return _headless(facts)
+    return _of_other_owner(facts, record.instance_id) or Identity(record, None)
+
+
+def _without_record(facts: IdentityFacts) -> Identity | Refusal:
+    found, marker = facts.store_id, facts.marker
+    refusal = _of_other_owner(facts, None)
+    if refusal is not None:
+        return refusal
+    if found is not None:
+        record = Record(found, facts.cluster_name, RecordState.INITIALIZING, adopted=True)
+        return Identity(record, f"adopt {facts.store}, which is initialized already with instance id {found}")
+    if facts.remnants:
+        return _headless(facts)
+    if facts.bookie_volumes_exist:
+        return Refusal(
+            Reason.METADATA_LOST,
+            f"{facts.store} is empty and ConfigMap {facts.record_name} does not exist, but bookie volumes of this "
+            "cluster do: a new instance id would make their data unreadable. Restore the metadata store, or delete the "
+            "bookies' PersistentVolumeClaims if their data is not needed",
+        )
+    # The marker is written before INSTANCEID: a set-up that lost its record goes on with the same id.
+    new_id = marker.instance_id if marker is not None else facts.new_id
+    record = Record(new_id, facts.cluster_name, RecordState.INITIALIZING)
+    return Identity(record, f"remember instance id {new_id} before initializing the empty {facts.store}")
+
+
+def _of_other_owner(facts: IdentityFacts, expected_id: str | None) -> Refusal | None:
+    """A refusal when the marker names another cluster object, or the same one with another id."""
+    marker = facts.marker
+    if marker is None:
+        return None
+    same = (marker.cluster_name, marker.owner) == (facts.cluster_name, facts.owner)
+    expected = expected_id if expected_id is not None else (facts.store_id or marker.instance_id)
+    if same and marker.instance_id == expected:
+        return None
+    return _conflict(
+        f"{facts.store} is in use by cluster {marker.cluster_name!r} of PulsarCluster {marker.owner} with instance id "
+        f"{marker.instance_id}: give this cluster another store or chroot, or delete the node {MARKER_PATH} there if "
+        "that object is gone for good"
+    )
+
+
+def _lost(facts: IdentityFacts, record: Record) -> Refusal:
+    if facts.store_id is None:
+        what = f"{facts.store} has no {INSTANCE_ID_PATH}, so the metadata of this cluster is gone"
+    else:
+        what = f"{facts.store} holds instance id {facts.store_id}, which is another cluster's metadata"
+    return Refusal(
+        Reason.METADATA_LOST,
+        f"{what}; the cluster was initialized with {record.instance_id}. Nothing is written. Restore the metadata "
+        f"store from its volumes or a backup; only if all data may be lost, delete ConfigMap {facts.record_name} and "
+        "the bookies' PersistentVolumeClaims",
+    )
+
+
+def _headless(facts: IdentityFacts) -> Refusal:
+    return Refusal(
+        Reason.METADATA_LOST,
+        f"{facts.store} has {', '.join(facts.remnants)} but no {INSTANCE_ID_PATH}: part of its metadata is gone. "
+        "Nothing is written. Restore the store from a backup, or use an empty one",
+    )
+
+
+def _conflict(message: str) -> Refusal:
+    return Refusal(Reason.METADATA_CONFLICT, message)
+
+
+def remnants_of(ledgers: Sequence[str] | None, managed_ledgers: Sequence[str] | None) -> list[str]:
+    """Paths that only a cluster at work makes, from the children of /ledgers and of /managed-ledgers."""
+    found = [f"{LEDGERS_PATH}/{name}" for name in sorted(set(ledgers or ()) - FORMATTED_CHILDREN)]
+    found += [f"{MANAGED_LEDGERS_PATH}/{name}" for name in sorted(managed_ledgers or ())]
+    return [path for path in found if path != INSTANCE_ID_PATH][:5]
+
+
+@dataclass(frozen=True)
+class Write:
+    """One change of a node: create when ``version`` is None, else replace that version."""
+
+    path: str
+    data: bytes
+    version: int | None
+    why: str
+
+
+def local_nodes(record: Record, owner: str) -> list[Write]:
+    """What the local store needs, in order; INSTANCEID is last because bookies start as soon as it is there.
+
+    The same as ``bin/pulsar initialize-cluster-metadata`` writes (classes PulsarRegistrationManager and
+    PulsarClusterMetadataSetup), but for /stream and /pulsar/functions, which only Pulsar Functions need.
+    """
+    marker = Marker(record.instance_id, record.cluster_name, owner)
+    return [
+        Write(MARKER_PATH, marker.to_bytes(), None, "mark the store as this cluster's"),
+        Write("/ledgers/available/readonly", b"", None, "BookKeeper registers bookies below it"),
+        Write("/bookies", b"{}", None, "brokers read the bookies' racks there"),
+        Write(INSTANCE_ID_PATH, record.instance_id.encode(), None, "bookies refuse to start without it"),
+    ]

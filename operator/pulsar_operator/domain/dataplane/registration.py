@@ -1,0 +1,298 @@
+"""What a cluster needs in the configuration store, and when its name there must not be touched.
+
+A cluster is registered once: what it needs is created where absent and its name is added to the tenants ``public`` and
+``pulsar``. From then on only its own ClusterData is kept right; tenants and namespaces belong to their users.
+
+``bin/pulsar initialize-cluster-metadata`` adds every further cluster to the replication clusters of ``public/default``
+and ``pulsar/system``, which silently turns geo-replication on. Here replication clusters are never changed.
+``pulsar/system`` (transactions, topics of the brokers) is opened to a further cluster by its allowed clusters instead:
+data stays apart, because a broker starts no replicator where the only replication cluster is another one
+(Pulsar 4.0, PersistentTopic.checkReplication). ``public/default`` is a user's namespace and is left as it is.
+Brokers with the Extensible load manager add their own cluster to the replication clusters of ``pulsar/system`` at their
+start (ServiceUnitStateChannelImpl); nothing here can prevent or undo that.
+
+A claim, ``/pulsar-operator/clusters/<name>``, ties the name to an INSTANCEID: it proves which cluster registered it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.dataplane.metadata import Marker, Refusal, Write, parse_marker
+
+Fields = dict[str, Any]
+
+SYSTEM_BUNDLES = 16
+"""Bundles of public/default and pulsar/system (class PulsarClusterMetadataSetup, DEFAULT_BUNDLE_NUMBER)."""
+TRANSACTION_COORDINATORS = 16
+"""Partitions of transaction_coordinator_assign (option --initial-num-transaction-coordinators)."""
+
+CLUSTERS_PATH = "/admin/clusters"
+GLOBAL_PATH = f"{CLUSTERS_PATH}/global"
+POLICIES_PATH = "/admin/policies"
+TENANTS = ("public", "pulsar")
+SYSTEM_NAMESPACE = "pulsar/system"
+DEFAULT_NAMESPACE = "public/default"
+COORDINATOR_PATH = "/admin/partitioned-topics/pulsar/system/persistent/transaction_coordinator_assign"
+
+CLUSTER_DEFAULTS: Mapping[str, Any] = {
+    "brokerClientTlsEnabled": False,
+    "tlsAllowInsecureConnection": False,
+    "brokerClientTlsEnabledWithKeyStore": False,
+    "brokerClientTlsTrustStoreType": "JKS",
+    "brokerClientTlsKeyStoreType": "JKS",
+    "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+}
+"""What Pulsar 4.0's ClusterDataImpl writes besides the URLs; also the whole content of the cluster named global."""
+
+
+@dataclass(frozen=True)
+class ClusterUrls:
+    """Where other clusters and clients find this one; full host names, since other Kubernetes namespaces read them."""
+
+    service_url: str
+    """Admin REST, http://host:port."""
+    broker_service_url: str
+    """Binary protocol, pulsar://host:port."""
+    service_url_tls: str | None = None
+    """Admin REST over TLS; None leaves what is registered."""
+    broker_service_url_tls: str | None = None
+    """Binary protocol over TLS; None leaves what is registered."""
+
+    def fields(self) -> dict[str, str]:
+        """The fields of ClusterData these are, without absent ones."""
+        pairs = {
+            "serviceUrl": self.service_url,
+            "serviceUrlTls": self.service_url_tls,
+            "brokerServiceUrl": self.broker_service_url,
+            "brokerServiceUrlTls": self.broker_service_url_tls,
+        }
+        return {name: url for name, url in pairs.items() if url is not None}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A node as read."""
+
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True)
+class RegistrationFacts:
+    """All that decides what to write."""
+
+    cluster_name: str
+    owner: str
+    instance_id: str
+    store: str
+    """Servers and chroot, for messages."""
+    urls: ClusterUrls
+    registered: bool
+    """The record in Kubernetes says that registration was completed."""
+    adopted_own_store: bool
+    """The configuration store is this cluster's local store, set up before this operator came: what it says about the
+    cluster is about this very cluster."""
+    nodes: Mapping[str, Stored | None]
+    """What ``paths_to_read`` names; None = absent."""
+
+
+@dataclass(frozen=True)
+class RegistrationPlan:
+    """Writes in order, and what was left alone although the cluster could have used it."""
+
+    writes: Sequence[Write]
+    notes: Sequence[str] = ()
+
+
+class _UnreadableError(ValueError):
+    """A node does not hold the JSON object Pulsar keeps there."""
+
+
+def claim_path(cluster_name: str) -> str:
+    """The node that ties a cluster name to an INSTANCEID."""
+    return f"/pulsar-operator/clusters/{cluster_name}"
+
+
+def cluster_path(cluster_name: str) -> str:
+    """ClusterData of a cluster."""
+    return f"{CLUSTERS_PATH}/{cluster_name}"
+
+
+def paths_to_read(cluster_name: str, *, registered: bool) -> list[str]:
+    """The nodes a plan is made from; only two once the cluster is registered."""
+    own = [claim_path(cluster_name), cluster_path(cluster_name)]
+    if registered:
+        return own
+    policies = [f"{POLICIES_PATH}/{name}" for name in (*TENANTS, SYSTEM_NAMESPACE, DEFAULT_NAMESPACE)]
+    return [*own, GLOBAL_PATH, *policies, COORDINATOR_PATH]
+
+
+def plan_registration(facts: RegistrationFacts, *, boundaries: Sequence[str]) -> RegistrationPlan | Refusal:
+    """What to write, or why the name must not be touched. ``boundaries`` are those of SYSTEM_BUNDLES even bundles."""
+    try:
+        refusal = _claimed_by_other(facts)
+        if refusal is not None:
+            return refusal
+        writes: list[Write] = []
+        notes: list[str] = []
+        if facts.nodes[claim_path(facts.cluster_name)] is None:
+            claim = Marker(facts.instance_id, facts.cluster_name, facts.owner)
+            why = f"tie the cluster name to instance id {facts.instance_id}"
+            writes.append(Write(claim_path(facts.cluster_name), claim.to_bytes(), None, why))
+        writes += _cluster_data(facts)
+        if not facts.registered:
+            _create(facts, writes, GLOBAL_PATH, dict(CLUSTER_DEFAULTS), "Pulsar expects the pseudo cluster global")
+            for tenant in TENANTS:
+                writes += _tenant(facts, tenant)
+            writes += _system_namespace(facts, boundaries, notes)
+            writes += _default_namespace(facts, boundaries, notes)
+            coordinators = {"partitions": TRANSACTION_COORDINATORS, "deleted": False}
+            _create(facts, writes, COORDINATOR_PATH, coordinators, "brokers find the transaction coordinators by it")
+        return RegistrationPlan(writes, notes)
+    except _UnreadableError as error:
+        return Refusal(
+            Reason.METADATA_CONFLICT,
+            f"{error} in the configuration store {facts.store}: repair the node, nothing is written until then",
+        )
+
+
+def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
+    """A refusal when the cluster name in this store is not ours, or the store is not the one we registered in."""
+    name = facts.cluster_name
+    stored = facts.nodes[claim_path(name)]
+    data = _fields(facts, cluster_path(name))
+    if stored is not None:
+        try:
+            claim = parse_marker(stored.data)
+        except ValueError as error:
+            raise _UnreadableError(f"{claim_path(name)} is not readable ({error})") from error
+        if claim.instance_id == facts.instance_id:
+            return None
+        return Refusal(
+            Reason.METADATA_CONFLICT,
+            f"cluster name {name!r} is registered in the configuration store {facts.store} by PulsarCluster "
+            f"{claim.owner} with instance id {claim.instance_id}, ours is {facts.instance_id}: choose another "
+            f"spec.clusterName, or delete the node {claim_path(name)} if that cluster is gone for good",
+        )
+    if data is None:
+        if not facts.registered:
+            return None
+        return Refusal(
+            Reason.METADATA_LOST,
+            f"the configuration store {facts.store} has neither {cluster_path(name)} nor {claim_path(name)}, although "
+            "this cluster was registered there: it is empty or another store. Nothing is written. Restore it from its "
+            "volumes or a backup, or correct its address",
+        )
+    different = [f"{k} {data.get(k)!r} instead of {v!r}" for k, v in facts.urls.fields().items() if data.get(k) != v]
+    if facts.adopted_own_store or not different:
+        return None
+    return Refusal(
+        Reason.METADATA_CONFLICT,
+        f"cluster name {name!r} is registered in the configuration store {facts.store} already and not by this "
+        f"operator, with {', '.join(different)}: choose another spec.clusterName; or, if it is this very cluster, set "
+        "these URLs with `pulsar-admin clusters update` to have it adopted",
+    )
+
+
+def _cluster_data(facts: RegistrationFacts) -> list[Write]:
+    """ClusterData: created, or our URLs put right; fields of other writers stay."""
+    path = cluster_path(facts.cluster_name)
+    found, wanted = _fields(facts, path), facts.urls.fields()
+    if found is None:
+        return [_put(facts, path, {**wanted, **CLUSTER_DEFAULTS}, f"register cluster {facts.cluster_name}")]
+    changed = [f"{k} is {found.get(k)!r} and should be {v!r}" for k, v in wanted.items() if found.get(k) != v]
+    if not changed:
+        return []
+    return [_put(facts, path, {**found, **wanted}, "; ".join(changed))]
+
+
+def _tenant(facts: RegistrationFacts, tenant: str) -> list[Write]:
+    path = f"{POLICIES_PATH}/{tenant}"
+    found, name = _fields(facts, path), facts.cluster_name
+    if found is None:
+        fields = {"allowedClusters": [name], "adminRoles": []}
+        return [_put(facts, path, fields, f"Pulsar expects the tenant {tenant}")]
+    allowed = _names(found, "allowedClusters", path)
+    if name in allowed:
+        return []
+    fields = {**found, "allowedClusters": [*allowed, name]}
+    return [_put(facts, path, fields, f"let namespaces of tenant {tenant} use cluster {name}")]
+
+
+def _system_namespace(facts: RegistrationFacts, boundaries: Sequence[str], notes: list[str]) -> list[Write]:
+    path = f"{POLICIES_PATH}/{SYSTEM_NAMESPACE}"
+    found, name = _fields(facts, path), facts.cluster_name
+    if found is None:
+        return [_new_namespace(facts, path, boundaries)]
+    replication, allowed = _names(found, "replication_clusters", path), _names(found, "allowed_clusters", path)
+    if name in replication or name in allowed:
+        return []
+    if len(replication) != 1 or found.get("deleted"):
+        notes.append(
+            f"{SYSTEM_NAMESPACE} is left alone: with replication clusters [{', '.join(replication)}], allowing {name} "
+            "would start replication from here; without it, transactions do not work here"
+        )
+        return []
+    fields = {**found, "allowed_clusters": [*(allowed or replication), name]}
+    return [_put(facts, path, fields, f"let cluster {name} serve {SYSTEM_NAMESPACE}, without replicating it")]
+
+
+def _default_namespace(facts: RegistrationFacts, boundaries: Sequence[str], notes: list[str]) -> list[Write]:
+    path = f"{POLICIES_PATH}/{DEFAULT_NAMESPACE}"
+    found, name = _fields(facts, path), facts.cluster_name
+    if found is None:
+        return [_new_namespace(facts, path, boundaries)]
+    replication, allowed = _names(found, "replication_clusters", path), _names(found, "allowed_clusters", path)
+    if name not in replication and name not in allowed:
+        notes.append(
+            f"{DEFAULT_NAMESPACE} exists for [{', '.join(allowed or replication)}] and is left alone: add {name} to "
+            "its allowed or replication clusters to use it here"
+        )
+    return []
+
+
+def _new_namespace(facts: RegistrationFacts, path: str, boundaries: Sequence[str]) -> Write:
+    """Absent fields take the defaults of Pulsar's class Policies when it reads them."""
+    fields = {
+        "replication_clusters": [facts.cluster_name],
+        "bundles": {"boundaries": list(boundaries), "numBundles": len(boundaries) - 1},
+    }
+    return _put(facts, path, fields, f"Pulsar expects the namespace {path.removeprefix(POLICIES_PATH + '/')}")
+
+
+def _create(facts: RegistrationFacts, writes: list[Write], path: str, fields: Fields, why: str) -> None:
+    if _fields(facts, path) is None:
+        writes.append(_put(facts, path, fields, why))
+
+
+def _put(facts: RegistrationFacts, path: str, fields: Fields, why: str) -> Write:
+    """Create, or replace the version that was read (a node made as somebody's parent is there, but empty)."""
+    stored = facts.nodes[path]
+    return Write(path, json.dumps(fields).encode(), None if stored is None else stored.version, why)
+
+
+def _fields(facts: RegistrationFacts, path: str) -> Fields | None:
+    """The JSON object in a node; None when the node is absent or empty."""
+    stored = facts.nodes[path]
+    if stored is None or not stored.data.strip():
+        return None
+    try:
+        fields = json.loads(stored.data)
+    except ValueError as error:
+        raise _UnreadableError(f"{path} is not readable ({error})") from error
+    if not isinstance(fields, dict):
+        raise _UnreadableError(f"{path} is not a JSON object")
+    return fields
+
+
+def _names(fields: Fields, key: str, path: str) -> list[str]:
+    """A list of cluster names; absent and null count as empty."""
+    value = fields.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _UnreadableError(f"{path} has {key} {str(value)[:80]!r}, which is not a list of names,")
+    return list(value)

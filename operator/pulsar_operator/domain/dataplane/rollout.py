@@ -1,0 +1,197 @@
+"""One-by-one replacement of pods of OnDelete StatefulSets: which pod to delete now, or what to wait for. Pure.
+
+The algorithm, repeated at every pass from what is observed then:
+
+1. A component counts only when its StatefulSet controller has seen the newest spec and all wanted pods exist;
+   terminating and missing pods are waited for, in every component, because somebody is already being replaced.
+2. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced at once,
+   whatever else is unready. Otherwise a broken revision could block its own correction for ever.
+3. Otherwise the first component in bring-up order with an unready or outdated pod decides. All its other pods must be
+   ready before a pod is taken. An outdated pod that is unready (but was ready) goes first, then the one the caller
+   names, then the highest ordinal; the leader, where one is known, goes last.
+
+So a pod that is ready is only ever deleted while every other pod of its component, and every pod of the components
+before it, is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
+from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PodToDelete:
+    """A pod to delete, with the UID as precondition."""
+
+    name: str
+    uid: str
+    reason: str
+    """Why, in words; for log, event and status."""
+
+
+@dataclass(frozen=True)
+class ComponentPods:
+    """A component's StatefulSet and pods, as read."""
+
+    component: Component
+    stateful_set: Json
+    pods: Sequence[Json]
+    """Pods of the namespace or of the component; those of others are left out."""
+    leader: str | None = None
+    """Name of the pod to replace last, such as ZooKeeper's leader; None = not known."""
+    first: str | None = None
+    """Name of the pod to replace first, such as the emptiest broker; None = the highest ordinal."""
+
+
+@dataclass(frozen=True)
+class RollPlan:
+    """The next step of a roll. Nothing to do when ``complete``."""
+
+    component: Component | None = None
+    """Component the step belongs to; None when everything is up to date and ready."""
+    delete: PodToDelete | None = None
+    """Pod to delete now; None = wait, or nothing to do."""
+    waiting_for: str | None = None
+    """What has to happen first, in words."""
+    reason: str | None = None
+    """Why the component is rolled; None while nothing is outdated."""
+    pods_done: int = 0
+    """Pods of the newest revision, ready or not."""
+    pods_total: int = 0
+    """Pods wanted."""
+    revision: str | None = None
+    """Revision the pods shall have."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pod is of the newest revision and ready."""
+        return self.component is None
+
+    @property
+    def rolling(self) -> bool:
+        """Whether pods are outdated; False also while new pods of a first start are merely not ready yet."""
+        return self.reason is not None
+
+
+@dataclass(frozen=True)
+class _State:
+    """One component, evaluated."""
+
+    component: Component
+    revision: str | None
+    total: int
+    pods: tuple[PodFacts, ...]
+    unsettled: str | None
+    """Why the picture is not complete: spec not observed, pods missing, terminating or too many."""
+    template: Json
+    leader: str | None
+    first: str | None
+
+    @property
+    def outdated(self) -> list[PodFacts]:
+        return [pod for pod in self.pods if not pod.terminating and pod.revision != self.revision]
+
+    @property
+    def unready(self) -> list[PodFacts]:
+        return [pod for pod in self.pods if not pod.ready]
+
+    @property
+    def done(self) -> int:
+        return sum(not pod.terminating and pod.revision == self.revision for pod in self.pods)
+
+
+def plan_roll(components: Sequence[ComponentPods]) -> RollPlan:
+    """The next step for the components of one cluster, given in bring-up order: one pod at a time in all of it."""
+    states = [_evaluate(item) for item in components]
+    for state in states:
+        if state.unsettled:
+            return _plan(state, waiting_for=state.unsettled)
+    for state in states:
+        idle = [pod for pod in state.outdated if not pod.serving_before]
+        if idle:
+            return _plan(state, delete=_order(idle, state)[0])
+    for state in states:
+        if step := _step(state):
+            return step
+    return RollPlan()
+
+
+def _step(state: _State) -> RollPlan | None:
+    """What the component needs; None when it is up to date and ready."""
+    if not state.outdated:
+        return _plan(state, waiting_for=_not_ready(state.unready)) if state.unready else None
+    current_unready = [pod for pod in state.unready if pod.revision == state.revision]
+    if current_unready:
+        return _plan(state, waiting_for=_not_ready(current_unready))
+    stale_unready = [pod for pod in state.outdated if not pod.ready]
+    if len(stale_unready) > 1:
+        # They were ready a moment ago and may come back together, as after an election: no quorum is taken apart.
+        return _plan(state, waiting_for=_not_ready(stale_unready))
+    return _plan(state, delete=(stale_unready or _order(state.outdated, state))[0])
+
+
+def _evaluate(item: ComponentPods) -> _State:
+    stateful_set = item.stateful_set
+    spec = stateful_set.get("spec") or {}
+    total = int(spec.get("replicas", 1))
+    pods = pods_of(stateful_set, item.pods)
+    revision = update_revision(stateful_set)
+    return _State(
+        component=item.component,
+        revision=revision,
+        total=total,
+        pods=pods,
+        unsettled=_unsettled(stateful_set["metadata"]["name"], revision, total, pods),
+        template=spec.get("template") or {},
+        leader=item.leader,
+        first=item.first,
+    )
+
+
+def _unsettled(name: str, revision: str | None, total: int, pods: Sequence[PodFacts]) -> str | None:
+    if revision is None:
+        return f"the StatefulSet controller to observe the newest spec of {name}"
+    for pod in pods:
+        if pod.terminating:
+            return f"pod {pod.name} to end"
+    for pod in pods:
+        if pod.ordinal >= total:
+            return f"pod {pod.name}, which is beyond {total} replicas, to be removed"
+    present = {pod.ordinal for pod in pods}
+    missing = [f"{name}-{ordinal}" for ordinal in range(total) if ordinal not in present]
+    if missing:
+        return f"pod {missing[0]} to be created" + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else "")
+    return None
+
+
+def _plan(state: _State, *, delete: PodFacts | None = None, waiting_for: str | None = None) -> RollPlan:
+    outdated = _order(state.outdated, state) if state.revision else []
+    reason = replacement_reason((delete or outdated[0]).raw, state.template) if outdated else None
+    return RollPlan(
+        component=state.component,
+        delete=PodToDelete(delete.name, delete.uid, reason or "") if delete else None,
+        waiting_for=waiting_for,
+        reason=reason,
+        pods_done=state.done if state.revision else 0,
+        pods_total=state.total,
+        revision=state.revision,
+    )
+
+
+def _order(pods: Sequence[PodFacts], state: _State) -> list[PodFacts]:
+    """The one named first, then from the highest ordinal down, the leader last."""
+    return sorted(pods, key=lambda pod: (pod.name == state.leader, pod.name != state.first, -pod.ordinal))
+
+
+def _not_ready(pods: Sequence[PodFacts]) -> str:
+    first = pods[0]
+    why = f": {first.problem.message}" if first.problem else ""
+    return f"pod {first.name} to become ready{why}" + (f" (and {len(pods) - 1} more)" if len(pods) > 1 else "")
