@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM
 from pulsar_operator.balance.model.cluster import BundleId
@@ -17,6 +16,7 @@ from pulsar_operator.balance.model.isolation import allowed_brokers
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_operator.balance.model.observation import Observed, Usage, boundaries_of, full_bundle, is_own, usage_of
 from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.controllers.core.clusters import broker_endpoint
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, PortError, UnavailableError
 
 STATS_DEADLINE_SECONDS = 60.0
@@ -43,10 +43,6 @@ class Traffic:
         """GET through the cluster's Service."""
         return await self.deps.admin.call(self.endpoint, "GET", path, query=query)
 
-    def _at(self, broker: str) -> AdminEndpoint:
-        """One broker itself, by its id (host:webPort), with the scheme of the cluster's endpoint."""
-        return AdminEndpoint(self.endpoint.cluster, f"{urlsplit(self.endpoint.url).scheme}://{broker}")
-
     async def brokers(self) -> tuple[str, ...]:
         """Ids of the registered brokers."""
         return tuple(sorted(await self.get("brokers") or ()))
@@ -67,7 +63,7 @@ class Traffic:
     async def owned(self, broker: str) -> set[BundleId]:
         """Bundles a broker owns, its own namespaces left out."""
         path = ("brokers", self.endpoint.cluster, broker, "ownedNamespaces")
-        answer = await self.deps.admin.call(self._at(broker), "GET", path) or {}
+        answer = await self.deps.admin.call(broker_endpoint(self.endpoint, broker), "GET", path) or {}
         found = (full_bundle(name) for name in answer)
         return {each for each in found if each is not None and not is_own(each.namespace, (broker,))}
 
@@ -118,7 +114,7 @@ class Traffic:
 
     async def _stats(self, broker: str) -> Json:
         answer = await self.deps.admin.call(
-            self._at(broker), "GET", ("broker-stats", "topics"), deadline=STATS_DEADLINE_SECONDS
+            broker_endpoint(self.endpoint, broker), "GET", ("broker-stats", "topics"), deadline=STATS_DEADLINE_SECONDS
         )
         if not isinstance(answer, dict):
             raise UnavailableError(f"broker {broker} answered no statistics")
@@ -127,7 +123,7 @@ class Traffic:
     async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
         """The most used resource of each broker that says it; one that does not is left out."""
         path = ("broker-stats", "load-report")
-        calls = (self.deps.admin.call(self._at(each), "GET", path) for each in brokers)
+        calls = (self.deps.admin.call(broker_endpoint(self.endpoint, each), "GET", path) for each in brokers)
         found: dict[str, Usage] = {}
         for broker, answer in zip(brokers, await asyncio.gather(*calls, return_exceptions=True), strict=True):
             if isinstance(answer, BaseException) and not isinstance(answer, PortError):

@@ -13,6 +13,7 @@ from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
@@ -21,15 +22,15 @@ from pulsar_operator.controllers.core.status import condition_of, write_status
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
 from pulsar_operator.controllers.dataplane.children import Children, NameTakenError
-from pulsar_operator.controllers.dataplane.cluster_pass import ORDER, ClusterPass
+from pulsar_operator.controllers.dataplane.cluster_pass import ClusterPass
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.drain import Handover
-from pulsar_operator.controllers.dataplane.ensemble import ensure_super_digest, super_digest_name
+from pulsar_operator.controllers.dataplane.ensemble import apply_ensemble, has_quorum, super_digest_name
 from pulsar_operator.controllers.dataplane.load_balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.dataplane.roll import resized, roll
 from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
-from pulsar_operator.domain.dataplane.bring_up import BringUpFacts, Gate, MetadataFact, StoreFact, gates, majority
+from pulsar_operator.domain.dataplane.bring_up import BringUpFacts, Gate, MetadataFact, StoreFact, gates
 from pulsar_operator.domain.dataplane.cluster_status import (
     CLUSTER_CONDITIONS,
     ClusterView,
@@ -39,6 +40,7 @@ from pulsar_operator.domain.dataplane.cluster_status import (
 from pulsar_operator.domain.dataplane.pods import ComponentFacts, observe_component
 from pulsar_operator.domain.dataplane.registration import ClusterUrls
 from pulsar_operator.domain.render import (
+    BRING_UP_ORDER,
     ClusterInputs,
     ImageTemplates,
     RenderedCluster,
@@ -148,10 +150,9 @@ class ClusterController:
         view.rendered = rendered
         if actor.act:
             await ensure_finalizer(deps, state.obj)
-        if Component.ZOOKEEPER in rendered.components:
-            await ensure_super_digest(actor, state.owner, Component.ZOOKEEPER)
         await children.apply(actor, rendered.shared)
-        await children.apply(actor, rendered.of(Component.ZOOKEEPER))
+        if Component.ZOOKEEPER in rendered.components:
+            await apply_ensemble(actor, state.owner, children, Component.ZOOKEEPER, rendered.of(Component.ZOOKEEPER))
         await children.apply(actor, rendered.of(Component.STANDALONE))
         self._observe(state, children)
         if state.spec.mode is ClusterMode.DISTRIBUTED:
@@ -216,7 +217,7 @@ class ClusterController:
         )
 
     def _observe(self, state: ClusterPass, children: Children) -> None:
-        for component in ORDER:
+        for component in BRING_UP_ORDER:
             sts = children.stateful_set(component)
             if sts is not None:
                 state.view.components[component] = observe_component(sts, children.pods(component))
@@ -227,7 +228,7 @@ class ClusterController:
         assert rendered is not None and rendered.metadata_store is not None and spec.metadata_store is not None
         zookeeper = view.components.get(Component.ZOOKEEPER)
         managed = spec.metadata_store.managed
-        if managed is not None and (zookeeper is None or (zookeeper.ready or 0) < majority(managed.replicas)):
+        if managed is not None and not has_quorum(zookeeper, managed):
             view.metadata = None
             return
         local = Store(rendered.metadata_store.servers, rendered.metadata_store.chroot or None)
@@ -239,7 +240,7 @@ class ClusterController:
         result = await ensure_cluster_metadata(
             self._deps,
             BootstrapRequest(
-                cluster_name=spec.cluster_name or state.meta.name,
+                cluster_name=pulsar_name(state.obj),
                 object_name=state.meta.name,
                 namespace=state.meta.namespace,
                 local_store=local,
@@ -312,8 +313,7 @@ class ClusterController:
         """The brokers' Service."""
         rendered = state.view.rendered
         assert rendered is not None
-        name = state.spec.cluster_name or state.meta.name
-        return AdminEndpoint(name, str(rendered.endpoints.broker_web_service_url))
+        return AdminEndpoint(pulsar_name(state.obj), str(rendered.endpoints.broker_web_service_url))
 
     async def _balance(self, state: ClusterPass) -> None:
         """Who balances: Pulsar, or the operator for a PulsarRebalance (load_balancer.py)."""
@@ -375,7 +375,7 @@ def _text(what: str, facts: ComponentFacts | None) -> str:
 
 def _unready(view: ClusterView) -> str | None:
     """The first component in bring-up order that exists and is not ready."""
-    for component in ORDER:
+    for component in BRING_UP_ORDER:
         facts = view.components.get(component)
         if facts is not None and facts.all_ready is False:
             noun = NOUNS[component]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import Meta
@@ -13,16 +12,6 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.cluster_status import ClusterView
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import Json
-
-ORDER = (
-    Component.ZOOKEEPER,
-    Component.STANDALONE,
-    Component.BOOKIE,
-    Component.AUTORECOVERY,
-    Component.BROKER,
-    Component.PROXY,
-)
-"""Bring-up order."""
 
 
 @dataclass

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Component, ConditionType, Kind
-from pulsar_operator.controllers.core.index import consents, key_of, references
+from pulsar_operator.controllers.core.clusters import allows, instance_of, members, pulsar_name, referring
+from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.children import Children
@@ -37,22 +38,23 @@ async def dependents_of_cluster(deps: Deps, cluster: Json) -> list[Json]:
     Those name it in their spec, or are in it as their status says; of the last cluster of an instance, all. Topics are
     counted by their namespace, and a PulsarRebalance is an errand that ends with its cluster.
     """
-    instance = _instance(cluster)
+    instance = instance_of(cluster)
     if instance is None:
         return []
     reader = reader_of(deps)
-    name = _pulsar_name(cluster)
+    name = pulsar_name(cluster)
     target = await reader.get(Kind.INSTANCE, instance.namespace, instance.name)
+    clusters = await reader.every(Kind.CLUSTER)
     others = [
         each
-        for each in await reader.every(Kind.CLUSTER)
-        if _instance(each) == instance and _pulsar_name(each) != name and "deletionTimestamp" not in each["metadata"]
+        for each in (members(clusters, target) if target is not None else referring(clusters, instance))
+        if pulsar_name(each) != name and "deletionTimestamp" not in each["metadata"]
     ]
     found: list[Json] = []
     tenants: set[Key] = set()
     for kind in OF_THE_INSTANCE:
         for each in await reader.every(kind):
-            if instance not in references(kind, each) or not _allowed(target, instance, each):
+            if instance not in references(kind, each) or not (target is None or allows(target, each)):
                 continue
             if kind is Kind.TENANT:
                 tenants.add(key_of(kind, each))
@@ -73,7 +75,7 @@ async def dependents_of_instance(deps: Deps, instance: Json) -> list[Json]:
         {**each, "kind": kind.value}
         for kind in OF_THE_INSTANCE
         for each in await reader.every(kind)
-        if key in references(kind, each) and _allowed(instance, key, each)
+        if key in references(kind, each) and allows(instance, each)
     ]
 
 
@@ -110,20 +112,6 @@ async def still_runs(deps: Deps, owner: Json, *components: Component) -> bool:
     children = await Children.observe(deps, owner)
     found = [children.stateful_set(component) for component in components]
     return any(sts is not None and "deletionTimestamp" not in sts["metadata"] for sts in found)
-
-
-def _instance(cluster: Json) -> Key | None:
-    return next(iter(references(Kind.CLUSTER, cluster)), None)
-
-
-def _pulsar_name(cluster: Json) -> str:
-    return str((cluster.get("spec") or {}).get("clusterName") or cluster["metadata"]["name"])
-
-
-def _allowed(instance: Json | None, key: Key, child: Json) -> bool:
-    return instance is None or consents(
-        instance, target_namespace=key.namespace, from_namespace=child["metadata"]["namespace"]
-    )
 
 
 def _named(kind: Kind, obj: Json) -> frozenset[str]:

@@ -1,12 +1,17 @@
-"""What managed ZooKeeper ensembles need besides manifests: the superuser digest and the care of volumes."""
+"""Managed ZooKeeper ensembles, of a cluster or of an instance: objects, superuser digest, quorum, volumes."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.dataplane.children import Children
+from pulsar_operator.domain.dataplane.bring_up import majority
+from pulsar_operator.domain.dataplane.pods import ComponentFacts
 from pulsar_operator.domain.render import SUPER_DIGEST_KEY, Owner, selector_text, workload_name
 from pulsar_operator.domain.render.names import labels
 from pulsar_operator.ports import PVCS, SECRETS, ConflictError, Json
@@ -17,6 +22,22 @@ SUPER_USER = "super"
 def super_digest_name(owner: str, component: Component) -> str:
     """Name of the Secret with the superuser of an ensemble."""
     return f"{workload_name(owner, component)}-super"
+
+
+async def apply_ensemble(
+    actor: Actor, owner: Owner, children: Children, component: Component, manifests: Sequence[Json]
+) -> None:
+    """Apply the rendered manifests of an ensemble; its pods mount the superuser's Secret, which comes first.
+
+    Raises NameTakenError, PortError.
+    """
+    await ensure_super_digest(actor, owner, component)
+    await children.apply(actor, manifests)
+
+
+def has_quorum(facts: ComponentFacts | None, managed: ManagedZooKeeper) -> bool:
+    """Whether so many servers are ready that the ensemble answers; False while that is not known."""
+    return facts is not None and (facts.ready or 0) >= majority(managed.replicas)
 
 
 async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) -> None:

@@ -11,23 +11,23 @@ from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus, PulsarInstanceSpec, PulsarInstanceStatus
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
-from pulsar_operator.controllers.core.index import consents
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
 from pulsar_operator.controllers.dataplane.children import Children, NameTakenError
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import (
+    apply_ensemble,
     delete_super_digest,
     delete_volumes,
-    ensure_super_digest,
+    has_quorum,
     super_digest_name,
 )
+from pulsar_operator.controllers.dataplane.roll import replace, roll_plan
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.dataplane.bring_up import majority
 from pulsar_operator.domain.dataplane.pods import observe_component
-from pulsar_operator.domain.dataplane.rollout import ComponentPods, plan_roll
 from pulsar_operator.domain.render import (
     ImageTemplates,
     Owner,
@@ -35,7 +35,7 @@ from pulsar_operator.domain.render import (
     render_configuration_store,
     store_problems,
 )
-from pulsar_operator.ports import CUSTOM, PODS, Deps, Json, Key, PortError, RefusedError
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError, RefusedError
 
 CONDITIONS = (
     ConditionType.READY,
@@ -123,11 +123,8 @@ class InstanceController:
 
     async def _observe_dependents(self, state: _Pass) -> None:
         """Clusters, and the rest that refers to this instance, from every namespace the operator watches."""
-        found = []
-        for obj in await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None):
-            if _refers(obj, state.obj):
-                found.append(obj)
-        state.clusters = tuple(sorted(found, key=_pulsar_name))
+        found = members(await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None), state.obj)
+        state.clusters = tuple(sorted(found, key=pulsar_name))
         state.others = tuple(await dependents_of_instance(self._deps, state.obj))
 
     async def _configuration_store(self, state: _Pass) -> None:
@@ -189,27 +186,21 @@ class InstanceController:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
         else:
             await self._apply_store(state, children)
-        sts, pods = children.stateful_set(component), children.pods(component)
-        facts = observe_component(sts, pods)
+        facts = observe_component(children.stateful_set(component), children.pods(component))
         reason, text = facts.summary("Configuration store")
-        ready = (facts.ready or 0) >= majority(managed.replicas)
+        ready = has_quorum(facts, managed)
         if not ready and reason in (Reason.PENDING, Reason.NOT_READY):
             reason = Reason.WAITING_FOR_ZOOKEEPER
         state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
-        if sts is not None:
-            plan = plan_roll([ComponentPods(component, sts, pods)])
-            if plan.delete is not None:
-                pod = next(p for p in pods if p["metadata"]["uid"] == plan.delete.uid)
-                await state.actor.delete(PODS, pod, plan.delete.reason, reason=Reason.POD_REPLACED)
+        await replace(state.actor, children, roll_plan(children, (component,)))
 
     async def _apply_store(self, state: _Pass, children: Children) -> None:
         rendered = self._render(state)
         state.servers = rendered.address.servers
         if state.actor.act:
             await ensure_finalizer(self._deps, state.obj)
-        await ensure_super_digest(state.actor, state.owner, Component.CONFIGURATION_STORE)
         try:
-            await children.apply(state.actor, rendered.manifests)
+            await apply_ensemble(state.actor, state.owner, children, Component.CONFIGURATION_STORE, rendered.manifests)
         except NameTakenError as error:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_TAKEN, str(error))
 
@@ -229,7 +220,7 @@ class InstanceController:
     async def _tear_down(self, state: _Pass) -> bool:
         """Remove a managed store once no cluster needs it; True when the finalizer is off."""
         if state.clusters:
-            names = ", ".join(_pulsar_name(c) for c in state.clusters)
+            names = ", ".join(pulsar_name(c) for c in state.clusters)
             state.conditions.set(
                 ConditionType.DELETION_BLOCKED,
                 True,
@@ -279,7 +270,7 @@ class InstanceController:
         if total and ready == total:
             conditions.set(ConditionType.CLUSTERS_READY, True, Reason.READY, f"All {total} clusters are ready")
         else:
-            waiting = [_pulsar_name(c) for c in state.clusters if not is_true(c, ConditionType.READY)]
+            waiting = [pulsar_name(c) for c in state.clusters if not is_true(c, ConditionType.READY)]
             text = (
                 f"{ready} of {total} clusters are ready; not ready: {', '.join(waiting[:5])}"
                 if total
@@ -298,7 +289,7 @@ class InstanceController:
     def _status(self, state: _Pass) -> PulsarInstanceStatus:
         clusters = [
             InstanceClusterStatus(
-                name=_pulsar_name(c),
+                name=pulsar_name(c),
                 object_name=c["metadata"]["name"],
                 object_namespace=c["metadata"]["namespace"],
                 ready=is_true(c, ConditionType.READY),
@@ -325,18 +316,3 @@ class InstanceController:
 def _unique(clusters: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
     """The list is a map by name: two objects that claim one Pulsar name (one of them is refused) show once."""
     return list({c.name: c for c in reversed(clusters)}.values())[::-1]
-
-
-def _pulsar_name(cluster: Json) -> str:
-    return str(cluster["spec"].get("clusterName") or cluster["metadata"]["name"])
-
-
-def _refers(obj: Json, instance: Json) -> bool:
-    """Whether an object's instanceRef names this instance, with its consent."""
-    ref, meta = (obj.get("spec") or {}).get("instanceRef") or {}, instance["metadata"]
-    namespace = obj["metadata"]["namespace"]
-    return (
-        ref.get("name") == meta["name"]
-        and (ref.get("namespace") or namespace) == meta["namespace"]
-        and consents(instance, target_namespace=meta["namespace"], from_namespace=namespace)
-    )

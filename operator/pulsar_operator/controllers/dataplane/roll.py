@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.balance.execution.drain import drain_name, scale_in_name
+from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.children import Children
-from pulsar_operator.controllers.dataplane.cluster_pass import ORDER, ClusterPass
+from pulsar_operator.controllers.dataplane.cluster_pass import ClusterPass
 from pulsar_operator.controllers.dataplane.drain import Handover
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
+from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import PODS, STATEFUL_SETS, Json
 
 
@@ -46,7 +48,7 @@ def _with_replicas(manifest: Json, replicas: int) -> Json:
 
 async def roll(state: ClusterPass, children: Children, handover: Handover | None) -> None:
     """Replace at most one outdated pod of the whole cluster, in component order. Raises PortError."""
-    plan = _plan(children, None)
+    plan = roll_plan(children, BRING_UP_ORDER)
     if handover is not None and plan.component is Component.BROKER and plan.delete is not None:
         plan = await _emptiest_first(state, children, handover, plan)
     if plan.component is None or not plan.rolling:
@@ -60,18 +62,30 @@ async def roll(state: ClusterPass, children: Children, handover: Handover | None
     )
     if plan.delete is None:
         return
-    pod = next(p for p in children.pods(plan.component) if p["metadata"]["uid"] == plan.delete.uid)
+    pod = _planned(children, plan)
     if handover is not None and plan.component is Component.BROKER:
         waiting_for = await _handed_over(state, children, handover, pod)
         if waiting_for is not None:
             state.view.rollout = state.view.rollout.model_copy(update={"waiting_for": waiting_for})
             return
-    await state.actor.delete(PODS, pod, plan.delete.reason, reason=Reason.POD_REPLACED)
+    await replace(state.actor, children, plan)
 
 
-def _plan(children: Children, first: str | None) -> RollPlan:
-    parts = [(component, children.stateful_set(component)) for component in ORDER]
+def roll_plan(children: Children, components: Sequence[Component], *, first: str | None = None) -> RollPlan:
+    """The next step for those of the components that exist; ``first`` names the pod to begin with."""
+    parts = [(component, children.stateful_set(component)) for component in components]
     return plan_roll([ComponentPods(c, sts, children.pods(c), first=first) for c, sts in parts if sts is not None])
+
+
+async def replace(actor: Actor, children: Children, plan: RollPlan) -> None:
+    """Delete the pod that a plan names, if any: its StatefulSet makes it again. Raises PortError."""
+    if plan.delete is not None:
+        await actor.delete(PODS, _planned(children, plan), plan.delete.reason, reason=Reason.POD_REPLACED)
+
+
+def _planned(children: Children, plan: RollPlan) -> Json:
+    assert plan.component is not None and plan.delete is not None
+    return next(p for p in children.pods(plan.component) if p["metadata"]["uid"] == plan.delete.uid)
 
 
 def _serving(children: Children, *, outdated: bool) -> list[PodFacts]:
@@ -90,7 +104,7 @@ async def _emptiest_first(state: ClusterPass, children: Children, handover: Hand
         return plan
     begun = set(((state.obj.get("status") or {}).get("drain") or {}).get("pods") or ())
     first = next((name for name in outdated if name in begun), None) or await handover.emptiest(outdated)
-    return _plan(children, first) if first is not None else plan
+    return roll_plan(children, BRING_UP_ORDER, first=first) if first is not None else plan
 
 
 async def _handed_over(state: ClusterPass, children: Children, handover: Handover, pod: Json) -> str | None:

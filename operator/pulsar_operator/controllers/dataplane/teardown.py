@@ -8,6 +8,7 @@ from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import instance_of, referring
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import Children
@@ -51,22 +52,19 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
 
 async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
     """Other clusters of the instance, where this one's metadata store is the instance's configuration store."""
-    meta, ref = obj["metadata"], (obj.get("spec") or {}).get("instanceRef") or {}
-    if not ref.get("name"):
+    meta, key = obj["metadata"], instance_of(obj)
+    if key is None:
         return []
-    namespace = ref.get("namespace") or meta["namespace"]
-    instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], namespace, ref["name"])
+    instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name)
     store = ((instance or {}).get("spec") or {}).get("configurationStore") or {}
-    if namespace != meta["namespace"] or (store.get("cluster") or {}).get("name") != meta["name"]:
+    if key.namespace != meta["namespace"] or (store.get("cluster") or {}).get("name") != meta["name"]:
         return []
-    names = []
-    for other in await deps.kube.list(CUSTOM[Kind.CLUSTER], None):
-        theirs = (other.get("spec") or {}).get("instanceRef") or {}
-        where = theirs.get("namespace") or other["metadata"]["namespace"]
-        same = (where, theirs.get("name")) == (namespace, ref["name"])
-        if same and other["metadata"]["uid"] != meta["uid"]:
-            names.append(f"{other['metadata']['namespace']}/{other['metadata']['name']}")
-    return sorted(names)
+    others = [
+        each["metadata"]
+        for each in referring(await deps.kube.list(CUSTOM[Kind.CLUSTER], None), key)
+        if each["metadata"]["uid"] != meta["uid"]
+    ]
+    return sorted(f"{each['namespace']}/{each['name']}" for each in others)
 
 
 async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.controllers.core.index import PARENT_FIELD, consents
+from pulsar_operator.controllers.core.clusters import members, published_endpoint, pulsar_name
+from pulsar_operator.controllers.core.index import PARENT_FIELD
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of, is_true
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
@@ -230,15 +231,8 @@ def _check_parent(parent: Json) -> None:
 
 async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
     """Clusters that refer to the instance and may."""
-    meta = instance["metadata"]
     found: dict[str, Cluster] = {}
-    for obj in await reader_of(deps).every(Kind.CLUSTER):
-        namespace = obj["metadata"]["namespace"]
-        ref = (obj.get("spec") or {}).get("instanceRef") or {}
-        if ref.get("name") != meta["name"] or (ref.get("namespace") or namespace) != meta["namespace"]:
-            continue
-        if not consents(instance, target_namespace=meta["namespace"], from_namespace=namespace):
-            continue
+    for obj in members(await reader_of(deps).every(Kind.CLUSTER), instance):
         cluster = _cluster(obj)
         if cluster.name not in found or found[cluster.name].endpoint is None:
             found[cluster.name] = cluster
@@ -247,14 +241,11 @@ async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
 
 def _cluster(obj: Json) -> Cluster:
     status = obj.get("status") or {}
-    url = (status.get("endpoints") or {}).get("brokerWebServiceUrl")
-    name = str((obj.get("spec") or {}).get("clusterName") or obj["metadata"]["name"])
     # One broker is enough to ask: a roll of many must not make every tenant, namespace and topic Unknown.
     serving = any(((status.get(part) or {}).get("ready") or 0) > 0 for part in SERVING_PARTS)
-    ready = serving or is_true(obj, ConditionType.BROKERS_READY.value)
     return Cluster(
-        name=name,
-        endpoint=AdminEndpoint(name, str(url)) if url and ready else None,
+        name=pulsar_name(obj),
+        endpoint=published_endpoint(obj) if serving or is_true(obj, ConditionType.BROKERS_READY.value) else None,
         version=status.get("version"),
         deleting="deletionTimestamp" in obj["metadata"],
     )

@@ -17,6 +17,7 @@ from pulsar_operator.balance.execution.custom_resource import summary
 from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpose_of
 from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import published_endpoint
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.references import resolve
@@ -25,7 +26,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Key, PortError
+from pulsar_operator.ports import CUSTOM, Deps, Key, PortError
 
 CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
 COMMANDS = ("approve", "refresh", "stop")
@@ -99,11 +100,10 @@ class RebalanceController:
         spec, seen = state.cluster.get("spec") or {}, state.cluster.get("status") or {}
         if spec.get("mode") == "Standalone":
             return Reason.NOT_SUPPORTED, f"{found.text} is Standalone: one broker has nothing to balance"
-        url = (seen.get("endpoints") or {}).get("brokerWebServiceUrl")
-        if not url or not ((seen.get("broker") or {}).get("ready") or 0):
+        endpoint = published_endpoint(state.cluster)
+        if endpoint is None or not ((seen.get("broker") or {}).get("ready") or 0):
             return Reason.WAITING_FOR_BROKERS, f"{found.text} has no ready broker: see its condition BrokersReady"
-        name = str(spec.get("clusterName") or meta["name"])
-        state.traffic = Traffic(self._deps, AdminEndpoint(name, str(url)))
+        state.traffic = Traffic(self._deps, endpoint)
         return None
 
     async def _decide(self, state: RebalancePass) -> Outcome:

@@ -1,0 +1,53 @@
+"""The clusters of an instance, what Pulsar calls them, and where their admin REST answers.
+
+Lists come from the caller: from the watch cache where the answer is only shown, from the API server where something
+irreversible follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.index import consents, key_of, references
+from pulsar_operator.ports import AdminEndpoint, Json, Key
+
+
+def pulsar_name(cluster: Json) -> str:
+    """Name of a PulsarCluster inside Pulsar: spec.clusterName, or metadata.name where it is absent."""
+    return str((cluster.get("spec") or {}).get("clusterName") or cluster["metadata"]["name"])
+
+
+def instance_of(cluster: Json) -> Key | None:
+    """The instance that spec.instanceRef names."""
+    return next(iter(references(Kind.CLUSTER, cluster)), None)
+
+
+def referring(clusters: Iterable[Json], instance: Key) -> list[Json]:
+    """Those that refer to the instance, whether it allows them to or not: one that was allowed once may still run."""
+    return [each for each in clusters if instance_of(each) == instance]
+
+
+def members(clusters: Iterable[Json], instance: Json) -> list[Json]:
+    """Those that refer to the instance and that it allows to."""
+    key = key_of(Kind.INSTANCE, instance)
+    return [each for each in referring(clusters, key) if allows(instance, each)]
+
+
+def allows(target: Json, child: Json) -> bool:
+    """Whether an object allows references from the Kubernetes namespace of another."""
+    return consents(
+        target, target_namespace=target["metadata"]["namespace"], from_namespace=child["metadata"]["namespace"]
+    )
+
+
+def published_endpoint(cluster: Json) -> AdminEndpoint | None:
+    """The brokers' web service as the cluster's status says; None before it says so."""
+    url = ((cluster.get("status") or {}).get("endpoints") or {}).get("brokerWebServiceUrl")
+    return AdminEndpoint(pulsar_name(cluster), str(url)) if url else None
+
+
+def broker_endpoint(cluster: AdminEndpoint, broker: str) -> AdminEndpoint:
+    """One broker itself, by its id (host:webPort), with the scheme of the cluster's endpoint."""
+    return AdminEndpoint(cluster.cluster, f"{urlsplit(cluster.url).scheme}://{broker}")
