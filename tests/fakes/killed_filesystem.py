@@ -26,7 +26,7 @@ class _File:
     def write(self, data: Any) -> None:
         self._owner.step("write", lambda: self._stream.write(data))
 
-    def tell(self) -> int:
+    def record_event(self) -> int:
         return int(self._stream.tell())
 
     def flush(self) -> None:

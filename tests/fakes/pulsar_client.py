@@ -63,7 +63,7 @@ class Topic:
         self.subscribed: dict[str, Any] = {}
         self.produced: dict[str, Any] = {}
         self.receiving: Callable[[], None] = lambda: None
-        self.silent = False
+        self.unreachable = False
 
     def subscribe(self, topic: str, name: str, **options: Any) -> Topic:
         self.subscribed = options
@@ -85,7 +85,7 @@ class Topic:
         assert stamp is not None and partition_key == f"key-{stamp.key}"
         if self.store(stamp, data):
             self.add(data)
-        if not self.silent:
+        if not self.unreachable:
             callback(self.answer(stamp), None)
 
     def receive(self, timeout_millis: int) -> Received:

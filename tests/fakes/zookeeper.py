@@ -74,14 +74,14 @@ class FakeEnsemble:
         """Tell who watches a node, once."""
         self.transaction += 1
         self.transactions[path] = self.transaction
-        for tell in self.watches.pop(path, []):
-            asyncio.get_running_loop().call_soon(tell)
+        for record_event in self.watches.pop(path, []):
+            asyncio.get_running_loop().call_soon(record_event)
 
     def end_sessions(self) -> None:
         """All sessions expire; whoever watched is told."""
         for path in list(self.watches):
-            for tell in self.watches.pop(path):
-                asyncio.get_running_loop().call_soon(tell)
+            for record_event in self.watches.pop(path):
+                asyncio.get_running_loop().call_soon(record_event)
 
     def wipe(self) -> None:
         """Lose everything, like an ensemble whose volume was emptied."""

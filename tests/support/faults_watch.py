@@ -19,7 +19,7 @@ LATE_SECONDS = 5.0
 """How late a duplicate or an overtaken event comes."""
 GAP_SECONDS = 3.0
 """Until a stream that ended with 410 Gone is open again."""
-SILENT_SECONDS = 70.0
+UNREACHABLE_SECONDS = 70.0
 """Until a stream without a byte is opened anew (handlers.watch.INACTIVITY_SECONDS)."""
 
 DROPPED, DUPLICATED, REORDERED, GONE, SILENT = (
@@ -87,7 +87,7 @@ class Feed:
         if fault in (GONE, SILENT):
             self._closed.add(kind)
             loop = asyncio.get_running_loop()
-            loop.call_later(GAP_SECONDS if fault == GONE else SILENT_SECONDS, self._reopen, kind)
+            loop.call_later(GAP_SECONDS if fault == GONE else UNREACHABLE_SECONDS, self._reopen, kind)
         elif fault == REORDERED:
             self._deliver(LATE_SECONDS, kind, obj, deleted=deleted)
         elif fault != DROPPED:

@@ -117,11 +117,11 @@ class Workloads:
         await self.backstage.edit(kind, obj["metadata"]["namespace"], obj["metadata"]["name"], change)
 
     async def _start(self, pod: Json) -> int:
-        trouble = next((t for t in self.troubles if t.hits(pod)), None)
-        if trouble is None and not await self.needs(pod):
+        degraded = next((t for t in self.troubles if t.hits(pod)), None)
+        if degraded is None and not await self.needs(pod):
             return 0
-        status = pod_status(pod, trouble, self._now())
-        if trouble is not None and _signature(status) == _signature(pod.get("status") or {}):
+        status = pod_status(pod, degraded, self._now())
+        if degraded is not None and _signature(status) == _signature(pod.get("status") or {}):
             return 0
         await self.backstage.set_status(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], status)
         return 1
@@ -256,14 +256,14 @@ def revision_of(sts: Json) -> str:
     return f"{sts['metadata']['name']}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
-def pod_status(pod: Json, trouble: Trouble | None, now: str) -> Json:
+def pod_status(pod: Json, degraded: Trouble | None, now: str) -> Json:
     """Status of a pod that runs and is ready, or has a trouble."""
     name = pod["spec"]["containers"][0]["name"]
-    ready = trouble is None
+    ready = degraded is None
     conditions: list[Json] = [{"type": "Ready", "status": str(ready), "lastTransitionTime": now}]
     scheduled: Json = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    if trouble is not None and trouble.unschedulable:
-        scheduled |= {"status": "False", "reason": "Unschedulable", "message": trouble.message}
+    if degraded is not None and degraded.unschedulable:
+        scheduled |= {"status": "False", "reason": "Unschedulable", "message": degraded.message}
         return {"phase": "Pending", "conditions": [*conditions, scheduled]}
     # A container runs from the time of the report on, so one that is not ready has never been.
     container: Json = {
@@ -272,12 +272,12 @@ def pod_status(pod: Json, trouble: Trouble | None, now: str) -> Json:
         "imageID": "",
         "ready": ready,
         "restartCount": 0,
-        "state": {"running": {"startedAt": now if trouble else "2026-01-01T00:00:00Z"}},
+        "state": {"running": {"startedAt": now if degraded else "2026-01-01T00:00:00Z"}},
     }
-    if trouble is not None and trouble.waiting:
-        container["state"] = {"waiting": {"reason": trouble.waiting, "message": trouble.message}}
-        if trouble.waiting == "CrashLoopBackOff":
-            ended = {"exitCode": 1, "reason": "Error", "message": trouble.message}
+    if degraded is not None and degraded.waiting:
+        container["state"] = {"waiting": {"reason": degraded.waiting, "message": degraded.message}}
+        if degraded.waiting == "CrashLoopBackOff":
+            ended = {"exitCode": 1, "reason": "Error", "message": degraded.message}
             container |= {"restartCount": 3, "lastState": {"terminated": ended}}
     return {"phase": "Running", "conditions": [*conditions, scheduled], "containerStatuses": [container]}
 

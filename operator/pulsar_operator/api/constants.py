@@ -30,7 +30,7 @@ LABEL_OWNER_KIND = f"{GROUP}/owner-kind"
 """Kind of the custom resource a child belongs to (PulsarCluster, PulsarInstance)."""
 LABEL_OWNER_NAME = f"{GROUP}/owner-name"
 """metadata.name of the custom resource a child belongs to; at most 40 characters for clusters."""
-LABEL_HANDOVER = f"{GROUP}/handover"
+LABEL_PURPOSE = f"{GROUP}/purpose"
 """On PulsarRebalances that the operator makes for a roll or a change of size: drain or fill."""
 
 # Annotations

@@ -25,7 +25,7 @@ FIRST_PAUSE_SECONDS = 0.5
 MAX_PAUSE_SECONDS = 4.0
 ANSWERS = frozenset({412, 500})
 """HTTP statuses of what Pulsar cannot tell, such as of a topic that it cannot load: it does answer."""
-SILENCE = 10
+UNREACHABLE_CALLS = 10
 """Calls without an answer, one after the other, after which the export ends."""
 
 
@@ -41,7 +41,7 @@ class Calls:
         self._admin = admin
         self._endpoint = endpoint
         self._command = command
-        self._silent = 0
+        self._unreachable = 0
         self._unowned: set[tuple[str, ...]] = set()
         """Namespaces with a topic that stayed without an owner: the others are not waited for."""
 
@@ -59,17 +59,17 @@ class Calls:
             answer = await self._patiently(call, deadline)
         except UnavailableError as error:
             if error.status in ANSWERS:
-                self._silent = 0
+                self._unreachable = 0
                 raise
-            self._silent += 1
-            if self._silent >= SILENCE:
+            self._unreachable += 1
+            if self._unreachable >= UNREACHABLE_CALLS:
                 text = f"nothing is written: Pulsar does not answer any more: {error}; {self.advice}"
                 raise ExportError(text) from None
             raise
         except PortError:
-            self._silent = 0
+            self._unreachable = 0
             raise
-        self._silent = 0
+        self._unreachable = 0
         return answer
 
     async def _patiently(self, call: Call, deadline: float) -> Any:

@@ -15,7 +15,7 @@ import yaml
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, GROUP, LEASE_NAME, PLURALS, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.controllers.core.index import ERRANDS, PARENT_FIELD, SITED
+from pulsar_operator.controllers.core.index import PARENT_FIELD, SITED, TASKS
 from pulsar_operator.handlers.streams import watched
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -261,7 +261,7 @@ def test_environment_names_are_settings() -> None:
 def test_deletion_guard_knows_every_parent_and_its_children() -> None:
     text = (OPERATOR / "templates" / "deletionguard.yaml").read_text()
     children: dict[str, set[str]] = {}
-    parents = {child: parent for child, (_, parent) in PARENT_FIELD.items() if child not in ERRANDS}
+    parents = {child: parent for child, (_, parent) in PARENT_FIELD.items() if child not in TASKS}
     for child, parent in parents.items():
         assert "dependents" in MODELS[parent].status.model_fields
         children.setdefault(parent.value, set()).add(child.value)

@@ -201,9 +201,9 @@ async def test_the_loop_sees_trouble_in_words() -> None:
             "Insufficient cpu",
         ),
     ]
-    for trouble, reason, words in cases:
+    for degraded, reason, words in cases:
         world = World.fakes()
-        world.workloads.troubles.append(trouble)
+        world.workloads.troubles.append(degraded)
         await world.bring_up()
         status, found, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
         assert (status, found) == ("False", reason)

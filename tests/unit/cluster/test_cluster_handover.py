@@ -166,12 +166,12 @@ async def test_without_drain_brokers_unload_by_themselves() -> None:
 
 
 @pytest.mark.parametrize("silent", ["statistics", "all"])
-async def test_brokers_that_do_not_answer_block_nothing_for_ever(silent: str) -> None:
+async def test_brokers_that_do_not_answer_block_nothing_for_ever(unreachable: str) -> None:
     world = await BusyWorld.up(3)
-    if silent == "all":
-        world.busy.brokers.silent = {"east-broker.pulsar.svc.cluster.local:8080"}
+    if unreachable == "all":
+        world.busy.brokers.unreachable = {"east-broker.pulsar.svc.cluster.local:8080"}
     else:
-        world.busy.brokers.silent = {b for b in world.busy.brokers.brokers if b.startswith("east-broker-1.")}
+        world.busy.brokers.unreachable = {b for b in world.busy.brokers.brokers if b.startswith("east-broker-1.")}
     before = await uids(world)
     await world.change(Kind.CLUSTER, "east", config)
     await world.until(lambda: _changed(world, before), rounds=400)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import LABEL_HANDOVER, Kind
+from pulsar_operator.api.constants import LABEL_PURPOSE, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.balance.execution.drain import BLIND_SECONDS, DRAIN, FILL, drain_manifest, fill_manifest
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.drain import FEW, Handover
+from pulsar_operator.controllers.dataplane.drain import FEW, BrokerDrains
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json
 from tests.support.balancing import LAST, NS, URL, BalancingWorld
@@ -50,13 +50,13 @@ class Brokers:
         since = timestamp(self.clock.moment - timedelta(seconds=seconds))
         self.world._cluster_status({"drain": {"pods": list(pods), "since": since}})
 
-    def handover(self, replicas: int = 3) -> Handover:
+    def drains(self, replicas: int = 3) -> BrokerDrains:
         """Of one pass."""
         cluster = self.kube.live(CUSTOM[Kind.CLUSTER], NS, "east")
         assert cluster is not None and self.spec.broker is not None
         made = self.spec.broker.model_copy(update={"replicas": replicas})
         spec = self.spec.model_copy(update={"broker": made})
-        return Handover(self.world.deps, Actor(self.world.deps, cluster), cluster, spec, AdminEndpoint("east", URL))
+        return BrokerDrains(self.world.deps, Actor(self.world.deps, cluster), cluster, spec, AdminEndpoint("east", URL))
 
     def rebalances(self) -> dict[str, Json]:
         return {o["metadata"]["name"]: o for o in self.kube.all() if o["kind"] == Kind.REBALANCE.value}
@@ -78,7 +78,7 @@ def brokers() -> Brokers:
 async def test_the_time_of_other_pods_is_not_the_time_of_these(brokers: Brokers, others: list[str]) -> None:
     """A drain that timed out says nothing of the one after it: that one has its own time."""
     brokers.said(others, TIMEOUT + 1)
-    found = await brokers.handover().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().leave(["east-broker-2"], NAME)
     assert not found.go
     assert found.status is not None
     assert (found.status.pods, found.status.since) == (["east-broker-2"], timestamp(brokers.clock.moment))
@@ -88,7 +88,7 @@ async def test_the_time_of_other_pods_is_not_the_time_of_these(brokers: Brokers,
 @pytest.mark.parametrize(("seconds", "go"), [(TIMEOUT - 1, False), (TIMEOUT, True)])
 async def test_the_time_of_these_pods_goes_on(brokers: Brokers, seconds: int, go: bool) -> None:
     brokers.said(["east-broker-2", "east-broker-1"], seconds)
-    found = await brokers.handover().leave(["east-broker-1", "east-broker-2"], NAME)
+    found = await brokers.drains().leave(["east-broker-1", "east-broker-2"], NAME)
     assert found.go is go
     if not go:
         assert found.status is not None
@@ -97,7 +97,7 @@ async def test_the_time_of_these_pods_goes_on(brokers: Brokers, seconds: int, go
 
 
 async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:
-    found = await brokers.handover().leave(["east-broker-2"], NAME, avoid=["east-broker-1"])
+    found = await brokers.drains().leave(["east-broker-2"], NAME, avoid=["east-broker-1"])
     assert not found.go
     spec = brokers.rebalances()[NAME]["spec"]
     assert (spec["brokers"], spec["avoidBrokers"]) == ([broker("east-broker-2")], [broker("east-broker-1")])
@@ -106,16 +106,16 @@ async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:
 @pytest.mark.parametrize("avoid", [["east-broker-0", "east-broker-1"], ["east-broker-1", "east-broker-0", "gone-1"]])
 async def test_brokers_that_take_nothing_do_not_count_as_takers(brokers: Brokers, avoid: list[str]) -> None:
     """Where all others are next, there is nowhere to hand over to: no drain, and no wait for ever."""
-    found = await brokers.handover().leave(["east-broker-2"], NAME, avoid=avoid)
+    found = await brokers.drains().leave(["east-broker-2"], NAME, avoid=avoid)
     assert (found.go, brokers.rebalances()) == (False, {})
     assert found.waiting_for is not None and "a broker that can take the bundles" in found.waiting_for
     brokers.said(["east-broker-2"], BLIND_SECONDS)
-    assert (await brokers.handover().leave(["east-broker-2"], NAME, avoid=avoid)).go
+    assert (await brokers.drains().leave(["east-broker-2"], NAME, avoid=avoid)).go
     assert any("no other broker can take" in event.message for event in brokers.kube.events)
 
 
 async def test_brokers_that_go_do_not_count_as_takers(brokers: Brokers) -> None:
-    found = await brokers.handover().leave(PODS, NAME)
+    found = await brokers.drains().leave(PODS, NAME)
     assert (found.go, brokers.rebalances()) == (False, {})
     assert found.waiting_for is not None and "a broker that can take the bundles" in found.waiting_for
 
@@ -124,7 +124,7 @@ async def test_bundles_of_pulsars_own_namespace_hold_no_broker() -> None:
     """Pulsar moves its system topics itself, and no plan is made of them."""
     brokers = Brokers()
     brokers.bundles("pulsar/system", *PODS)
-    assert (await brokers.handover().leave(["east-broker-2"], NAME)).go
+    assert (await brokers.drains().leave(["east-broker-2"], NAME)).go
     assert (brokers.rebalances(), brokers.kube.events) == ({}, [])
 
 
@@ -132,12 +132,12 @@ async def test_the_emptiest_broker_is_the_one_with_the_fewest_bundles_of_users()
     brokers = Brokers()
     brokers.bundles("shop/orders", "east-broker-0", "east-broker-1", "east-broker-1", "east-broker-2")
     brokers.bundles("pulsar/system", "east-broker-2", "east-broker-2", "east-broker-2")
-    assert await brokers.handover().emptiest(PODS) == "east-broker-2"
+    assert await brokers.drains().emptiest(PODS) == "east-broker-2"
     brokers.bundles("shop/more", "east-broker-2")
-    assert await brokers.handover().emptiest(PODS) == "east-broker-0"
-    assert await brokers.handover().emptiest([*PODS, "east-broker-10"]) == "east-broker-10", "it is not registered"
-    brokers.pulsar.silent = {broker("east-broker-1")}
-    assert await brokers.handover().emptiest(PODS) is None
+    assert await brokers.drains().emptiest(PODS) == "east-broker-0"
+    assert await brokers.drains().emptiest([*PODS, "east-broker-10"]) == "east-broker-10", "it is not registered"
+    brokers.pulsar.unreachable = {broker("east-broker-1")}
+    assert await brokers.drains().emptiest(PODS) is None
 
 
 @pytest.mark.parametrize(("namespace", "asked"), [("shop/orders", True), ("pulsar/system", False)])
@@ -146,13 +146,13 @@ async def test_new_brokers_get_a_share_where_users_have_bundles(namespace: str, 
     brokers = Brokers()
     brokers.bundles(namespace, "east-broker-0", "east-broker-0")
     pods = ["east-broker-2"] if there else ["east-broker-3"]
-    await brokers.handover().fill("x", pods, there=there)
+    await brokers.drains().fill("x", pods, there=there)
     found = [each["spec"]["brokers"] for each in brokers.rebalances().values()]
     assert found == ([[broker(pods[0])]] if asked else [])
 
 
 async def test_no_share_for_brokers_that_are_not_there(brokers: Brokers) -> None:
-    await brokers.handover().fill("x", ["east-broker-7"], there=True)
+    await brokers.drains().fill("x", ["east-broker-7"], there=True)
     assert brokers.rebalances() == {}
 
 
@@ -160,28 +160,28 @@ async def test_bundles_that_are_no_more_hold_no_broker_while_there_are_few(broke
     """Beyond a few namespaces the brokers are believed: to read the boundaries of all would take longer."""
     going = broker("east-broker-2")
     brokers.pulsar.owners = {(f"shop/gone{number}", 0, LAST): going for number in range(FEW)}
-    assert (await brokers.handover().leave(["east-broker-2"], NAME)).go
+    assert (await brokers.drains().leave(["east-broker-2"], NAME)).go
     brokers.pulsar.owners[f"shop/gone{FEW}", 0, LAST] = going
-    found = await brokers.handover().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().leave(["east-broker-2"], NAME)
     assert not found.go and found.status is not None and found.status.bundles == FEW + 1
 
 
 async def test_pods_may_go_at_once_where_nothing_is_to_be_handed_over(brokers: Brokers) -> None:
-    assert (await brokers.handover().leave([], NAME)).go
+    assert (await brokers.drains().leave([], NAME)).go
     without = Brokers(enabled=False)
     without.bundles("shop/orders", *PODS)
-    assert (await without.handover().leave(["east-broker-2"], NAME)).go
-    await without.handover().fill("x", ["east-broker-2"], there=True)
+    assert (await without.drains().leave(["east-broker-2"], NAME)).go
+    await without.drains().fill("x", ["east-broker-2"], there=True)
     assert without.rebalances() == brokers.rebalances() == {}
 
 
 async def test_what_the_pass_needs_is_not_over(brokers: Brokers) -> None:
-    handover = brokers.handover()
-    await handover.leave(["east-broker-2"], NAME)
-    await handover.fill("x", ["east-broker-0"], there=True)
-    await handover.clean(changing=True)
+    drains = brokers.drains()
+    await drains.leave(["east-broker-2"], NAME)
+    await drains.fill("x", ["east-broker-0"], there=True)
+    await drains.clean(changing=True)
     assert sorted(brokers.rebalances()) == [NAME, "east-fill-x"]
-    again = brokers.handover()
+    again = brokers.drains()
     await again.fill("x", ["east-broker-0"], there=True)
     await again.clean(changing=True)
     assert sorted(brokers.rebalances()) == ["east-fill-x"], "the drain was of an earlier occasion"
@@ -205,7 +205,7 @@ async def test_a_share_is_over_where_one_of_its_brokers_is_not_to_be(
     assert brokers.spec.broker is not None
     drain = brokers.spec.broker.drain
     brokers.kube.put(fill_manifest(brokers.cluster(), "f", [broker(pod) for pod in named], drain))
-    await brokers.handover(replicas).clean(changing=changing)
+    await brokers.drains(replicas).clean(changing=changing)
     assert ("f" in brokers.rebalances()) is kept
 
 
@@ -215,7 +215,7 @@ async def test_only_what_the_operator_made_for_this_cluster_is_ever_over(brokers
     drain = brokers.spec.broker.drain
     other = {**brokers.cluster(), "metadata": {**brokers.cluster()["metadata"], "uid": "another"}}
     mine = brokers.world.rebalance("mine", mode="RemoveBrokers", brokers=[broker("gone-9")])
-    mine["metadata"]["labels"] = {LABEL_HANDOVER: FILL}
+    mine["metadata"]["labels"] = {LABEL_PURPOSE: FILL}
     brokers.kube.put(mine)
     brokers.kube.put(drain_manifest(other, "theirs", [broker("gone-9")], [], drain))
     brokers.kube.put(fill_manifest(other, "theirs-too", [broker("gone-9")], drain))
@@ -225,14 +225,14 @@ async def test_only_what_the_operator_made_for_this_cluster_is_ever_over(brokers
     brokers.kube.put(going)
     await brokers.kube.delete(CUSTOM[Kind.REBALANCE], NS, "going", uid=brokers.rebalances()["going"]["metadata"]["uid"])
     before = len(brokers.kube.calls)
-    await brokers.handover().clean(changing=changing)
+    await brokers.drains().clean(changing=changing)
     assert sorted(brokers.rebalances()) == ["going", "mine", "theirs", "theirs-too"]
     assert [call.name for call in brokers.kube.calls[before:] if call.verb == "delete"] == ["ours"]
-    assert brokers.rebalances()["going"]["metadata"]["labels"][LABEL_HANDOVER] == DRAIN
+    assert brokers.rebalances()["going"]["metadata"]["labels"][LABEL_PURPOSE] == DRAIN
 
 
 async def test_the_status_names_the_drain_that_is_asked_for(brokers: Brokers) -> None:
-    found = await brokers.handover().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().leave(["east-broker-2"], NAME)
     assert found.status is not None and (found.status.rebalance, found.status.bundles) == (NAME, 1)
-    nowhere = await brokers.handover().leave(PODS, NAME)
+    nowhere = await brokers.drains().leave(PODS, NAME)
     assert nowhere.status is not None and nowhere.status.rebalance is None

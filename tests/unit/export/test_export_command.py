@@ -15,7 +15,7 @@ import yaml
 from aiohttp import web
 
 from pulsar_operator.export import ExportError, Options, Progress, export
-from pulsar_operator.export.calls import AGAIN_SECONDS, SILENCE
+from pulsar_operator.export.calls import AGAIN_SECONDS, UNREACHABLE_CALLS
 from pulsar_operator.export.reader import CONCURRENCY
 from pulsar_operator.main import run
 from pulsar_operator.ports import RefusedError, UnavailableError
@@ -234,7 +234,7 @@ def test_a_pulsar_that_falls_silent_ends_the_export(pulsar: ExportPulsar) -> Non
         return admin
 
     failed = {call.path for call in run_virtual(check()).calls if len(call.path) > 4}
-    assert len(failed) < SILENCE + 2 * CONCURRENCY
+    assert len(failed) < UNREACHABLE_CALLS + 2 * CONCURRENCY
 
 
 def test_a_call_without_an_answer_is_repeated_for_a_while(pulsar: ExportPulsar) -> None:

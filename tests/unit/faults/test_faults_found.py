@@ -235,10 +235,10 @@ async def test_a_set_does_not_spin_while_no_cluster_answers() -> None:
     properties = {"partitions": 2, "properties": {"k": "v"}}
     w.put(Kind.TOPIC_SET, "s", {"namespaceRef": {"name": "n"}, "count": count, "template": properties})
 
-    def silent(call: Any) -> None:
+    def unreachable(call: Any) -> None:
         raise UnavailableError("HTTP 429", retry_after=20.0)
 
-    w.admin.before.append(silent)
+    w.admin.before.append(unreachable)
     for _ in range(2):
         outcome = await w.reconcile(Kind.TOPIC_SET, "s")
         assert outcome.backoff or (outcome.requeue_after or 0.0) > 1.0

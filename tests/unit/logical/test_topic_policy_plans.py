@@ -112,7 +112,7 @@ def test_what_is_new_is_set_before_what_is_old_is_reset(spec: tuple[dict[str, An
 @given(spec=SPECS, managed=FIELDS)
 def test_a_silent_cluster_is_kept_in_mind(spec: tuple[dict[str, Any], str], managed: set[str]) -> None:
     declared = spec_of(spec)
-    facts = TopicFacts("t", "n", "x", {"a": 0}, silent=("b",), of_the_instance=frozenset(CLUSTERS))
+    facts = TopicFacts("t", "n", "x", {"a": 0}, unreachable=("b",), of_the_instance=frozenset(CLUSTERS))
     made = plan_topic(declared, facts, Memory(managed=frozenset(managed)))
     local = {row.field for row in TOPIC_POLICIES if row.per_cluster}
     assert made.kept == {name for name in managed & local if name not in made.declared}

@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_set import OwnedTopics, PulsarTopicSetSpec, TopicTemplate
 from pulsar_operator.domain.logical.topic_set import (
     LEFT_OUT,
-    Rival,
+    Duplicate,
     Selection,
     declared_fields,
     digests_of,
@@ -183,10 +183,10 @@ def test_all_of_a_set_that_is_deleted() -> None:
 
 
 def test_who_has_a_topic() -> None:
-    older = (Rival("2026", "1", "apps/old"), named("b", "c"))
+    older = (Duplicate("2026", "1", "apps/old"), named("b", "c"))
     found = dict(taken_by(["a", "b", "c", "d"], {"c": "apps/own"}, [older]))
     assert found == {"b": "PulsarTopicSet apps/old, which is older", "c": "PulsarTopic apps/own"}
-    assert Rival("2025", "9", "z") < Rival("2026", "1", "a") < Rival("2026", "2", "a")
+    assert Duplicate("2025", "9", "z") < Duplicate("2026", "1", "a") < Duplicate("2026", "2", "a")
 
 
 def test_a_few_names() -> None:

@@ -11,7 +11,7 @@ def waits(state: State, looks: int) -> list[float]:
     """Seconds from each look to the next while nothing gets better."""
     turn, now, found = Turn(state=state), 1000.0, []
     for _ in range(looks):
-        turn.trouble(now)
+        turn.failed(now)
         assert turn.due is not None
         found.append(turn.due - now)
         now = turn.due

@@ -198,11 +198,11 @@ async def test_no_cluster_answers() -> None:
     outcome = await w.work()
     assert w.condition(SET, "s")[:2] == ("Unknown", "AdminUnreachable")
     assert outcome.requeue_after is not None
-    since = w.status(SET, "s")["clusters"][0]["silentSince"]
+    since = w.status(SET, "s")["clusters"][0]["unreachableSince"]
     writes = len(w.kube.changes)
     await w.wait(600)
     assert len(w.kube.changes) == writes, "a silent cluster is told once"
-    assert w.status(SET, "s")["clusters"][0]["silentSince"] == since
+    assert w.status(SET, "s")["clusters"][0]["unreachableSince"] == since
     w.admin.down.clear()
     await w.wait(300)
     assert w.condition(SET, "s")[0] == "True"

@@ -166,7 +166,7 @@ class SetClusterStatus(ApiModel):
     """Topics of the set that the cluster has."""
     applied_template: str | None = None
     """Hash of the template that all topics were last given there."""
-    silent_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    unreachable_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """Since when the cluster does not answer; absent = it does."""
 
 

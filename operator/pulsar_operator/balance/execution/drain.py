@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import (
     API_VERSION,
-    LABEL_HANDOVER,
     LABEL_MANAGED_BY,
+    LABEL_PURPOSE,
     MANAGED_BY,
     Component,
     ConditionType,
@@ -47,7 +47,7 @@ class DrainFacts:
     """Brokers that may take them."""
     rebalance: Mapping[str, Any] | None = None
     """The drain as it is, None when there is none yet."""
-    trouble: str = ""
+    failure: str = ""
     """Why something is not known, in words."""
 
 
@@ -59,7 +59,7 @@ class Decision:
     """Whether the pods may be deleted now."""
     ask: bool = False
     """Whether the drain must exist."""
-    anew: bool = False
+    recreate: bool = False
     """Whether the drain has done its steps and must be made again for bundles that came after its plan."""
     why: str = ""
     """What is waited for, or why the pods go with bundles left; empty = they have none."""
@@ -79,8 +79,8 @@ def decide(facts: DrainFacts, drain: Drain) -> Decision:
         return Decision(True, why=f"no other broker can take the {left} of {who}")
     if facts.bundles is None:
         if facts.age < BLIND_SECONDS:
-            return Decision(False, why=f"{who} to say what it serves ({facts.trouble})")
-        return Decision(True, why=f"{who} did not say what it serves ({facts.trouble})")
+            return Decision(False, why=f"{who} to say what it serves ({facts.failure})")
+        return Decision(True, why=f"{who} did not say what it serves ({facts.failure})")
     if facts.rebalance is None:
         return Decision(False, ask=True, why=f"{who} to hand over {left}")
     return _of_rebalance(facts, who, left)
@@ -111,7 +111,9 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
         if progress.get("total", 0) or found_nothing:
             # Pulsar may give a broker bundles until it is told to stop, and one on its way is nobody's for a moment:
             # planned for once more, until a plan says that they must stay.
-            return Decision(False, anew=True, why=f"{who} to hand over {left} that came after PulsarRebalance {name}")
+            return Decision(
+                False, recreate=True, why=f"{who} to hand over {left} that came after PulsarRebalance {name}"
+            )
         return Decision(True, why=f"{left} of {who} stayed: {_words(ready)}")
     if ready.get("reason") in _BLIND and facts.age >= BLIND_SECONDS:
         return Decision(True, why=f"{left} of {who} could not be planned for: {ready.get('message', '')}"[:500])
@@ -184,7 +186,7 @@ def _manifest(
         "metadata": {
             "name": name,
             "namespace": meta["namespace"],
-            "labels": {LABEL_MANAGED_BY: MANAGED_BY, LABEL_HANDOVER: purpose},
+            "labels": {LABEL_MANAGED_BY: MANAGED_BY, LABEL_PURPOSE: purpose},
             "ownerReferences": [owner_reference(cluster)],
         },
         "spec": {
@@ -205,7 +207,7 @@ def purpose_of(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> str 
     """``drain`` or ``fill`` for a PulsarRebalance that the operator made for this cluster, else None."""
     meta = rebalance["metadata"]
     owned = any(each.get("uid") == cluster["metadata"]["uid"] for each in meta.get("ownerReferences") or ())
-    return (meta.get("labels") or {}).get(LABEL_HANDOVER) if owned else None
+    return (meta.get("labels") or {}).get(LABEL_PURPOSE) if owned else None
 
 
 def outgrown(rebalance: Mapping[str, Any], pods: Collection[str]) -> bool:

@@ -63,7 +63,7 @@ class Actor:
         if self.act:
             await self.deps.kube.event(self.owner, kind="Warning", reason=reason.value, message=message)
 
-    async def tell(self, reason: Reason, message: str) -> None:
+    async def record_event(self, reason: Reason, message: str) -> None:
         """Record something done elsewhere: log and Normal event."""
         await self._record(message, reason)
 

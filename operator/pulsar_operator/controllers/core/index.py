@@ -28,7 +28,7 @@ PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
 POLICIES_FIELD: dict[Kind, str] = {Kind.NAMESPACE: "policies", Kind.TENANT: "namespaceDefaults"}
 """Where a kind has namespace policies, which may name a resource group."""
 
-ERRANDS = frozenset({Kind.REBALANCE})
+TASKS = frozenset({Kind.REBALANCE})
 """Kinds that ask for something to be done: they end with the object they refer to, and never keep it from going."""
 
 SITED = frozenset({Kind.TENANT, Kind.NAMESPACE, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY})

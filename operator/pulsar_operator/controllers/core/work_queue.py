@@ -153,7 +153,7 @@ class WorkQueue:
             del self._queued[key]
             self._running.add(key)
             self._busy[kind] += 1
-            self._tell()
+            self._count()
             return key
         return None
 
@@ -190,7 +190,7 @@ class WorkQueue:
             keys.clear()
         self._queued.clear()
         self._again.clear()
-        self._tell()
+        self._count()
         while self._idle:
             self._wake_one()
 
@@ -207,9 +207,9 @@ class WorkQueue:
         return all(due > horizon for due, _ in self._delayed.values())
 
     def _notify(self) -> None:
-        self._tell()
+        self._count()
         self._wake_one()
 
-    def _tell(self) -> None:
+    def _count(self) -> None:
         self._on_depth(len(self._queued))
         self._changed.set()

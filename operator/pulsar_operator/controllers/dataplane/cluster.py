@@ -24,7 +24,7 @@ from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, St
 from pulsar_operator.controllers.dataplane.children import Children, NameTakenError
 from pulsar_operator.controllers.dataplane.cluster_pass import ClusterPass
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
-from pulsar_operator.controllers.dataplane.drain import Handover
+from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.ensemble import apply_ensemble, has_quorum, super_digest_name
 from pulsar_operator.controllers.dataplane.load_balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.dataplane.roll import resized, roll
@@ -159,10 +159,10 @@ class ClusterController:
             await self._metadata(state)
             await self._ordered(state, children)
         await children.prune(actor, rendered.all(), keep=NEVER_PRUNED)
-        handover = self._handover(state)
-        await roll(state, children, handover)
-        if handover is not None:
-            await handover.clean(changing=view.drain is not None)
+        drains = self._drains(state)
+        await roll(state, children, drains)
+        if drains is not None:
+            await drains.clean(changing=view.drain is not None)
         await self._balance(state)
         view.waiting_for = view.waiting_for or _unready(view)
         view.refused.extend(actor.refused)
@@ -263,10 +263,10 @@ class ClusterController:
         )
         state.actor.pending.extend(result.pending)
         for action in result.actions:
-            await state.actor.tell(Reason.METADATA_INITIALIZED, action)
+            await state.actor.record_event(Reason.METADATA_INITIALIZED, action)
         if result.actions:
             for note in result.notes:
-                await state.actor.tell(Reason.METADATA_INITIALIZED, note)
+                await state.actor.record_event(Reason.METADATA_INITIALIZED, note)
 
     async def _bookie_volumes_exist(self, state: ClusterPass) -> bool:
         """Whether any claim of a bookie exists: then there is, or was, data under this metadata."""
@@ -289,15 +289,15 @@ class ClusterController:
             if component in (Component.BROKER, Component.PROXY) and not view.store_known:
                 continue  # rendering without the store's address would roll every broker onto a wrong one
             manifests = rendered.of(component)
-            handover = self._handover(state) if component is Component.BROKER else None
-            if handover is not None:
-                manifests = await resized(state, children, handover, manifests)
+            drains = self._drains(state) if component is Component.BROKER else None
+            if drains is not None:
+                manifests = await resized(state, children, drains, manifests)
             await children.apply(state.actor, manifests)
             sts = children.stateful_set(component)
             if sts is not None:
                 view.components[component] = observe_component(sts, children.pods(component))
 
-    def _handover(self, state: ClusterPass) -> Handover | None:
+    def _drains(self, state: ClusterPass) -> BrokerDrains | None:
         """What brokers do before they go; None where there are no brokers that could be asked."""
         view = state.view
         brokers = view.components.get(Component.BROKER)
@@ -305,9 +305,9 @@ class ClusterController:
             return None
         if state.spec.mode is ClusterMode.STANDALONE:
             return None
-        if state.handover is None:
-            state.handover = Handover(self._deps, state.actor, state.obj, state.spec, self._brokers(state))
-        return state.handover
+        if state.drains is None:
+            state.drains = BrokerDrains(self._deps, state.actor, state.obj, state.spec, self._brokers(state))
+        return state.drains
 
     def _brokers(self, state: ClusterPass) -> AdminEndpoint:
         """The brokers' Service."""

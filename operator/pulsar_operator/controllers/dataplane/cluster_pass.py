@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import Meta
-from pulsar_operator.controllers.dataplane.drain import Handover
+from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.cluster_status import ClusterView
 from pulsar_operator.domain.render import Owner
@@ -28,5 +28,5 @@ class ClusterPass:
     backoff: bool = False
     again: bool = False
     """Something was only begun: look again soon."""
-    handover: Handover | None = None
+    drains: BrokerDrains | None = None
     """Once the brokers can be asked."""

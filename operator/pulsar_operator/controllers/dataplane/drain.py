@@ -42,7 +42,7 @@ FEW: Final = 20
 
 
 @dataclass(frozen=True)
-class Leave:
+class DrainProgress:
     """Whether brokers may go now."""
 
     go: bool
@@ -58,15 +58,15 @@ class _Seen:
 
     ids: tuple[str, ...] = ()
     bundles: int | None = None
-    trouble: str = ""
+    failure: str = ""
     """What is not known."""
     others: int = 1
     """Brokers that take bundles."""
-    shunned: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     """Ids of brokers that stay and take none."""
 
 
-class Handover:
+class BrokerDrains:
     """One cluster's, for one pass."""
 
     def __init__(self, deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, endpoint: AdminEndpoint):
@@ -117,13 +117,13 @@ class Handover:
         least = min((count for count, _ in counts), default=0)
         return max((pod for count, pod in counts if count == least), key=lambda pod: (len(pod), pod), default=None)
 
-    async def leave(self, pods: Collection[str], name: str, *, avoid: Collection[str] = ()) -> Leave:
+    async def leave(self, pods: Collection[str], name: str, *, avoid: Collection[str] = ()) -> DrainProgress:
         """Ask for the drain ``name`` of some pods' brokers where it is needed; whether they may go.
 
         ``avoid`` are pods whose brokers get nothing, for they go next. Raises PortError for Kubernetes alone.
         """
         if not self.enabled or not pods:
-            return Leave(True)
+            return DrainProgress(True)
         now = self._deps.clock.now()
         since = self._since(pods, now)
         seen = await self._observe(pods, avoid)
@@ -135,23 +135,23 @@ class Handover:
                 self._actor.refused.append(f"PulsarRebalance {name} exists and belongs to somebody else: delete it")
                 live = None
         age = (now - since).total_seconds()
-        facts = DrainFacts(tuple(sorted(pods)), age, seen.bundles, seen.others, rebalance=live, trouble=seen.trouble)
+        facts = DrainFacts(tuple(sorted(pods)), age, seen.bundles, seen.others, rebalance=live, failure=seen.failure)
         decision = decide(facts, self._drain)
         if decision.go:
             if decision.why:
                 await self._actor.warn(Reason.NOT_DRAINED, f"Goes on: {decision.why}")
-            return Leave(True)
-        if decision.anew and live is not None:
+            return DrainProgress(True)
+        if decision.recreate and live is not None:
             self._used.add(name)
             await self._actor.delete(CUSTOM[Kind.REBALANCE], live, decision.why)
         if decision.ask:
             self._used.add(name)
             if live is None and not foreign:
-                manifest = drain_manifest(self._cluster, name, seen.ids, seen.shunned, self._drain)
+                manifest = drain_manifest(self._cluster, name, seen.ids, seen.excluded, self._drain)
                 await self._actor.apply(manifest, None)
-        asked = name if decision.ask or decision.anew else None
+        asked = name if decision.ask or decision.recreate else None
         status = DrainStatus(pods=sorted(pods), since=timestamp(since), bundles=seen.bundles, rebalance=asked)
-        return Leave(False, status, decision.why)
+        return DrainProgress(False, status, decision.why)
 
     def _since(self, pods: Collection[str], now: datetime) -> datetime:
         """Since when these pods are to go, as the status says."""
@@ -163,11 +163,11 @@ class Handover:
         try:
             registered = await self._traffic.brokers()
             ids = tuple(found for pod in sorted(pods) if (found := broker_id(pod, registered)))
-            shunned = tuple(found for pod in sorted(avoid) if (found := broker_id(pod, registered)))
+            excluded = tuple(found for pod in sorted(avoid) if (found := broker_id(pod, registered)))
             bundles = len(await self._left({b for each in ids for b in await self._owned(each)}))
         except PortError as error:
-            return _Seen(trouble=str(error)[:300])
-        return _Seen(ids, bundles, others=len(set(registered) - {*ids, *shunned}), shunned=shunned)
+            return _Seen(failure=str(error)[:300])
+        return _Seen(ids, bundles, others=len(set(registered) - {*ids, *excluded}), excluded=excluded)
 
     async def fill(self, tag: str, pods: Sequence[str], *, there: bool) -> None:
         """Ask for a share of the bundles for brokers that are new (or, ``there``, about to be restarted).

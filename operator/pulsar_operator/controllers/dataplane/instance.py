@@ -47,7 +47,7 @@ RETRY_SECONDS = 5.0
 
 
 @dataclass
-class _Pass:
+class InstancePass:
     """What one pass learned."""
 
     obj: Json
@@ -100,7 +100,7 @@ class InstanceController:
             await write_status(deps, obj, known.model_copy(update=update))
             return DONE
         actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
-        state = _Pass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=meta.name))
+        state = InstancePass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=meta.name))
         conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
         try:
             await self._observe_dependents(state)
@@ -121,13 +121,13 @@ class InstanceController:
         ready = conditions.is_true(ConditionType.READY)
         return DONE if ready and not meta.deleting else Outcome(requeue_after=RETRY_SECONDS)
 
-    async def _observe_dependents(self, state: _Pass) -> None:
+    async def _observe_dependents(self, state: InstancePass) -> None:
         """Clusters, and the rest that refers to this instance, from every namespace the operator watches."""
         found = members(await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None), state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
         state.others = tuple(await dependents_of_instance(self._deps, state.obj))
 
-    async def _configuration_store(self, state: _Pass) -> None:
+    async def _configuration_store(self, state: InstancePass) -> None:
         store = state.spec.configuration_store
         if store.managed is not None:
             await self._managed_store(state)
@@ -144,7 +144,7 @@ class InstanceController:
                 f"ZooKeeper answers at {store.external.servers}",
             )
 
-    def _cluster_store(self, state: _Pass, name: str) -> None:
+    def _cluster_store(self, state: InstancePass, name: str) -> None:
         kind = ConditionType.CONFIGURATION_STORE_READY
         cluster = next((c for c in state.clusters if c["metadata"]["name"] == name), None)
         if cluster is None or cluster["metadata"]["namespace"] != state.meta.namespace:
@@ -167,7 +167,7 @@ class InstanceController:
             why = metadata["message"] if metadata else "its metadata store was not observed yet"
             state.conditions.set(kind, False, Reason.WAITING_FOR_METADATA, f"Cluster {name}: {why}")
 
-    async def _managed_store(self, state: _Pass) -> None:
+    async def _managed_store(self, state: InstancePass) -> None:
         deps, obj, managed = self._deps, state.obj, state.spec.configuration_store.managed
         assert managed is not None
         children = await Children.observe(deps, obj)
@@ -194,7 +194,7 @@ class InstanceController:
         state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
         await replace(state.actor, children, roll_plan(children, (component,)))
 
-    async def _apply_store(self, state: _Pass, children: Children) -> None:
+    async def _apply_store(self, state: InstancePass, children: Children) -> None:
         rendered = self._render(state)
         state.servers = rendered.address.servers
         if state.actor.act:
@@ -204,7 +204,7 @@ class InstanceController:
         except NameTakenError as error:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_TAKEN, str(error))
 
-    def _render(self, state: _Pass) -> RenderedStore:
+    def _render(self, state: InstancePass) -> RenderedStore:
         managed, images = state.spec.configuration_store.managed, self._deps.images
         assert managed is not None
         templates = ImageTemplates(images.broker, images.bookie, images.proxy)
@@ -217,7 +217,7 @@ class InstanceController:
             cluster_domain=state.spec.cluster_domain,
         )
 
-    async def _tear_down(self, state: _Pass) -> bool:
+    async def _tear_down(self, state: InstancePass) -> bool:
         """Remove a managed store once no cluster needs it; True when the finalizer is off."""
         if state.clusters:
             names = ", ".join(pulsar_name(c) for c in state.clusters)
@@ -254,7 +254,7 @@ class InstanceController:
         await release_finalizer(self._deps, state.obj)
         return True
 
-    async def _stop_store(self, state: _Pass) -> bool:
+    async def _stop_store(self, state: InstancePass) -> bool:
         children = await Children.observe(self._deps, state.obj)
         why = "the PulsarInstance is being deleted"
         if not await children.delete_workloads(state.actor, [Component.CONFIGURATION_STORE], why):
@@ -264,7 +264,7 @@ class InstanceController:
             await delete_super_digest(state.actor, state.owner, Component.CONFIGURATION_STORE)
         return True
 
-    def _summarize(self, state: _Pass) -> None:
+    def _summarize(self, state: InstancePass) -> None:
         conditions, total = state.conditions, len(state.clusters)
         ready = sum(1 for c in state.clusters if is_true(c, ConditionType.READY))
         if total and ready == total:
@@ -286,7 +286,7 @@ class InstanceController:
         if state.meta.deleting:
             conditions.set(ConditionType.READY, False, Reason.DELETING, "The instance is being deleted")
 
-    def _status(self, state: _Pass) -> PulsarInstanceStatus:
+    def _status(self, state: InstancePass) -> PulsarInstanceStatus:
         clusters = [
             InstanceClusterStatus(
                 name=pulsar_name(c),

@@ -73,7 +73,9 @@ async def hold(
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
         await _restore(deps, endpoint, before)
-        await actor.tell(Reason.BALANCER_RELEASED, f"Pulsar's own balancer has its settings back: {_text(before)}")
+        await actor.record_event(
+            Reason.BALANCER_RELEASED, f"Pulsar's own balancer has its settings back: {_text(before)}"
+        )
         return Balancer(None)
     if not actor.act:
         actor.pending.append("Switch Pulsar's own balancer off")
@@ -85,7 +87,7 @@ async def hold(
     for name, value in FLAGS.items():
         if values.get(name) != value:
             await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
-            await actor.tell(
+            await actor.record_event(
                 Reason.BALANCER_HELD, f"Dynamic setting {name} is {value} while {wanted or 'the operator'} balances"
             )
     return Balancer(before.model_copy(update={"held_for": wanted}))

@@ -14,14 +14,16 @@ from pulsar_operator.balance.execution.drain import drain_name, scale_in_name
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.children import Children
 from pulsar_operator.controllers.dataplane.cluster_pass import ClusterPass
-from pulsar_operator.controllers.dataplane.drain import Handover
+from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import PODS, STATEFUL_SETS, Json
 
 
-async def resized(state: ClusterPass, children: Children, handover: Handover, manifests: Sequence[Json]) -> list[Json]:
+async def resized(
+    state: ClusterPass, children: Children, drains: BrokerDrains, manifests: Sequence[Json]
+) -> list[Json]:
     """The brokers' manifests, the number of replicas held while brokers that are too many hand over their bundles."""
     live, spec = children.stateful_set(Component.BROKER), state.spec.broker
     if live is None or spec is None:
@@ -29,11 +31,11 @@ async def resized(state: ClusterPass, children: Children, handover: Handover, ma
     name, have, wanted = live["metadata"]["name"], int(live["spec"].get("replicas", 1)), spec.replicas
     if have >= 1 and wanted > have:
         pods = [f"{name}-{ordinal}" for ordinal in range(have, wanted)]
-        await handover.fill(str(state.meta.generation), pods, there=False)
+        await drains.fill(str(state.meta.generation), pods, there=False)
     if not have > wanted >= 1:
         return list(manifests)
     going = [p.name for p in pods_of(live, children.pods(Component.BROKER)) if p.ordinal >= wanted and p.ready]
-    leave = await handover.leave(going, scale_in_name(state.meta.name, wanted))
+    leave = await drains.leave(going, scale_in_name(state.meta.name, wanted))
     if leave.go:
         return list(manifests)
     state.view.drain, state.view.waiting_for = leave.status, state.view.waiting_for or leave.waiting_for
@@ -46,11 +48,11 @@ def _with_replicas(manifest: Json, replicas: int) -> Json:
     return held
 
 
-async def roll(state: ClusterPass, children: Children, handover: Handover | None) -> None:
+async def roll(state: ClusterPass, children: Children, drains: BrokerDrains | None) -> None:
     """Replace at most one outdated pod of the whole cluster, in component order. Raises PortError."""
     plan = roll_plan(children, BRING_UP_ORDER)
-    if handover is not None and plan.component is Component.BROKER and plan.delete is not None:
-        plan = await _emptiest_first(state, children, handover, plan)
+    if drains is not None and plan.component is Component.BROKER and plan.delete is not None:
+        plan = await _emptiest_first(state, children, drains, plan)
     if plan.component is None or not plan.rolling:
         return
     state.view.rollout = RolloutStatus(
@@ -63,8 +65,8 @@ async def roll(state: ClusterPass, children: Children, handover: Handover | None
     if plan.delete is None:
         return
     pod = _planned(children, plan)
-    if handover is not None and plan.component is Component.BROKER:
-        waiting_for = await _handed_over(state, children, handover, pod)
+    if drains is not None and plan.component is Component.BROKER:
+        waiting_for = await _handed_over(state, children, drains, pod)
         if waiting_for is not None:
             state.view.rollout = state.view.rollout.model_copy(update={"waiting_for": waiting_for})
             return
@@ -97,17 +99,17 @@ def _serving(children: Children, *, outdated: bool) -> list[PodFacts]:
     return [p for p in found if p.ready and not p.terminating and (p.revision != revision) is outdated]
 
 
-async def _emptiest_first(state: ClusterPass, children: Children, handover: Handover, plan: RollPlan) -> RollPlan:
+async def _emptiest_first(state: ClusterPass, children: Children, drains: BrokerDrains, plan: RollPlan) -> RollPlan:
     """The plan with the broker that has the fewest bundles first; one that has begun to hand over stays the one."""
     outdated = [pod.name for pod in _serving(children, outdated=True)]
-    if not handover.enabled or len(outdated) < 2:
+    if not drains.enabled or len(outdated) < 2:
         return plan
     begun = set(((state.obj.get("status") or {}).get("drain") or {}).get("pods") or ())
-    first = next((name for name in outdated if name in begun), None) or await handover.emptiest(outdated)
+    first = next((name for name in outdated if name in begun), None) or await drains.emptiest(outdated)
     return roll_plan(children, BRING_UP_ORDER, first=first) if first is not None else plan
 
 
-async def _handed_over(state: ClusterPass, children: Children, handover: Handover, pod: Json) -> str | None:
+async def _handed_over(state: ClusterPass, children: Children, drains: BrokerDrains, pod: Json) -> str | None:
     """What a broker that is to be replaced waits for; None = nothing."""
     name, outdated = pod["metadata"]["name"], [each.name for each in _serving(children, outdated=True)]
     if name not in outdated or len(children.pods(Component.BROKER)) < 2:
@@ -116,7 +118,7 @@ async def _handed_over(state: ClusterPass, children: Children, handover: Handove
         return state.view.waiting_for  # brokers are removed first
     # Bundles go to brokers that are done, so that no bundle moves more often than it must.
     done = _serving(children, outdated=False)
-    leave = await handover.leave(
+    leave = await drains.leave(
         [name], drain_name(state.meta.name, pod), avoid=[each for each in outdated if each != name] if done else ()
     )
     if leave.go:
@@ -124,5 +126,5 @@ async def _handed_over(state: ClusterPass, children: Children, handover: Handove
     state.view.drain = leave.status
     if outdated == [name]:
         # It comes back empty; what it gets then is asked for while it is clear that it is the last.
-        await handover.fill(str(pod["metadata"]["uid"])[-5:], [name], there=True)
+        await drains.fill(str(pod["metadata"]["uid"])[-5:], [name], there=True)
     return leave.waiting_for

@@ -35,7 +35,7 @@ class Census:
     """Clusters that hold the namespace."""
     topics: Mapping[str, Mapping[str, int]]
     """By cluster that answered: local topic name to number of partitions, 0 = not partitioned."""
-    silent: tuple[str, ...]
+    unreachable: tuple[str, ...]
     """Clusters that gave no answer."""
     further: frozenset[str] = frozenset()
     """Those of the clusters that the namespace does not replicate to any more: topics may be left there."""
@@ -102,7 +102,7 @@ async def take_census(
     further = sorted(set(allowed_of(found[1])) & scope.names - set(clusters)) if left else []
     clusters = [*clusters, *further]
     asked = [cluster for cluster in clusters if cluster not in without]
-    names, silent = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace)))
+    names, unreachable = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace)))
     whole, mute = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace, "partitioned")))
     prefix = len(f"persistent://{tenant}/{namespace}/")
     answered = [cluster for cluster in names if cluster in whole]
@@ -111,7 +111,7 @@ async def take_census(
         cluster: _counted([name[prefix:] for name in names[cluster] or ()], partitioned[cluster])
         for cluster in answered
     }
-    mute = tuple(sorted({*silent, *mute, *(set(clusters) & set(without))}))
+    mute = tuple(sorted({*unreachable, *mute, *(set(clusters) & set(without))}))
     return Census(tuple(clusters), topics, mute, frozenset(further), partitioned)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.compaction import ClusterCompaction, CompactionResult
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
-from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.object_pass import ObjectPass
 from pulsar_operator.controllers.logical.scope import WAIT_SECONDS, AdminUnreachableError, Scope
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.compaction import due, with_results
@@ -21,7 +21,7 @@ RUNNING = "Compaction already in progress"
 
 
 async def compact(
-    p: Pass[PulsarTopicSpec, PulsarTopicStatus], scope: Scope, path: tuple[str, ...], clusters: Collection[str]
+    p: ObjectPass[PulsarTopicSpec, PulsarTopicStatus], scope: Scope, path: tuple[str, ...], clusters: Collection[str]
 ) -> float | None:
     """Trigger what is due in the clusters that have the topic; seconds until something may be due again.
 
@@ -37,7 +37,7 @@ async def compact(
         return None  # the plan says so
     p.fields["compaction"] = found.status
     if p.held is not None:
-        _tell(p, found.clusters)
+        _record(p, found.clusters)
         return None
     results = await asyncio.gather(*(_trigger(scope, path, c, moment) for c, moment in found.clusters.items()))
     done = [each for each in results if each is not None]
@@ -52,7 +52,7 @@ async def compact(
     return (upcoming - now).total_seconds() if upcoming is not None else None
 
 
-def _tell(p: Pass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collection[str]) -> None:
+def _record(p: ObjectPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collection[str]) -> None:
     """Paused or in dry run: what is due waits, and is done once afterwards."""
     if not clusters:
         return

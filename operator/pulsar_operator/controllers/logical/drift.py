@@ -8,7 +8,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, RepairRecord
-from pulsar_operator.controllers.logical.object_pass import UNSEEN, Pass, Result
+from pulsar_operator.controllers.logical.object_pass import UNSEEN, ObjectPass, Result
 from pulsar_operator.domain.logical.drift_backoff import (
     counted,
     due,
@@ -25,7 +25,7 @@ from pulsar_operator.domain.logical.plan import Action, Verb, field_of
 class Backoff:
     """The repairs of one object that are remembered. See domain.logical.drift_backoff."""
 
-    p: Pass[Any, Any]
+    p: ObjectPass[Any, Any]
     now: datetime
     records: tuple[RepairRecord, ...]
     held: frozenset[str]
@@ -36,7 +36,7 @@ class Backoff:
     """Fields repaired in this pass."""
 
     @classmethod
-    def of(cls, p: Pass[Any, Any]) -> Backoff:
+    def of(cls, p: ObjectPass[Any, Any]) -> Backoff:
         """At the beginning of a pass. A change of the spec, or of what the parent gives, starts anew."""
         now = p.deps.clock.now()
         records = known(p.before.repairs, now) if p.memory.applied else ()
@@ -56,7 +56,7 @@ class Backoff:
         self.records = counted(self.records, new, self.now, unseen=self.unseen, wrong=self.wrong)
         self.p.fields["repairs"] = list(self.records)
 
-    async def finish(self, result: Result, *, silent: bool) -> float | None:
+    async def finish(self, result: Result, *, unreachable: bool) -> float | None:
         """Set what status and conditions say, after Result.report; seconds until the next repair, None = none waits.
 
         ``silent``: some cluster did not answer, so that nobody knows whether a field stayed right.
@@ -64,7 +64,7 @@ class Backoff:
         entries = waiting_entries(result.plan.drift, self.held)
         waiting = {field_of(entry.field) for entry in entries}
         wrong = {field_of(entry.field) for entry in result.drift()}
-        if silent:
+        if unreachable:
             wrong |= {record.field for record in self.records}
         told = {r.field for r in self.records if r.backed_off_since is not None}
         self.records = settled(self.records, waiting, wrong, self.now)
@@ -75,11 +75,11 @@ class Backoff:
         if waiting - told:
             fresh = [entry for entry in entries if field_of(entry.field) not in told]
             await self.p.event(Reason.FIELD_FOUGHT_OVER, explain(fresh, self.records), warning=True)
-        self._tell(text, [entry for entry in result.drift() if field_of(entry.field) not in waiting])
+        self._record(text, [entry for entry in result.drift() if field_of(entry.field) not in waiting])
         first = min(due(record) for record in self.records if record.field in waiting)
         return max(1.0, (first - self.now).total_seconds())
 
-    def _tell(self, text: str, others: list[DriftEntry]) -> None:
+    def _record(self, text: str, others: list[DriftEntry]) -> None:
         conditions = self.p.conditions
         if others:
             text += f". Also: {'; '.join(f'spec.{e.field}: declared {e.wanted}, found {e.found}' for e in others[:3])}"

@@ -30,9 +30,9 @@ from pulsar_operator.controllers.logical.controller import (
     Blocker,
     LogicalController,
 )
-from pulsar_operator.controllers.logical.object_pass import KNOWN, Pass, Refusals
+from pulsar_operator.controllers.logical.object_pass import KNOWN, ObjectPass, Refusals
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.controllers.logical.shared_brokers import tell_brokers_left
+from pulsar_operator.controllers.logical.shared_brokers import record_shared_brokers
 from pulsar_operator.domain.logical.isolation_policy import (
     CLUSTERS,
     DOMAINS,
@@ -49,7 +49,7 @@ from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Deps, Json, NotFoundError
 
-IsolationPass = Pass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
+IsolationPass = ObjectPass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
 Facts = tuple[IsolationFacts, bool]
 """What the plan depends on, and whether the object is in any cluster."""
 LOST_SECONDS = 5.0
@@ -98,7 +98,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             instance_clusters=scope.names,
             registered=known,
             clusters={cluster: facts for cluster, facts in found.items() if facts is not None},
-            silent=tuple(cluster for cluster, facts in found.items() if facts is None),
+            unreachable=tuple(cluster for cluster, facts in found.items() if facts is None),
             taken=await self._taken(p) if p.spec.failure_domains else {},
         )
         return facts, exists(p.spec, facts)
@@ -151,14 +151,14 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     async def _taken(self, p: IsolationPass) -> dict[str, str]:
         """Declared failure domains that another object manages: two of them would change a domain to and fro."""
         parents = references(self.kind, p.obj)
-        rivals = [
+        duplicates = [
             obj
             for obj in await reader_of(self.deps).every(self.kind)
             if obj["metadata"]["uid"] != p.meta.uid and references(self.kind, obj) == parents and _meet(p.obj, obj)
         ]
         taken: dict[str, str] = {}
         for name in sorted(_domains(p.obj)):
-            first = winner([_claim(obj, name) for obj in (p.obj, *rivals) if name in _domains(obj)])
+            first = winner([_claim(obj, name) for obj in (p.obj, *duplicates) if name in _domains(obj)])
             if first.uid != p.meta.uid:
                 taken[name] = first.text
         return taken
@@ -171,11 +171,11 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         """Whether any cluster has it."""
         return facts[1]
 
-    def silent(self, p: IsolationPass, facts: Facts) -> tuple[str, ...]:
+    def unreachable(self, p: IsolationPass, facts: Facts) -> tuple[str, ...]:
         """It is written in each cluster."""
-        return facts[0].silent
+        return facts[0].unreachable
 
-    def trouble(self, p: IsolationPass, facts: Facts) -> tuple[Reason, str] | None:
+    def degraded(self, p: IsolationPass, facts: Facts) -> tuple[Reason, str] | None:
         """Clusters where no live broker may serve the namespaces: their topics cannot be used there."""
         idle = [c for c, found in sorted(facts[0].clusters.items()) if found.policy is not None and found.brokers == 0]
         if not idle:
@@ -202,7 +202,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
 
     async def status_fields(self, p: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
         """The policy in each cluster; one that does not answer keeps what was last seen."""
-        await tell_brokers_left(p, scope, facts[0])
+        await record_shared_brokers(p, scope, facts[0])
         known = {c.name: c for c in p.before.clusters}
         found, targets = facts[0], target_clusters(p.spec, facts[0].instance_clusters, facts[0].registered)
         clusters = [
@@ -210,7 +210,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             for name, each in found.clusters.items()
             if name in targets or each.policy is not None
         ]
-        clusters += [known[name] for name in found.silent if name in known]
+        clusters += [known[name] for name in found.unreachable if name in known]
         return {"clusters": sorted(clusters, key=lambda c: c.name)}
 
     async def delete(self, p: IsolationPass, scope: Scope, *, force: bool) -> Blocker | None:

@@ -23,7 +23,7 @@ from pulsar_operator.controllers.core.objects import invalid_fields
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
-from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.object_pass import ObjectPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.domain.logical.clusters import clusters_of, consented, replication_of, used_consents
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 FAILED = frozenset({422, 500})
 """What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
 
-NamespacePass = Pass[PulsarNamespaceSpec, PulsarNamespaceStatus]
+NamespacePass = ObjectPass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 
 
 class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespaceStatus, NamespaceFacts]):
@@ -108,7 +108,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         """The facts with what is each cluster's own: its answer, and the policies only it can tell."""
         path = namespace_path(facts.tenant, facts.name)
         holders = set(clusters_of(live)) & set(scope.names)
-        answers, silent = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path))
+        answers, unreachable = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path))
         if answered_by in holders:
             answers[answered_by] = dict(live)
         wanted = wanted_policies(p.spec, p.inherited)
@@ -119,7 +119,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             facts,
             answers={name: answer for name, answer in answers.items() if name not in mute},
             own=own,
-            silent=tuple(sorted({*silent, *mute})),
+            unreachable=tuple(sorted({*unreachable, *mute})),
         )
 
     def plan(self, p: NamespacePass, facts: NamespaceFacts, memory: Memory) -> Plan:
@@ -130,10 +130,10 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         """Whether Pulsar has the namespace."""
         return facts.live is not None
 
-    def silent(self, p: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
+    def unreachable(self, p: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
         """Some policies are written in each cluster; everything else is shared by all."""
         rows = concerned(NAMESPACE_POLICIES, wanted_policies(p.spec, p.inherited), p.memory.managed)
-        return facts.silent if any(row.per_cluster for row in rows) else ()
+        return facts.unreachable if any(row.per_cluster for row in rows) else ()
 
     async def status_fields(self, p: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
         """The namespace in each of its clusters; bundles are a cluster's own."""
@@ -146,7 +146,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         known = {c.name: c for c in p.before.clusters}
         clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]
         # A cluster that does not answer keeps what was last seen of it.
-        clusters += [known[name] for name in facts.silent if name in known]
+        clusters += [known[name] for name in facts.unreachable if name in known]
         clusters.sort(key=lambda c: c.name)
         used = used_consents(p.spec, p.before.used_consents, clusters_of(live), p.conditions.now)
         return {

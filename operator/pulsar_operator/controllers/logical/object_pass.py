@@ -40,7 +40,7 @@ class LookAgainError(Exception):
 
 
 @dataclass
-class Pass(Generic[SpecT, StatusT]):
+class ObjectPass(Generic[SpecT, StatusT]):
     """State of one pass; nothing of it outlives the pass."""
 
     deps: Deps
@@ -112,7 +112,7 @@ class Pass(Generic[SpecT, StatusT]):
                 return
         self.told.append((kind, reason, message))
 
-    async def tell(self) -> None:
+    async def record_events(self) -> None:
         """Record the events of the pass. Never raises."""
         told, self.told = self.told if not self.look_only else [], []
         for kind, reason, message in told:
@@ -208,7 +208,7 @@ class Result:
         left = [each for a in held for each in (a.difference, *a.also) if each is not None]
         return joined([*self.plan.drift, *self.plan.fixed, *left])
 
-    def report(self, p: Pass[Any, Any], name: str) -> float | None:
+    def report(self, p: ObjectPass[Any, Any], name: str) -> float | None:
         """Set the conditions and the shared status fields; returns when to look again, in seconds."""
         self._accepted(p)
         self._drifted(p)
@@ -225,7 +225,7 @@ class Result:
             p.fields["observed_generation"] = p.meta.generation
         return self._ready(p, name)
 
-    def _accepted(self, p: Pass[Any, Any]) -> None:
+    def _accepted(self, p: ObjectPass[Any, Any]) -> None:
         texts = [(problem.reason, problem.message) for problem in self.plan.problems]
         together: dict[str, list[str]] = {}
         for where, message in sorted(self.refused.items()):
@@ -239,7 +239,7 @@ class Result:
         else:
             p.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
 
-    def _drifted(self, p: Pass[Any, Any]) -> None:
+    def _drifted(self, p: ObjectPass[Any, Any]) -> None:
         entries = self.drift()
         if not self.exists and not entries:
             p.conditions.set(ConditionType.DRIFTED, UNKNOWN, Reason.PENDING, "Pulsar does not have the object yet")
@@ -254,7 +254,7 @@ class Result:
         else:
             p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_FOUND, listed)
 
-    def _ready(self, p: Pass[Any, Any], name: str) -> float | None:
+    def _ready(self, p: ObjectPass[Any, Any], name: str) -> float | None:
         ready = ConditionType.READY
         if not p.conditions.is_true(ConditionType.ACCEPTED):
             p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")

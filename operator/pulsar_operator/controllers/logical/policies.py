@@ -25,18 +25,18 @@ async def read_own(
     own, shared = [row for row in known if row.per_cluster], [row for row in known if not row.per_cluster]
     found: Found = {row.field: {} for row in known}
     results = await asyncio.gather(*(_read_at(scope, cluster, own, base) for cluster in clusters))
-    silent = [cluster for cluster, values in zip(clusters, results, strict=True) if values is None]
+    unreachable = [cluster for cluster, values in zip(clusters, results, strict=True) if values is None]
     for cluster, values in zip(clusters, results, strict=True):
         for field, value in (values or {}).items():
             found[field][cluster] = value
-    for cluster in [c for c in clusters if c not in silent] if shared else ():
+    for cluster in [c for c in clusters if c not in unreachable] if shared else ():
         values = await _read_at(scope, cluster, shared, base)
         if values is not None:
             for field, value in values.items():
                 found[field][cluster] = value
             break
-        silent.append(cluster)
-    return found, tuple(sorted(silent))
+        unreachable.append(cluster)
+    return found, tuple(sorted(unreachable))
 
 
 async def _read_at(

@@ -151,9 +151,9 @@ class PolicyWatch:
                         if problem is not None:
                             raise problem
             except PortError as error:
-                self._tell_lost(servers, error)
+                self._record_lost(servers, error)
             else:
-                self._tell_found(servers)
+                self._record_found(servers)
 
     async def _watch(self, session: ZooKeeperSession, place: Place, hint: Hint) -> None:
         if place in self._armed or len(self._armed) >= self._limit:
@@ -182,12 +182,12 @@ class PolicyWatch:
         self._fired.add(place)
         self._wake.set()
 
-    def _tell_lost(self, servers: str, error: PortError) -> None:
+    def _record_lost(self, servers: str, error: PortError) -> None:
         if servers not in self._lost:
             self._lost.add(servers)
             log.info("policies at %s are not watched, what others change is found at the resync: %s", servers, error)
 
-    def _tell_found(self, servers: str) -> None:
+    def _record_found(self, servers: str) -> None:
         if servers in self._lost:
             self._lost.discard(servers)
             log.info("policies at %s are watched again", servers)

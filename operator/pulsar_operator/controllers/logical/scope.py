@@ -103,7 +103,7 @@ class Admin:
     def __init__(self, deps: Deps, clusters: Iterable[Cluster]) -> None:
         self._deps = deps
         self._endpoints = {c.name: c.endpoint for c in clusters if c.endpoint is not None}
-        self.silence: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
         """Why a cluster gave no usable answer, the last time it gave none."""
 
     @property
@@ -121,7 +121,7 @@ class Admin:
                 endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
             )
         except UnavailableError as error:
-            self.silence[cluster] = str(error)
+            self.failures[cluster] = str(error)
             raise AdminUnreachableError(str(error), retry_after=error.retry_after, status=error.status) from error
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:

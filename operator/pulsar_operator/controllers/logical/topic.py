@@ -16,7 +16,7 @@ from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.object_pass import ObjectPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, delete_in, in_use
@@ -34,7 +34,7 @@ from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
 from pulsar_operator.ports import Deps, Json, Key
 
-TopicPass = Pass[PulsarTopicSpec, PulsarTopicStatus]
+TopicPass = ObjectPass[PulsarTopicSpec, PulsarTopicStatus]
 Presence = tuple[dict[str, int | None], tuple[str, ...]]
 """Number of partitions by cluster that answered (None = no such topic, 0 = not partitioned), and clusters that did not.
 """
@@ -66,7 +66,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
     async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
         """The topic in every cluster of its namespace, and its policies where it exists."""
         tenant, namespace = _place(scope)
-        clusters, silent = await self._counted(p, scope) or await self._asked(p, scope)
+        clusters, unreachable = await self._counted(p, scope) or await self._asked(p, scope)
         trusted = self._trusted(p, memory)
         rows = [] if trusted else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
         present = sorted(name for name, partitions in clusters.items() if partitions is not None)
@@ -78,7 +78,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             namespace=namespace,
             name=name_of(p.obj),
             clusters=clusters,
-            silent=tuple(sorted({*silent, *mute, *parts.mute})),
+            unreachable=tuple(sorted({*unreachable, *mute, *parts.mute})),
             found=found,
             entries=parts.entries,
             subscriptions=parts.subscriptions,
@@ -115,7 +115,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         if any(count is not None and count != (p.spec.partitions or 0) for count in found.values()):
             return None
         p.holders = census.clusters
-        return found, census.silent
+        return found, census.unreachable
 
     async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
         """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
@@ -125,12 +125,12 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             further = _declared_clusters(p) & p.safe & scope.names
             p.holders = tuple(sorted({*replication_of(namespace), *further}))
         call = Call("GET", (*_path(p, scope), "partitions"))
-        answers, silent = await scope.admin.everywhere(p.holders, call)
+        answers, unreachable = await scope.admin.everywhere(p.holders, call)
         if not answers:
             place = "/".join(_place(scope))
-            raise AdminUnreachableError(f"no cluster of namespace {place} answers ({', '.join(silent)})")
+            raise AdminUnreachableError(f"no cluster of namespace {place} answers ({', '.join(unreachable)})")
         found = {c: None if answer is None else int(answer.get("partitions") or 0) for c, answer in answers.items()}
-        return found, silent
+        return found, unreachable
 
     async def _namespace(self, scope: Scope) -> Json:
         tenant, namespace = _place(scope)
@@ -149,15 +149,15 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """Whether any cluster has the topic."""
         return any(found is not None for found in facts.clusters.values())
 
-    def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
+    def unreachable(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
         """A non-partitioned topic is made in each cluster, local policies, subscriptions and schemas too; the rest is
         shared, and known when one cluster answered every question."""
-        if not facts.silent:
+        if not facts.unreachable:
             return ()
         rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
         alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
         alone = alone or bool(p.spec.subscriptions) or p.spec.topic_schema is not None
-        return facts.silent if alone or not set(facts.clusters) - set(facts.silent) else ()
+        return facts.unreachable if alone or not set(facts.clusters) - set(facts.unreachable) else ()
 
     async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
         """The topic in each cluster; one that does not answer keeps what was last seen."""
@@ -166,14 +166,14 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             TopicClusterStatus(name=name, exists=found is not None, partitions=found or None)
             for name, found in facts.clusters.items()
         ]
-        clusters += [known[name] for name in facts.silent if name in known]
+        clusters += [known[name] for name in facts.unreachable if name in known]
         clusters.sort(key=lambda c: c.name)
         return {
             "clusters": clusters,
             "partitions": next((c.partitions for c in clusters if c.partitions is not None), None),
         }
 
-    async def errands(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> float | None:
+    async def scheduled_tasks(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> float | None:
         """Compaction by the schedule, in the clusters that have the topic."""
         present = [name for name, found in facts.clusters.items() if found is not None]
         return await compact(p, scope, _path(p, scope), present)

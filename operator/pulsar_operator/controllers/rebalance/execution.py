@@ -41,7 +41,7 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     state.set(progress=ProgressStatus(done=0, total=total), measured=None)
     state.carry(ConditionType.PROPOSAL_READY)
     _executing(state, Reason.WAITING_FOR_BALANCER, "Waiting until Pulsar's own balancer is off")
-    await state.actor.tell(
+    await state.actor.record_event(
         reason, f"Proposal {proposal.id} is approved: {proposal.splits} splits, {proposal.moves} moves"
     )
     return Outcome(requeue_after=HOLD_SECONDS)
@@ -149,7 +149,7 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     progress = state.status.progress or ProgressStatus(total=len(steps))
     step, done = steps[progress.done], progress.done + 1
     note = f" ({seen.message})" if seen.message else ""
-    await state.actor.tell(Reason.STEP_DONE, f"Step {done} of {len(steps)}: {words(step)}{note}")
+    await state.actor.record_event(Reason.STEP_DONE, f"Step {done} of {len(steps)}: {words(step)}{note}")
     asked = parse_time(progress.current_since) if progress.current == words(step) else None
     if isinstance(step, Move):
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
@@ -208,7 +208,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.COMPLETED, text)
     state.flags(approved=True, executing=False, completed=True, stopped=False, reason=Reason.COMPLETED, text=text)
     if state.actor.act:
-        await state.actor.tell(Reason.COMPLETED, text)
+        await state.actor.record_event(Reason.COMPLETED, text)
     return Outcome(requeue_after=float(state.spec.repeat_seconds)) if state.spec.repeat_seconds else DONE
 
 

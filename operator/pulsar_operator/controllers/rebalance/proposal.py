@@ -165,7 +165,7 @@ async def _publish(
         f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f})"
     )
     state.conditions.set(ConditionType.PROPOSAL_READY, True, why or Reason.PROPOSED, text)
-    await state.actor.tell(Reason.PROPOSED, text)
+    await state.actor.record_event(Reason.PROPOSED, text)
     waiting_conditions(state)
     return Outcome(requeue_after=1.0 if state.spec.auto_approve else float(state.spec.expire_seconds))
 
@@ -184,8 +184,8 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
 
 def standing(spec: PulsarRebalanceSpec) -> bool:
     """Whether it looks again and again; what is asked about certain brokers is done once and at once."""
-    errand = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
-    return spec.repeat_seconds is not None and not errand
+    task = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
+    return spec.repeat_seconds is not None and not task
 
 
 def steady_options(spec: PulsarRebalanceSpec, overload: float = inf) -> SteadyOptions:

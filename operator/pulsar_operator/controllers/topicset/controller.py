@@ -27,15 +27,15 @@ from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.topicset.listing import (
-    SILENT_LIMIT_SECONDS,
-    SILENT_SECONDS,
+    UNREACHABLE_LIMIT_SECONDS,
+    UNREACHABLE_SECONDS,
     Known,
+    Outage,
     SetPass,
-    Silence,
     list_topics,
     taken_by_others,
 )
-from pulsar_operator.controllers.topicset.report import Report, tell_events
+from pulsar_operator.controllers.topicset.report import Report, record_events
 from pulsar_operator.controllers.topicset.round import Listing, Round
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, Met, State, Turns
 from pulsar_operator.domain.conditions import timestamp
@@ -89,10 +89,10 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if round_.broken:
             known.listing = None
         waits = await self._remove(p, scope, known, listing, left, taken, place)
-        await tell_events(p, round_.heard, known.removal.deleted)
+        await record_events(p, round_.heard, known.removal.deleted)
         self._conclude(p, known, listing, declared)
         report = Report(p, known.turns, known.removal, left, waits_for_consent=waits)
-        report.tell(self._clusters(p, known, listing), self._now())
+        report.summarize(self._clusters(p, known, listing), self._now())
         return self._next(p, known, waits_for_consent=waits)
 
     # ------------------------------------------------------------------------------------------- what is known
@@ -109,8 +109,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             for cluster in p.before.clusters:
                 if cluster.applied_template:
                     known.applied[cluster.name] = cluster.applied_template
-                if cluster.silent_since:
-                    known.silences[cluster.name] = Silence(datetime.fromisoformat(cluster.silent_since))
+                if cluster.unreachable_since:
+                    known.outages[cluster.name] = Outage(datetime.fromisoformat(cluster.unreachable_since))
             self._known[key] = known
         elif known.generation != p.meta.generation:
             known.selection, known.generation, known.listing = Selection(p.spec), p.meta.generation, None
@@ -124,7 +124,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         template = template_hash(p.spec)
         names = selection.names
         if selection.by_pattern:
-            names = sorted(listing.anywhere() | (set(turns.each) if listing.silent else set()))
+            names = sorted(listing.anywhere() | (set(turns.each) if listing.unreachable else set()))
         met: Met | None = None
         if not known.met:
             known.met = True
@@ -207,12 +207,12 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         """What may be forgotten, now that everything is done everywhere."""
         p.fields["managed_fields"] = p.before.managed_fields
         p.fields["owned"] = p.before.owned if p.spec.deletion_policy is SetDeletionPolicy.DELETE else None
-        if p.held is None and not listing.silent and not known.removal.turns:
+        if p.held is None and not listing.unreachable and not known.removal.turns:
             p.fields["owned"] = owned_now(known.selection) if p.before.owned is not None else None
         if p.held is None and known.turns.all_given and known.turns.each:
             for cluster in listing.clusters:
                 known.applied[cluster] = known.turns.template
-            if not listing.silent:
+            if not listing.unreachable:
                 kept = {
                     name
                     for turn in known.turns.each.values()
@@ -229,15 +229,15 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if not known.turns.all_given:
             applied = {name: template for name, template in applied.items() if template != known.turns.template}
         out = []
-        for cluster in sorted({*listing.clusters, *listing.silent}):
-            silence = known.silences.get(cluster)
+        for cluster in sorted({*listing.clusters, *listing.unreachable}):
+            outage = known.outages.get(cluster)
             answered = cluster in listing.clusters
             out.append(
                 SetClusterStatus(
                     name=cluster,
                     topics=known.turns.among(listing.topics[cluster]) if answered else before.get(cluster, 0),
                     applied_template=applied.get(cluster),
-                    silent_since=timestamp(silence.since) if silence is not None else None,
+                    unreachable_since=timestamp(outage.since) if outage is not None else None,
                 )
             )
         return out
@@ -245,13 +245,13 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
     def _next(self, p: SetPass, known: Known, *, waits_for_consent: bool) -> Outcome:
         """When to go on."""
         now = self._now()
-        waits = [silence.until - now for silence in known.silences.values()]
+        waits = [outage.until - now for outage in known.outages.values()]
         # While no cluster answers nobody's turn comes, however long it is due.
-        silent = known.listing is not None and not known.listing.clusters
-        due = None if silent else known.turns.next_due(now)
+        unreachable = known.listing is not None and not known.listing.clusters
+        due = None if unreachable else known.turns.next_due(now)
         if known.broken:
-            due = min(SILENT_SECONDS * 2.0 ** (known.broken - 1), SILENT_LIMIT_SECONDS)
-        held = waits_for_consent or p.held is not None or known.listing is None or known.listing.silent
+            due = min(UNREACHABLE_SECONDS * 2.0 ** (known.broken - 1), UNREACHABLE_LIMIT_SECONDS)
+        held = waits_for_consent or p.held is not None or known.listing is None or known.listing.unreachable
         removal = None if held else known.removal.next_due(now)
         found = [max(0.0, each) for each in (*waits, due, removal) if each is not None]
         return Outcome(requeue_after=min(found)) if found else DONE
@@ -288,15 +288,15 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             report.deletion_held()
             return DONE
         await removal.run(scope, place, listing, now)
-        await tell_events(p, [], removal.deleted)
-        if not removal.turns and not listing.silent:
+        await record_events(p, [], removal.deleted)
+        if not removal.turns and not listing.unreachable:
             # What the list did not show may have come since: only a new one says that nothing is left.
             if listing.at == now:
                 await self.release(p, Reason.DELETED, "All topics of the set are deleted in Pulsar")
                 return None
             known.listing = None
             return Outcome(requeue_after=0.0)
-        report.deletion(listing.silent)
+        report.deletion(listing.unreachable)
         return self._next(p, known, waits_for_consent=False)
 
 
@@ -316,5 +316,5 @@ def _cause(p: SetPass) -> object:
 
 def _as_listed(listing: Listing, name: str, selection: Selection, partitions: int | None) -> bool:
     if selection.by_pattern:
-        return name in listing.anywhere() or bool(listing.silent)
+        return name in listing.anywhere() or bool(listing.unreachable)
     return all(listing.topics[cluster].get(name) == (partitions or 0) for cluster in listing.clusters)

@@ -14,30 +14,30 @@ from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTop
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.census import Census, take_census
-from pulsar_operator.controllers.logical.object_pass import Pass
+from pulsar_operator.controllers.logical.object_pass import ObjectPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
 from pulsar_operator.domain.export.names import is_system_topic, split_partition
-from pulsar_operator.domain.logical.topic_set import Left, Rival, Selection, taken_by
+from pulsar_operator.domain.logical.topic_set import Duplicate, Left, Selection, taken_by
 from pulsar_operator.ports import Json
 
-SetPass = Pass[Any, PulsarTopicSetStatus]
+SetPass = ObjectPass[Any, PulsarTopicSetStatus]
 
 LIST_SECONDS = PERIOD_SECONDS / 2
 """How long a list serves a larger set, which keeps it up to date with what it does; a small one lists in each pass."""
-SILENT_SECONDS = 15.0
-SILENT_LIMIT_SECONDS = 240.0
+UNREACHABLE_SECONDS = 15.0
+UNREACHABLE_LIMIT_SECONDS = 240.0
 """A cluster that gave no answer is asked again after SILENT_SECONDS, then ever more rarely up to this."""
 
 
 @dataclass
-class Silence:
+class Outage:
     """A cluster that does not answer."""
 
     since: datetime
-    wait: float = SILENT_SECONDS
+    wait: float = UNREACHABLE_SECONDS
     until: float = 0.0
     """When it is asked again, seconds since the epoch."""
 
@@ -52,7 +52,7 @@ class Known:
     met: bool = False
     """Whether the topics have been counted by this process."""
     listing: Listing | None = None
-    silences: dict[str, Silence] = field(default_factory=dict)
+    outages: dict[str, Outage] = field(default_factory=dict)
     applied: dict[str, str] = field(default_factory=dict)
     """Hash of the template all topics were given, by cluster."""
     removal: Removal = field(default_factory=Removal)
@@ -71,10 +71,10 @@ async def list_topics(
     """Which topics there are. Raises ObstacleError for no namespace, AdminUnreachableError for no answer at all."""
     listing = known.listing
     if listing is not None and not known.small:
-        again = any(silence.until <= now for silence in known.silences.values())
+        again = any(outage.until <= now for outage in known.outages.values())
         if not again and now - listing.at < LIST_SECONDS:
             return listing
-    waiting = {name for name, silence in known.silences.items() if silence.until > now}
+    waiting = {name for name, outage in known.outages.items() if outage.until > now}
     census: Census | None
     try:
         census = await take_census(scope, *place, without=waiting, left=bool(left.number))
@@ -85,17 +85,17 @@ async def list_topics(
         raise ObstacleError(
             Reason.PARENT_NOT_READY, f"namespace {'/'.join(place)} does not exist in Pulsar", known=True
         )
-    for name in [name for name in known.silences if name not in census.silent]:
-        del known.silences[name]
-    for name in census.silent:
+    for name in [name for name in known.outages if name not in census.unreachable]:
+        del known.outages[name]
+    for name in census.unreachable:
         if name in waiting:
             continue
-        silence = known.silences.get(name)
-        if silence is None:
-            silence = known.silences[name] = Silence(p.deps.clock.now())
+        outage = known.outages.get(name)
+        if outage is None:
+            outage = known.outages[name] = Outage(p.deps.clock.now())
         else:
-            silence.wait = min(silence.wait * 2, SILENT_LIMIT_SECONDS) if silence.until else silence.wait
-        silence.until = now + silence.wait
+            outage.wait = min(outage.wait * 2, UNREACHABLE_LIMIT_SECONDS) if outage.until else outage.wait
+        outage.until = now + outage.wait
     known.listing = _listing(known.selection, census, left, now)
     return known.listing
 
@@ -128,7 +128,7 @@ def _listing(selection: Selection, census: Census, left: Left, now: float) -> Li
                 here[name] = number
             elif selection.by_pattern:
                 here.pop(name, None)
-    return Listing(tuple(sorted(mine)), census.silent, mine, now, orphans)
+    return Listing(tuple(sorted(mine)), census.unreachable, mine, now, orphans)
 
 
 def _concerns(selection: Selection, left: Left, name: str) -> bool:
@@ -142,18 +142,18 @@ async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listi
     reader = reader_of(p.deps)
     namespace = scope.chain[0]
     topics = {name: f"{key.namespace}/{key.name}" for name, key in (await reader.named(namespace, Kind.TOPIC)).items()}
-    mine = _rival(p.obj)
+    mine = _duplicate(p.obj)
     sets = []
     at = key_of(Kind.NAMESPACE, namespace)
     for other in await reader.every(Kind.TOPIC_SET):
-        rival = _rival(other)
-        if at not in references(Kind.TOPIC_SET, other) or rival.uid == mine.uid:
+        duplicate = _duplicate(other)
+        if at not in references(Kind.TOPIC_SET, other) or duplicate.uid == mine.uid:
             continue
         try:
             selection = Selection(PulsarTopicSetSpec.model_validate(other.get("spec") or {}))
         except ValidationError:
             continue
-        sets.append((rival, selection))
+        sets.append((duplicate, selection))
     older = [each for each in sets if each[0] < mine]
     if not topics and not sets:
         return {}
@@ -164,6 +164,6 @@ async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listi
     return taken | dict(taken_by(gone, topics, sets))
 
 
-def _rival(obj: Json) -> Rival:
+def _duplicate(obj: Json) -> Duplicate:
     meta = obj["metadata"]
-    return Rival(str(meta.get("creationTimestamp") or ""), str(meta["uid"]), f"{meta['namespace']}/{meta['name']}")
+    return Duplicate(str(meta.get("creationTimestamp") or ""), str(meta["uid"]), f"{meta['namespace']}/{meta['name']}")

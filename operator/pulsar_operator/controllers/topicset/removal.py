@@ -59,7 +59,7 @@ class Removal:
         Nothing is deleted while a cluster is silent: somebody may use the topics there, and the first cluster that
         deletes a partitioned topic deletes it for all.
         """
-        if listing.silent:
+        if listing.unreachable:
             return
         due = [name for name, turn in self.turns.items() if (turn.due or 0.0) <= now][:AT_A_TIME]
         pending = iter(due)
@@ -88,7 +88,7 @@ class Removal:
             blocker = Blocker(Reason.ADMIN_UNREACHABLE, str(error))
         if blocker is not None:
             turn.state, turn.reason, turn.message = State.REFUSED, blocker.reason.value, blocker.message
-            turn.trouble(now)
+            turn.failed(now)
             return
         del self.turns[name]
         self.deleted.append(name)

@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
     SetDeletionPolicy,
     TopicExample,
 )
-from pulsar_operator.controllers.logical.object_pass import MAX_PENDING, Pass
+from pulsar_operator.controllers.logical.object_pass import MAX_PENDING, ObjectPass
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import Heard, tally
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
@@ -27,7 +27,9 @@ QUIET_EVENTS = frozenset({Reason.ADOPTED, Reason.REFUSED_BY_PULSAR})
 """Reasons of events of single topics that the conditions tell better."""
 
 
-async def tell_events(p: Pass[Any, PulsarTopicSetStatus], heard: Iterable[Heard], deleted: Sequence[str]) -> None:
+async def record_events(
+    p: ObjectPass[Any, PulsarTopicSetStatus], heard: Iterable[Heard], deleted: Sequence[str]
+) -> None:
     """One event for each reason, however many topics it is about."""
     for reason, events in tally(heard).items():
         if reason in QUIET_EVENTS:
@@ -47,13 +49,13 @@ async def tell_events(p: Pass[Any, PulsarTopicSetStatus], heard: Iterable[Heard]
 class Report:
     """The status of one pass."""
 
-    p: Pass[Any, PulsarTopicSetStatus]
+    p: ObjectPass[Any, PulsarTopicSetStatus]
     turns: Turns
     removal: Removal
     left: Left
     waits_for_consent: bool
 
-    def tell(self, clusters: list[SetClusterStatus], now: float) -> None:
+    def summarize(self, clusters: list[SetClusterStatus], now: float) -> None:
         """Set the conditions and the fields of the status."""
         counts = self.turns.tally()
         fields = self.p.fields
@@ -81,7 +83,7 @@ class Report:
             fields["ready"] = max(0, counts[State.READY] - before.drifted + counts[State.DRIFTED])
         self._accepted(counts[State.REFUSED], counts[State.CONFLICTING])
         self._drifted(fields["drifted"])
-        self._ready([each for each in clusters if each.silent_since is not None])
+        self._ready([each for each in clusters if each.unreachable_since is not None])
 
     # ------------------------------------------------------------------------------------------------- examples
 
@@ -169,7 +171,7 @@ class Report:
         else:
             self.p.conditions.set(kind, False, Reason.IN_SYNC, "Pulsar has what is declared")
 
-    def _ready(self, silent: list[SetClusterStatus]) -> None:
+    def _ready(self, unreachable: list[SetClusterStatus]) -> None:
         ready, fields, p = ConditionType.READY, self.p.fields, self.p
         total, done, pending = fields["desired"], fields["ready"], fields["pending"]
         if p.held is not None and (pending or fields["leaving"]):
@@ -177,8 +179,8 @@ class Report:
                 f"The object is {'paused' if p.held is Reason.PAUSED else 'in dry run'}; {pending} topics are pending"
             )
             p.conditions.set(ready, False, p.held, text)
-        elif silent:
-            who = ", ".join(f"{each.name} (since {each.silent_since})" for each in silent)
+        elif unreachable:
+            who = ", ".join(f"{each.name} (since {each.unreachable_since})" for each in unreachable)
             text = f"No answer from cluster {who}; {done} of {total} topics are as declared where clusters answer"
             p.conditions.set(ready, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
         elif not p.conditions.is_true(ConditionType.ACCEPTED):
@@ -235,7 +237,7 @@ class Report:
         if self.p.meta.dry_run:
             self.p.fields["pending_actions"] = [text]
 
-    def deletion(self, silent: Sequence[str]) -> None:
+    def deletion(self, unreachable: Sequence[str]) -> None:
         """The object is being deleted, and topics are left."""
         p = self.p
         p.fields.update(leaving=len(self.removal.turns), examples=self._examples())
@@ -243,8 +245,8 @@ class Report:
             reason, text = self._blocked()
             p.unknown(reason, text, known=True)
             p.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
-        elif silent:
-            text = f"Topics cannot be looked for in cluster {', '.join(silent)}, which does not answer"
+        elif unreachable:
+            text = f"Topics cannot be looked for in cluster {', '.join(unreachable)}, which does not answer"
             p.unknown(Reason.ADMIN_UNREACHABLE, text)
             p.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.ADMIN_UNREACHABLE, text)
         else:

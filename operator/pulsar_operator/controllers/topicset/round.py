@@ -16,7 +16,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetStatus
 from pulsar_operator.controllers.core.objects import Meta
-from pulsar_operator.controllers.logical.object_pass import KNOWN, Pass
+from pulsar_operator.controllers.logical.object_pass import KNOWN, ObjectPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic import Presence, TopicController, TopicPass
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
@@ -47,7 +47,7 @@ class Listing:
 
     clusters: tuple[str, ...]
     """Clusters of the namespace that answered."""
-    silent: tuple[str, ...]
+    unreachable: tuple[str, ...]
     """Clusters of the namespace that did not."""
     topics: dict[str, dict[str, int]]
     """By cluster that answered: name to number of partitions, 0 = not partitioned, NO_PARTITION."""
@@ -81,7 +81,7 @@ class Heard:
 
 
 @dataclass
-class TopicOfSet(Pass[PulsarTopicSpec, PulsarTopicStatus]):
+class TopicOfSet(ObjectPass[PulsarTopicSpec, PulsarTopicStatus]):
     """The pass over one topic: writes nothing to Kubernetes."""
 
     heard: list[Heard] = field(default_factory=list)
@@ -123,10 +123,10 @@ class SetTopics(TopicController):
     async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
         return self._narrowed(*await super()._asked(p, scope))
 
-    def _narrowed(self, found: dict[str, int | None], silent: Sequence[str]) -> Presence:
+    def _narrowed(self, found: dict[str, int | None], unreachable: Sequence[str]) -> Presence:
         if self._found_only:
             found = {cluster: count for cluster, count in found.items() if count is not None}
-        return found, (*silent, *self._listing.silent)
+        return found, (*unreachable, *self._listing.unreachable)
 
     def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
         """See domain.logical.topic."""
@@ -142,16 +142,16 @@ class SetTopics(TopicController):
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:
         return False
 
-    def silent(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
+    def unreachable(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
         """Clusters that fell silent during the round; those the set knows of are told by the set."""
-        return tuple(each for each in super().silent(p, facts) if each not in self._listing.silent)
+        return tuple(each for each in super().unreachable(p, facts) if each not in self._listing.unreachable)
 
 
 @dataclass
 class Round:
     """The topics that are looked at in one pass."""
 
-    set_pass: Pass[Any, PulsarTopicSetStatus]
+    set_pass: ObjectPass[Any, PulsarTopicSetStatus]
     scope: Scope
     selection: Selection
     listing: Listing
@@ -270,7 +270,7 @@ class Round:
         turn.state, turn.reason, turn.message = state, reason.value, message
         if status is not None:
             turn.status = status
-        turn.trouble(now)
+        turn.failed(now)
 
 
 def tally(heard: Iterable[Heard]) -> Mapping[Reason, list[Heard]]:

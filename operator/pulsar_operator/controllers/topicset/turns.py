@@ -31,7 +31,7 @@ AGAIN_SECONDS = 30.0
 SOON_SECONDS = 2.0
 """The first wait where nothing is known to be wrong: a write that is not visible yet, an answer that did not come."""
 AGAIN_LIMIT_SECONDS = 600.0
-TROUBLED = 100
+FAILED_FIRST = 100
 """Topics with which something was the matter, looked at in a pass."""
 CANARIES = 20
 """So many topics are given a new template first; if Pulsar refuses all of them, the others wait."""
@@ -67,7 +67,7 @@ class Turn:
     pending: tuple[str, ...] = ()
     """In a dry run: what would be done."""
 
-    def trouble(self, now: float) -> None:
+    def failed(self, now: float) -> None:
         """Look again, ever more rarely."""
         first = SOON_SECONDS if self.state is State.PENDING else AGAIN_SECONDS
         self.due = now + min(first * 2.0 ** min(self.attempts, 10), AGAIN_LIMIT_SECONDS)
@@ -147,12 +147,12 @@ class Turns:
                 turn.due = now if turn.state is State.READY else turn.due
         due = [name for name, turn in self.each.items() if _is_due(turn, now)]
         fresh = [name for name in due if not self.each[name].attempts]
-        troubled = [name for name in due if self.each[name].attempts][:TROUBLED]
+        failed = [name for name in due if self.each[name].attempts][:FAILED_FIRST]
         taken = sum(1 for turn in self.each.values() if turn.given and turn.state is not State.REFUSED)
         if not taken:
             refused = sum(1 for turn in self.each.values() if turn.state is State.REFUSED)
             fresh = fresh[: max(0, CANARIES - refused)]
-        return (troubled + fresh)[:ROUND]
+        return (failed + fresh)[:ROUND]
 
     def held_back(self) -> int:
         """Topics that wait because Pulsar refused the template for all it was tried on."""

@@ -51,7 +51,7 @@ class IsolationFacts:
     """Clusters Pulsar knows."""
     clusters: Mapping[str, ClusterFacts]
     """Clusters that answered, of those the object applies to or did."""
-    silent: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
     """Those that gave no answer."""
     taken: Mapping[str, str] = field(default_factory=dict)
     """Failure domains that another object manages, and which object."""
@@ -95,7 +95,7 @@ def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memor
             _plan_leaving(draft, facts.name, cluster, live, memory, isolated=spec.namespaces is not None)
     # A cluster that Pulsar knows and the instance does not know at the moment is as good as silent.
     unseen = (items_of(memory.managed, CLUSTERS) & facts.registered) - set(facts.clusters)
-    if unseen or facts.silent:  # what they may still have is kept in mind
+    if unseen or facts.unreachable:  # what they may still have is kept in mind
         draft.kept |= memory.managed - {entry(DOMAINS, name) for name in facts.taken}
     draft.drift[:] = joined(draft.drift)
     return draft.done()

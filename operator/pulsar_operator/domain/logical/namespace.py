@@ -58,7 +58,7 @@ class NamespaceFacts:
     """Live values, by field and cluster, of policies that are read with a GET of their own."""
     defaults: NamespacePolicies | None = None
     """spec.namespaceDefaults of the tenant."""
-    silent: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
     """Clusters that hold the namespace and gave no answer."""
     consents: frozenset[str] = frozenset()
     """Clusters that may leave with their data."""
@@ -138,7 +138,7 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
         memory=memory,
         repair=spec.drift_policy is DriftPolicy.REPAIR,
         version=facts.version,
-        silent=facts.silent,
+        unreachable=facts.unreachable,
     )
     for row in NAMESPACE_ENTRIES:
         plan_entries(

@@ -166,7 +166,7 @@ def plan_policies(
     memory: Memory,
     repair: bool,
     version: str | None,
-    silent: Collection[str] = (),
+    unreachable: Collection[str] = (),
 ) -> None:
     """Add to the draft what makes the policies of an existing namespace or topic as declared.
 
@@ -176,7 +176,7 @@ def plan_policies(
     for row in concerned(rows, wanted, memory.managed):
         value, live = wanted.get(row.field), found.get(row.field, {})
         if value is None:
-            _plan_reset(draft, row, live, base=base, memory=memory, unseen=row.per_cluster and bool(silent))
+            _plan_reset(draft, row, live, base=base, memory=memory, unseen=row.per_cluster and bool(unreachable))
         elif too_old(row, version):
             draft.problems.append(
                 Problem(

@@ -147,14 +147,14 @@ def plan_subscriptions(
     memory: Memory,
     repair: bool,
     policy: DeletionPolicy,
-    silent: Collection[str] = (),
+    unreachable: Collection[str] = (),
 ) -> None:
     """Add to the draft what makes the subscriptions as declared."""
     draft.declared |= declared_fields(declared)
     names = {each.name for each in declared}
     gone = items_of(memory.managed, SUBSCRIPTIONS) - names
     old_rates = _rated(memory.managed) - {each.name for each in declared if each.dispatch_rate is not None}
-    if silent:
+    if unreachable:
         draft.kept |= {entry(SUBSCRIPTIONS, name) for name in gone}
         draft.kept |= {entry(SUBSCRIPTIONS, name) + RATE for name in old_rates}
     left: list[DriftEntry] = []

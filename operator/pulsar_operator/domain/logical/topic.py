@@ -39,7 +39,7 @@ class TopicFacts:
     clusters: Mapping[str, int | None]
     """What ``GET .../partitions`` says in each cluster of the namespace that answered: None = no such topic, 0 = a
     non-partitioned topic, else the number of partitions."""
-    silent: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
     """Clusters of the namespace that did not answer."""
     found: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
     """Live policies by field and cluster: those that are declared or managed, in clusters that have the topic."""
@@ -118,7 +118,7 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
         memory=replace(memory, applied=False) if absent else memory,
         repair=spec.drift_policy is DriftPolicy.REPAIR,
         version=facts.version,
-        silent=facts.silent,
+        unreachable=facts.unreachable,
     )
 
 
@@ -142,7 +142,7 @@ def _without_loss(
     """The rows that may be written. A global list counts in every cluster, and brokers of one that is not in it delete
     the topic, unless the namespace's allowed_clusters name it (class PersistentTopic, checkReplication)."""
     declared = wanted[GLOBAL_CLUSTERS]
-    lost = sorted({*facts.clusters, *facts.silent} - set(declared) - facts.safe) if declared is not None else []
+    lost = sorted({*facts.clusters, *facts.unreachable} - set(declared) - facts.safe) if declared is not None else []
     if not lost or all(row.field != GLOBAL_CLUSTERS for row in rows):
         return rows
     draft.declared |= {GLOBAL_CLUSTERS} & memory.managed
@@ -169,7 +169,7 @@ def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory
             base=_path(spec, facts),
             memory=replace(memory, applied=False) if absent else memory,
             repair=spec.drift_policy is DriftPolicy.REPAIR,
-            unseen=kept_by_each(row, spec) and bool(facts.silent),
+            unseen=kept_by_each(row, spec) and bool(facts.unreachable),
         )
 
 
@@ -192,7 +192,7 @@ def _plan_parts(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: 
         memory=memory,
         repair=repair,
         policy=spec.deletion_policy,
-        silent=facts.silent,
+        unreachable=facts.unreachable,
     )
 
 

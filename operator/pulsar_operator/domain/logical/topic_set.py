@@ -204,7 +204,7 @@ def who_left(selection: Selection, owned: OwnedTopics | None, *, all_of_them: bo
 
 
 @dataclass(frozen=True, order=True)
-class Rival:
+class Duplicate:
     """Another set of the same namespace; the older one keeps what both declare."""
 
     created: str
@@ -214,7 +214,7 @@ class Rival:
 
 
 def taken_by(
-    names: Iterable[str], topics: Mapping[str, str], sets: Collection[tuple[Rival, Selection]]
+    names: Iterable[str], topics: Mapping[str, str], sets: Collection[tuple[Duplicate, Selection]]
 ) -> Iterator[tuple[str, str]]:
     """Names that others manage, with who. ``topics`` are the PulsarTopics of the namespace by name, ``sets`` the sets
     that are older."""
@@ -222,7 +222,7 @@ def taken_by(
         if name in topics:
             yield name, f"PulsarTopic {topics[name]}"
             continue
-        other = next((rival for rival, selection in sets if name in selection), None)
+        other = next((duplicate for duplicate, selection in sets if name in selection), None)
         if other is not None:
             yield name, f"PulsarTopicSet {other.text}, which is older"
 
