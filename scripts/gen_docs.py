@@ -180,7 +180,7 @@ def metrics() -> str:
 def rights() -> str:
     """The table of rights in a watched namespace, from the chart's own page."""
     text = (ROOT / "helm/pulsar-operator/README.md").read_text(encoding="utf-8")
-    section = text.split("\n## Rights\n", 1)[1]
+    section = text.split("\n## RBAC\n", 1)[1]
     lines = section.split("| API group", 1)[1].split("\n\n", 1)[0]
     return f"| API group{lines}\n"
 

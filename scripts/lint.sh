@@ -45,6 +45,7 @@ keep_mypy_cache
 check import-linter $BIN/lint-imports
 check definitions $PY -m pulsar_operator.crdgen --check --out crds
 check charts $PY helm/sync_charts.py --check
+check words $PY scripts/check_words.py
 check docs $PY scripts/gen_docs.py --check
 
 [ -z "$failed" ] || { echo "static checks failed:$failed" >&2; exit 1; }

@@ -189,7 +189,9 @@ class Context:
 
     def scale(self, brokers: int) -> None:
         """Ask for another number of brokers; the check is skipped where the suite has no leave to."""
-        self.require(self.instance.scale, "needs leave to change the number of brokers: --scale-command says how")
+        self.require(
+            self.instance.scale, "requires permission to change the number of brokers: --scale-command says how"
+        )
         self.tamper.wrap("brokers", self.instance).scale(brokers)
 
     # --- clients

@@ -66,7 +66,7 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
     "permissions.revoked": _ACCESS,
     "rebalancing.even_bundles": _TWO_BROKERS,
     "rebalancing.scale_out": Skip(
-        "the suite has no rights in Kubernetes", "needs leave to change the number of brokers", _BROKERS
+        "the suite has no rights in Kubernetes", "requires permission to change the number of brokers", _BROKERS
     ),
     "rebalancing.shedding": _TWO_BROKERS,
     "rebalancing.split_by_threshold": _TWO_BROKERS,

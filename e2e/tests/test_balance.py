@@ -80,7 +80,7 @@ def test_not_worse_than_pulsars_shedder_when_helped(
 ) -> None:
     """The same for four shedding intervals, with settings under which the shedder sees the traffic of a test."""
     pulsars, report = left_to_pulsar(
-        brokers, deployed.service_url, "Pulsar, helped", PULSARS_OWN | HELPED, 4 * SHEDDING_SECONDS
+        brokers, deployed.service_url, "Pulsar, tuned", PULSARS_OWN | HELPED, 4 * SHEDDING_SECONDS
     )
     compare(evened, [pulsars], capsys)
     assert report.failures() == [], report.text()

@@ -169,7 +169,7 @@ class Operator:
 
         self._phase = "waiting for the Lease"
         await self.lease.acquire(on_wait=waiting)
-        log.info("the Lease is held", extra={"holder": self.lease.holder})
+        log.info("became leader", extra={"holder": self.lease.holder})
 
     async def _definitions(self) -> None:
         """Wait until every custom resource definition is served: a watch does not notice one that comes later."""

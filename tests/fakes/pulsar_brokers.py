@@ -30,7 +30,7 @@ class FakeBrokers:
     dynamic: dict[str, str] = field(default_factory=dict)
     isolation: dict[str, Any] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
-    unreachable: set[str] = field(default_factory=set)
+    mute: set[str] = field(default_factory=set)
     """Brokers that do not answer; they stay registered."""
     usage: dict[str, float] = field(default_factory=dict)
     """Share of its CPU that a broker uses; 0.2 where it is not here."""
@@ -69,7 +69,7 @@ class FakeBrokers:
     ) -> Any:
         """See ports.PulsarAdminPort."""
         asked = endpoint.url.removeprefix("http://")
-        if self.unreachable or asked in self.unreachable:
+        if self.unreachable or asked in self.mute:
             raise UnavailableError(f"{method} /{'/'.join(path)}: no answer from {asked}")
         words = f"{method} /{'/'.join(path)}"
         if method != "GET":

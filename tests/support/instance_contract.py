@@ -220,7 +220,7 @@ class InstanceContract:
         assert await site.live(site.policy) is None
 
     async def test_a_policy_that_no_broker_matches_is_told(self, site: Site) -> None:
-        """Pulsar takes it without a word."""
+        """Pulsar accepts it without an error."""
         w = site.world
         spec: dict[str, Any] = {"name": site.own, "deletionPolicy": "Delete", "namespaces": [f"{site.own}/n"]}
         w.isolation(**spec, primary=[NOBODY], unloadScope="None")

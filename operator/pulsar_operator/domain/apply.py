@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from copy import deepcopy
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -48,7 +49,7 @@ def why_apply(rendered: Json, live: Json | None) -> str | None:
     difference = first_difference(_without_identity(wanted), live)
     if difference is None:
         foreign = foreign_entries(rendered, live)
-        return f"{foreign[0]} was added by somebody else" if foreign else None
+        return f"{foreign[0]} is not managed by this operator" if foreign else None
     if difference.startswith(f"metadata.annotations.{ANNOTATION_APPLIED_HASH}"):
         return "its rendered content changed"
     return difference
@@ -58,6 +59,9 @@ EXACT_MAPS = frozenset({"data", "spec.selector", "spec.template.spec.nodeSelecto
 """Maps that are ours as a whole: a key somebody added changes what the object does."""
 _KEYS = ("mountPath", "uid", "name", "topologyKey", "containerPort", "port")
 """Fields that tell entries of a list apart, as server-side apply merges them."""
+
+_FREE_TEXT = re.compile(r"(^|\.)(data|stringData|annotations|env)[.\[]")
+"""Where users write what they like, secrets too: values from there stay out of events and logs."""
 
 
 def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
@@ -81,14 +85,16 @@ def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
         return _list_difference(wanted, live, path)
     if wanted == live or (wanted in (None, "") and live in (None, "")) or _same_quantity(wanted, live):
         return None
-    return f"{here} is {_short(live)} instead of {_short(wanted)}"
+    if _FREE_TEXT.search(path):
+        return f"{here} changed"
+    return f"{here} changed from {_short(live)} to {_short(wanted)}"
 
 
 def _list_difference(wanted: list[Any], live: list[Any], path: str) -> str | None:
     key = _key_of(wanted)
     if key is None:
         if len(wanted) != len(live):
-            return f"{path} has {len(live)} entries instead of {len(wanted)}"
+            return f"{path} changed from {len(live)} to {len(wanted)} entries"
         pairs = [(one, other, str(index)) for index, (one, other) in enumerate(zip(wanted, live, strict=True))]
     else:
         by_key = {entry.get(key): entry for entry in live if isinstance(entry, dict)}

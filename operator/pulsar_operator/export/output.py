@@ -112,7 +112,7 @@ def summarise(exported: Exported, err: TextIO, command: str) -> None:
     for name, number in inside.items():
         print(f"  {name:<20}{number:>10}", file=err)
     notes = [note for entry in exported.entries for note in entry.notes]
-    for failed, words in ((True, "could not be read"), (False, "have no place in the manifests")):
+    for failed, words in ((True, "could not be read"), (False, "cannot be expressed")):
         these = [note for note in notes if note.failed is failed]
         if these:
             print(f"{len(these)} things {words}, each is a comment in the output:", file=err)

@@ -50,8 +50,8 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
         ({"age": 1800.0}, True, False, "still had 4 bundles after 1800 s"),
         ({"others": 0}, False, False, "can take the bundles"),
         ({"others": 0, "age": LATE}, True, False, "no other broker"),
-        ({"bundles": None, "trouble": "timeout"}, False, False, "to say what it serves (timeout)"),
-        ({"bundles": None, "trouble": "timeout", "age": LATE}, True, False, "did not say"),
+        ({"bundles": None, "failure": "timeout"}, False, False, "to say what it serves (timeout)"),
+        ({"bundles": None, "failure": "timeout", "age": LATE}, True, False, "did not say"),
         ({"rebalance": rebalance(generation=0)}, False, True, "(PulsarRebalance east-drain-1-abcde)"),
         ({"rebalance": {"metadata": {"name": "x", "generation": 1}}}, False, True, "(PulsarRebalance x)"),
         (

@@ -184,7 +184,7 @@ def test_hot_topic_asks_for_partitions() -> None:
     (advice,) = proposal.advice
     assert advice.reason == "MorePartitions"
     assert advice.subject.startswith(NAMESPACE)
-    assert "2.73 of what a broker should carry" in advice.message
+    assert "carries 2.73x a broker's fair share" in advice.message
 
 
 def test_heavy_bundle_of_unknown_topics_is_named() -> None:

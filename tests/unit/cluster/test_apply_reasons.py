@@ -60,19 +60,31 @@ def test_an_absent_object_is_applied() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda o, c: o["spec"].update(replicas=3), "spec.replicas is 3 instead of 2"),
-        (lambda o, c: c.update(image="i:2"), 'containers[main].image is "i:2" instead of "i:1"'),
-        (lambda o, c: c["args"].append("z"), "containers[main].args has 3 entries instead of 2"),
+        (lambda o, c: o["spec"].update(replicas=3), "spec.replicas changed from 3 to 2"),
+        (lambda o, c: c.update(image="i:2"), 'containers[main].image changed from "i:2" to "i:1"'),
+        (lambda o, c: c["args"].append("z"), "containers[main].args changed from 3 to 2 entries"),
         (lambda o, c: c["env"].pop(0), "containers[main].env[A] is missing"),
-        (lambda o, c: c["resources"]["limits"].update(cpu="600m"), 'limits.cpu is "600m" instead of "500m"'),
-        (lambda o, c: o["metadata"]["labels"].clear(), "metadata.labels.app is absent instead of"),
-        (lambda o, c: c["env"].append({"name": "X", "value": "by hand"}), "/env/2 was added by somebody else"),
-        (lambda o, c: o["spec"]["template"]["spec"]["nodeSelector"].update(zone="a"), "/nodeSelector/zone was added"),
+        (lambda o, c: c["resources"]["limits"].update(cpu="600m"), 'limits.cpu changed from "600m" to "500m"'),
+        (lambda o, c: o["metadata"]["labels"].clear(), "metadata.labels.app changed from absent to"),
+        (lambda o, c: c["env"].append({"name": "X", "value": "by hand"}), "/env/2 is not managed by this operator"),
+        (
+            lambda o, c: o["spec"]["template"]["spec"]["nodeSelector"].update(zone="a"),
+            "/nodeSelector/zone is not managed",
+        ),
     ],
 )
 def test_the_reason_names_the_first_difference(change: Any, words: str) -> None:
     reason = why_apply(WANTED, live(change))
     assert reason is not None and words in reason
+
+
+def test_values_of_free_text_stay_out_of_the_reason() -> None:
+    reason = why_apply(WANTED, live(lambda o, c: c["env"][0].update(value="secret")))
+    assert reason is not None and reason.endswith("containers[main].env[A].value changed")
+    settings = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"overrides.conf": "password=one"}}
+    found = stamped(copy.deepcopy(settings))
+    found["data"]["overrides.conf"] = "password=two"
+    assert why_apply(settings, found) == "data.overrides.conf changed"
 
 
 def test_a_field_that_left_the_manifest_is_noticed_by_the_hash() -> None:

@@ -307,7 +307,7 @@ async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
     mark = len(world.journal.effects)
     await world.run()
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
-    assert pending == ["Update StatefulSet east-broker: spec.replicas is 1 instead of 2"]
+    assert pending == ["Update StatefulSet east-broker: spec.replicas changed from 1 to 2"]
     assert {c.verb for c in world.journal.since(mark)} == {"status"}
     assert world.journal.of(KUBERNETES, "delete") == []
 

@@ -69,7 +69,7 @@ def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             },
             "MaxSessions=1201: this check opens at most 1200",
         ),
-        ("scale_out", 1, {}, "needs leave to change the number of brokers: --scale-command says how"),
+        ("scale_out", 1, {}, "requires permission to change the number of brokers: --scale-command says how"),
         ("shedding", 1, SHEDDING, "needs 2 brokers"),
         ("shedding", 2, SHEDDING | {"loadBalancerSheddingEnabled": "false"}, "this needs true"),
         ("shedding", 2, SHEDDING | {"loadManagerClassName": "x.ExtensibleLoadManagerImpl"}, "ModularLoadManagerImpl"),

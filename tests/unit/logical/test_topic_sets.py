@@ -175,7 +175,7 @@ async def test_a_silent_cluster_is_named_and_gets_what_it_missed() -> None:
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("Unknown", "AdminUnreachable")
     assert "cluster b (since 2026-01-01T" in message
-    assert "150 of 150 topics are as declared where clusters answer" in message
+    assert "150 of 150 topics are in sync where clusters answer" in message
     assert w.policies("x-149") == {"messageTTL": 70}
     mark = len(w.admin.calls)
     await w.wait(3600)

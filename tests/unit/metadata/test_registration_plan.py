@@ -170,7 +170,7 @@ def test_an_adopted_store_may_name_other_urls_of_this_very_cluster() -> None:
     ("nodes", "registered", "reason", "words"),
     [
         ({cluster_path("b"): {"serviceUrl": "http://b.elsewhere:8080"}}, False, Reason.METADATA_CONFLICT,
-         "serviceUrl 'http://b.elsewhere:8080' instead of 'http://b.ns.svc:8080'"),
+         "serviceUrl 'http://b.elsewhere:8080', not 'http://b.ns.svc:8080'"),
         ({cluster_path("b"): {"serviceUrl": "http://b.elsewhere:8080"}}, True, Reason.METADATA_CONFLICT, "not by this"),
         ({claim_path("b"): Marker("id-x", "b", "ns2/b").to_bytes(), cluster_path("b"): DATA}, False,
          Reason.METADATA_CONFLICT, "by PulsarCluster ns2/b with instance id id-x"),

@@ -88,13 +88,13 @@ async def test_pulsars_balancer_is_off_during_every_step_and_restored(world: Bal
 
 
 async def test_a_broker_that_does_not_answer_is_unknown_not_idle(world: BalancingWorld) -> None:
-    world.pulsar.unreachable = {world.pulsar.brokers[2]}
+    world.pulsar.mute = {world.pulsar.brokers[2]}
     world.rebalance(autoApprove=True)
     await world.run(seconds=30)
     assert world.condition("ProposalReady") == ("False", "NoData")
     assert world.pulsar.brokers[2] in world.live()["status"]["conditions"][0]["message"]
     assert world.pulsar.writes == []
-    world.pulsar.unreachable = set()
+    world.pulsar.mute = set()
     await world.run()
     assert world.condition("Completed") == ("True", "Completed")
 
@@ -148,7 +148,7 @@ def namespace_gone(world: BalancingWorld) -> None:
 
 def broker_gone(world: BalancingWorld) -> None:
     for broker in world.pulsar.brokers[1:]:
-        world.pulsar.unreachable.add(broker)
+        world.pulsar.mute.add(broker)
     del world.pulsar.brokers[1:]
 
 

@@ -75,7 +75,7 @@ class State(StrEnum):
     TO_DO = "ToDo"
     DONE = "Done"
     UNASSIGNED = "Unassigned"
-    """A move whose bundle has no owner now: on its way, or nobody asks for its topics."""
+    """A move whose bundle has no owner now: on its way, or unloaded and not looked up since."""
     ELSEWHERE = "Elsewhere"
     """A move that was asked for and came to a third broker: the hint where to was lost on the way. The modular load
     manager keeps it in the leader's memory, and a broker that sees no leader decides by itself (class NamespaceService,

@@ -46,7 +46,7 @@ def hot_topics(model: ClusterModel, balance: Balance) -> list[Advice]:
 def _hot(ratio: float, topics: int, subject: str) -> str:
     what = "the topic" if topics <= 1 else f"one of the {topics} topics"
     return (
-        f"{what} of {subject} has {ratio:.2f} of what a broker should carry, and no bundle is smaller than a topic: "
+        f"{what} of {subject} carries {ratio:.2f}x a broker's fair share, and no bundle is smaller than a topic: "
         "give it more partitions"
     )
 
@@ -55,7 +55,7 @@ def _unknown(bundle: Bundle, share: float) -> Advice:
     return Advice(
         TOPICS_UNKNOWN,
         str(bundle.id),
-        f"bundle {bundle.id} has {bundle.weight / share:.2f} of what a broker should carry, and the traffic of its "
+        f"bundle {bundle.id} carries {bundle.weight / share:.2f}x a broker's fair share, and the traffic of its "
         "topics is not known, so it cannot be cut: collect topic statistics of its broker",
     )
 

@@ -151,7 +151,7 @@ class Engine:
             if self._hints is not None:
                 await self._hints.run(self.enqueue)
         except Exception:
-            log.exception("hints ended: what others change in Pulsar is found at the resync")
+            log.exception("hints ended: drift is detected at the next resync")
 
     async def idle(self, *, within: float = 0.0) -> None:
         """Wait until nothing runs, waits for a worker or is due in the next ``within`` seconds. For tests."""
@@ -246,7 +246,7 @@ class Engine:
                 continue
             if effect.own:
                 # Usually an event on its way; many of these lines say that a watch is losing events.
-                log.info("resync found a change of %s before the watch did", key, extra=_fields(key))
+                log.info("resync found a change of %s the watch missed", key, extra=_fields(key))
             self._spread(key, effect)
             # Spread over the first half of the period, so that a resync is never a burst.
             self.enqueue(key, self._rng.uniform(0.0, self._resync_seconds / 2))

@@ -27,7 +27,7 @@ _BY_KIND = {kind.kind: kind for kind in (*OWNED, PODS)}
 
 
 class NameTakenError(Exception):
-    """An object the operator would have to write belongs to somebody else."""
+    """An object the operator would have to write exists, and another one owns it."""
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Children:
                 component = obj["metadata"]["labels"].get(LABEL_COMPONENT)
                 if (kind.kind, name) in wanted or component in keep or _controller_uid(obj) != uid:
                     continue
-                await actor.delete(kind, obj, "it is not part of the specification any more")
+                await actor.delete(kind, obj, "removed from spec")
 
     async def delete_workloads(self, actor: Actor, components: Iterable[Component], why: str) -> bool:
         """Delete the StatefulSets of components; True when they and their pods are gone."""

@@ -132,14 +132,14 @@ class BrokerDrains:
             live = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name)
             foreign = live is not None and purpose_of(live, self._cluster) != DRAIN
             if foreign:
-                self._actor.refused.append(f"PulsarRebalance {name} exists and belongs to somebody else: delete it")
+                self._actor.refused.append(f"PulsarRebalance {name} exists, not owned by this cluster: delete it")
                 live = None
         age = (now - since).total_seconds()
         facts = DrainFacts(tuple(sorted(pods)), age, seen.bundles, seen.others, rebalance=live, failure=seen.failure)
         decision = decide(facts, self._drain)
         if decision.go:
             if decision.why:
-                await self._actor.warn(Reason.NOT_DRAINED, f"Goes on: {decision.why}")
+                await self._actor.warn(Reason.NOT_DRAINED, f"Proceeding without full drain: {decision.why}")
             return DrainProgress(True)
         if decision.recreate and live is not None:
             self._used.add(name)
@@ -205,4 +205,4 @@ class BrokerDrains:
             if purpose is None or meta["name"] in self._used or "deletionTimestamp" in meta:
                 continue
             if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, wanted))):
-                await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "what it was made for is over")
+                await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "no longer needed")

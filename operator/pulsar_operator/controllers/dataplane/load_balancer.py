@@ -73,9 +73,7 @@ async def hold(
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
         await _restore(deps, endpoint, before)
-        await actor.record_event(
-            Reason.BALANCER_RELEASED, f"Pulsar's own balancer has its settings back: {_text(before)}"
-        )
+        await actor.record_event(Reason.BALANCER_RELEASED, f"Restored load balancer settings: {_text(before)}")
         return Balancer(None)
     if not actor.act:
         actor.pending.append("Switch Pulsar's own balancer off")
@@ -116,7 +114,7 @@ async def standing_rebalance(deps: Deps, actor: Actor, cluster: Json, spec: Puls
     live = await deps.kube.get(CUSTOM[Kind.REBALANCE], meta["namespace"], name)
     if live is not None and not _owned(live, meta["uid"]):
         actor.refused.append(
-            f"PulsarRebalance {name} exists and belongs to somebody else: delete it, or set spec.loadBalancing.driver "
+            f"PulsarRebalance {name} exists, not owned by this cluster: delete it, or set spec.loadBalancing.driver "
             "to Pulsar"
         )
         return

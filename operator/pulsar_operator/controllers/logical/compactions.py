@@ -9,7 +9,7 @@ from datetime import datetime
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.compaction import ClusterCompaction, CompactionResult
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
-from pulsar_operator.controllers.logical.object_pass import ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import WAIT_SECONDS, AdminUnreachableError, Scope
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.compaction import due, with_results
@@ -21,7 +21,7 @@ RUNNING = "Compaction already in progress"
 
 
 async def compact(
-    p: ObjectPass[PulsarTopicSpec, PulsarTopicStatus], scope: Scope, path: tuple[str, ...], clusters: Collection[str]
+    p: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], scope: Scope, path: tuple[str, ...], clusters: Collection[str]
 ) -> float | None:
     """Trigger what is due in the clusters that have the topic; seconds until something may be due again.
 
@@ -52,7 +52,7 @@ async def compact(
     return (upcoming - now).total_seconds() if upcoming is not None else None
 
 
-def _record(p: ObjectPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collection[str]) -> None:
+def _record(p: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collection[str]) -> None:
     """Paused or in dry run: what is due waits, and is done once afterwards."""
     if not clusters:
         return

@@ -31,12 +31,12 @@ from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.drift import Backoff
 from pulsar_operator.controllers.logical.frame import PassFrame
-from pulsar_operator.controllers.logical.object_pass import (
+from pulsar_operator.controllers.logical.logical_pass import (
     REFUSED,
     UNSEEN,
     UNSEEN_SECONDS,
+    LogicalPass,
     LookAgainError,
-    ObjectPass,
     Refusals,
     Result,
     SpecT,
@@ -72,15 +72,15 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
     # --------------------------------------------------------------------------------------- what a kind says
 
     @abstractmethod
-    def name_in_pulsar(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> str:
+    def name_in_pulsar(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
         """Full name inside Pulsar."""
 
     @abstractmethod
-    async def observe(self, p: ObjectPass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
+    async def observe(self, p: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
         """Read everything the plan depends on. Raises ObstacleError, AdminUnreachableError."""
 
     @abstractmethod
-    def plan(self, p: ObjectPass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
+    def plan(self, p: LogicalPass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
         """The pure plan."""
 
     @abstractmethod
@@ -88,26 +88,26 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         """Whether Pulsar has the object."""
 
     @abstractmethod
-    async def status_fields(self, p: ObjectPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
+    async def status_fields(self, p: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
         """Status fields of the kind."""
 
-    async def counts(self, p: ObjectPass[SpecT, StatusT]) -> dict[str, Any]:
+    async def counts(self, p: LogicalPass[SpecT, StatusT]) -> dict[str, Any]:
         """Status fields that are known without Pulsar: what depends on the object, which guards its deletion."""
         return {}
 
     @abstractmethod
-    async def delete(self, p: ObjectPass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
+    async def delete(self, p: LogicalPass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
         """One resumable step of the deletion in Pulsar; None when the object is gone there."""
 
-    def inherit(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> None:
+    def inherit(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Take over what the parent gives, into p.inherited and p.renewed. Raises ObstacleError."""
         return None
 
-    def unreachable(self, p: ObjectPass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
+    def unreachable(self, p: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
         """Clusters that gave no answer although the object has to be made in each; Ready is then Unknown."""
         return ()
 
-    def degraded(self, p: ObjectPass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
+    def degraded(self, p: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
         """Why an object that is as declared is of no use; Ready is then False. None = it is fine."""
         return None
 
@@ -115,7 +115,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         """Seconds until the next pass where nothing else asks for one; None = events and the resync are enough."""
         return None
 
-    async def scheduled_tasks(self, p: ObjectPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
+    async def scheduled_tasks(self, p: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
         """What is done at its time rather than kept as declared; seconds until the next one. Called last in a pass,
         also while the object is paused or in dry run."""
         return None
@@ -136,14 +136,14 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
                 return await self.finish(p)
         return await super().reconcile(key)
 
-    async def converge(self, p: ObjectPass[SpecT, StatusT]) -> Outcome:
+    async def converge(self, p: LogicalPass[SpecT, StatusT]) -> Outcome:
         """See PassFrame."""
         p.fields.update(await self.counts(p))
         scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
         await self._refuse_duplicate(p, scope)
         return await self._converge(p, scope)
 
-    async def _converge(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> Outcome:
+    async def _converge(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome:
         name = self.name_in_pulsar(p, scope)
         self.inherit(p, scope)
         backoff = Backoff.of(p)
@@ -174,7 +174,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         p.fields.update(await self.status_fields(p, scope, facts))
         if unreachable and p.conditions.is_true(ConditionType.READY):
             why = "; ".join(f"{each}: {scope.admin.failures.get(each, 'not asked')}" for each in unreachable)
-            text = f"{name} is as declared where clusters answer; no answer from {why}"
+            text = f"{name} is in sync where clusters answer; no answer from {why}"
             p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
             after = WAIT_SECONDS
         degraded = self.degraded(p, facts)
@@ -193,7 +193,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         return Outcome(requeue_after=after)
 
     async def _act(
-        self, p: ObjectPass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
+        self, p: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
     ) -> tuple[FactsT, Plan, Refusals, frozenset[str]]:
         """Perform the plan, read back and plan again, until nothing is left that could be done now.
 
@@ -234,7 +234,9 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         await self._record_refusals(p, refused)
         return facts, plan, refused, frozenset(wrote)
 
-    async def _perform(self, p: ObjectPass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory) -> str | None:
+    async def _perform(
+        self, p: LogicalPass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory
+    ) -> str | None:
         """Make one call; returns Pulsar's words when it refuses."""
         log.info("%s %s/%s: %s", self.kind.value, p.meta.namespace, p.meta.name, action.reason)
         try:
@@ -256,14 +258,14 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         await p.event(Reason.REPAIRED if lost else EVENT_REASONS[action.verb], action.reason, warning=lost)
         return None
 
-    async def _record_refusals(self, p: ObjectPass[SpecT, StatusT], refused: Refusals) -> None:
+    async def _record_refusals(self, p: LogicalPass[SpecT, StatusT], refused: Refusals) -> None:
         for message in dict.fromkeys(refused.values()):
             if not p.said_before(ConditionType.ACCEPTED, message[:200]):
                 await p.event(Reason.REFUSED_BY_PULSAR, message, warning=True)
 
     # -------------------------------------------------------------------------------------------- duplicates
 
-    async def _refuse_duplicate(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> None:
+    async def _refuse_duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Raise ObstacleError when another custom resource manages the same object of Pulsar.
 
         An object that manages it looks too: two that were created at the same moment may not have seen each other.
@@ -284,7 +286,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
                 requeue=DUPLICATE_SECONDS,
             )
 
-    async def _same(self, p: ObjectPass[SpecT, StatusT], scope: Scope, other: Json) -> bool:
+    async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json) -> bool:
         """Whether another object of the kind means the same object of Pulsar."""
         try:
             theirs = await resolve_scope(self.deps, self.kind, other, deleting=False)
@@ -296,24 +298,24 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             spec: Any = MODELS[self.kind].spec.model_validate(other.get("spec") or {})
         except ValidationError:
             return False
-        duplicate: ObjectPass[SpecT, StatusT] = ObjectPass(
+        duplicate: LogicalPass[SpecT, StatusT] = LogicalPass(
             self.deps, other, meta_of(other), spec, p.before, p.conditions
         )
         return self.name_in_pulsar(duplicate, theirs) == self.name_in_pulsar(p, scope)
 
     # ---------------------------------------------------------------------------------------------- deletion
 
-    def kept(self, p: ObjectPass[SpecT, StatusT]) -> str | None:
+    def kept(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
         """See PassFrame."""
         if p.spec.deletion_policy is DeletionPolicy.RETAIN:
             return "deletionPolicy is Retain"
         return None if p.touched else "it never managed anything there"
 
-    def subject(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> str:
+    def subject(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
         """See PassFrame."""
         return self.name_in_pulsar(p, scope)
 
-    async def remove(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> Outcome | None:
+    async def remove(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome | None:
         """See PassFrame."""
         policy = p.spec.deletion_policy
         name = self.name_in_pulsar(p, scope)

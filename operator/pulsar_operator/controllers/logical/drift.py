@@ -8,7 +8,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, RepairRecord
-from pulsar_operator.controllers.logical.object_pass import UNSEEN, ObjectPass, Result
+from pulsar_operator.controllers.logical.logical_pass import UNSEEN, LogicalPass, Result
 from pulsar_operator.domain.logical.drift_backoff import (
     counted,
     due,
@@ -25,7 +25,7 @@ from pulsar_operator.domain.logical.plan import Action, Verb, field_of
 class Backoff:
     """The repairs of one object that are remembered. See domain.logical.drift_backoff."""
 
-    p: ObjectPass[Any, Any]
+    p: LogicalPass[Any, Any]
     now: datetime
     records: tuple[RepairRecord, ...]
     held: frozenset[str]
@@ -36,7 +36,7 @@ class Backoff:
     """Fields repaired in this pass."""
 
     @classmethod
-    def of(cls, p: ObjectPass[Any, Any]) -> Backoff:
+    def of(cls, p: LogicalPass[Any, Any]) -> Backoff:
         """At the beginning of a pass. A change of the spec, or of what the parent gives, starts anew."""
         now = p.deps.clock.now()
         records = known(p.before.repairs, now) if p.memory.applied else ()

@@ -17,7 +17,7 @@ from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.logical.object_pass import KNOWN, ObjectPass, SpecT, StatusT
+from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
@@ -37,19 +37,19 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         self.deps = deps
 
     @abstractmethod
-    async def converge(self, p: ObjectPass[SpecT, StatusT]) -> Outcome:
+    async def converge(self, p: LogicalPass[SpecT, StatusT]) -> Outcome:
         """Make Pulsar like the specification says. Raises ObstacleError, AdminUnreachableError."""
 
     @abstractmethod
-    def kept(self, p: ObjectPass[SpecT, StatusT]) -> str | None:
+    def kept(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
         """Why a deletion leaves Pulsar as it is, or None."""
 
     @abstractmethod
-    def subject(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> str:
+    def subject(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
         """What a deletion takes away in Pulsar, for messages."""
 
     @abstractmethod
-    async def remove(self, p: ObjectPass[SpecT, StatusT], scope: Scope) -> Outcome | None:
+    async def remove(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome | None:
         """One step of the deletion in Pulsar; None when the object was released. Raises ObstacleError,
         AdminUnreachableError."""
 
@@ -57,7 +57,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         """The custom resource is gone; nothing about it need be remembered."""
         return None
 
-    def problem_of_name(self, p: ObjectPass[SpecT, StatusT]) -> str | None:
+    def problem_of_name(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
         """Why the object's name cannot be used in Pulsar, or None."""
         return None
 
@@ -69,7 +69,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             return DONE
         return await self.finish(self.begin(obj))
 
-    def begin(self, obj: Json) -> ObjectPass[SpecT, StatusT]:
+    def begin(self, obj: Json) -> LogicalPass[SpecT, StatusT]:
         """The pass of an object that was read."""
         models = MODELS[self.kind]
         meta, status = meta_of(obj), obj.get("status") or {}
@@ -81,12 +81,12 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         except ValidationError as error:
             invalid = invalid_fields(error)
         before: Any = models.status.model_validate(status)
-        p: ObjectPass[SpecT, StatusT] = ObjectPass(self.deps, obj, meta, spec, before, conditions)
+        p: LogicalPass[SpecT, StatusT] = LogicalPass(self.deps, obj, meta, spec, before, conditions)
         p.fields["pending_actions"] = None
         p.invalid = self.problem_of_name(p) if invalid is None else invalid
         return p
 
-    async def finish(self, p: ObjectPass[SpecT, StatusT]) -> Outcome:
+    async def finish(self, p: LogicalPass[SpecT, StatusT]) -> Outcome:
         """Run the pass, then write the status and tell what happened."""
         try:
             outcome = await self._run(p)
@@ -101,7 +101,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             await p.record_events()
         return outcome
 
-    async def _run(self, p: ObjectPass[SpecT, StatusT]) -> Outcome | None:
+    async def _run(self, p: LogicalPass[SpecT, StatusT]) -> Outcome | None:
         """Everything but the status write; None when the object may be gone."""
         if p.meta.deleting and FINALIZER not in p.meta.finalizers:
             return None
@@ -124,7 +124,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
             return Outcome(requeue_after=error.retry_after, backoff=True)
 
-    async def tear_down(self, p: ObjectPass[SpecT, StatusT]) -> Outcome | None:
+    async def tear_down(self, p: LogicalPass[SpecT, StatusT]) -> Outcome | None:
         """One step of a deletion that the finalizer holds; None when it was released.
 
         Nothing is waited for that is not to come back: parents that are gone, clusters that are being deleted.
@@ -149,7 +149,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
                 return None
             raise
 
-    async def release(self, p: ObjectPass[SpecT, StatusT], reason: Reason, message: str) -> None:
+    async def release(self, p: LogicalPass[SpecT, StatusT], reason: Reason, message: str) -> None:
         """Say why and let the object go."""
         await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
         await release_finalizer(self.deps, p.obj)

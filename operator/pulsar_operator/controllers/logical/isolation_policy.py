@@ -30,7 +30,7 @@ from pulsar_operator.controllers.logical.controller import (
     Blocker,
     LogicalController,
 )
-from pulsar_operator.controllers.logical.object_pass import KNOWN, ObjectPass, Refusals
+from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, Refusals
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.shared_brokers import record_shared_brokers
 from pulsar_operator.domain.logical.isolation_policy import (
@@ -49,7 +49,7 @@ from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Deps, Json, NotFoundError
 
-IsolationPass = ObjectPass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
+IsolationPass = LogicalPass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
 Facts = tuple[IsolationFacts, bool]
 """What the plan depends on, and whether the object is in any cluster."""
 LOST_SECONDS = 5.0

@@ -23,7 +23,7 @@ from pulsar_operator.controllers.core.objects import invalid_fields
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
-from pulsar_operator.controllers.logical.object_pass import ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.domain.logical.clusters import clusters_of, consented, replication_of, used_consents
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 FAILED = frozenset({422, 500})
 """What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
 
-NamespacePass = ObjectPass[PulsarNamespaceSpec, PulsarNamespaceStatus]
+NamespacePass = LogicalPass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 
 
 class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespaceStatus, NamespaceFacts]):

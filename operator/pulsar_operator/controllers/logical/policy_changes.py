@@ -185,7 +185,7 @@ class PolicyWatch:
     def _record_lost(self, servers: str, error: PortError) -> None:
         if servers not in self._lost:
             self._lost.add(servers)
-            log.info("policies at %s are not watched, what others change is found at the resync: %s", servers, error)
+            log.info("policies at %s are not watched, drift is detected at the next resync: %s", servers, error)
 
     def _record_found(self, servers: str) -> None:
         if servers in self._lost:

@@ -10,7 +10,7 @@ from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec,
 from pulsar_operator.controllers.core.index import mentions
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
-from pulsar_operator.controllers.logical.object_pass import ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.logical.names import resource_group_path
 from pulsar_operator.domain.logical.plan import Memory, Plan
@@ -18,7 +18,7 @@ from pulsar_operator.domain.logical.resource_group import plan_resource_group
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import RefusedError
 
-GroupPass = ObjectPass[PulsarResourceGroupSpec, PulsarResourceGroupStatus]
+GroupPass = LogicalPass[PulsarResourceGroupSpec, PulsarResourceGroupStatus]
 Facts = tuple[Mapping[str, Any] | None, str | None]
 """The group as Pulsar answers, and Pulsar's version."""
 

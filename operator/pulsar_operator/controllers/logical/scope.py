@@ -219,7 +219,7 @@ def _check_parent(parent: Json) -> None:
         raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is being deleted", known=True)
     ready = condition_of(parent, ConditionType.READY.value)
     if ready is None:
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} has not been looked at yet")
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is not reconciled yet")
     if ready.get("status") == "True":
         return
     exists = bool((parent.get("status") or {}).get("pulsarName"))

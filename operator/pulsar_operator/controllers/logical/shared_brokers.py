@@ -13,7 +13,7 @@ from typing import Any
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.balance.model.isolation import matches, shared_brokers
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.logical.object_pass import ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN
 from pulsar_operator.domain.logical.clusters import clusters_of
@@ -29,7 +29,7 @@ LOOKED_AT = 50
 """Namespaces looked at to find those; more are not asked for in every pass."""
 
 
-async def record_shared_brokers(p: ObjectPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
+async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
     """Set condition BrokersLeft, with an event when it becomes False; Ready is not concerned."""
     if p.spec.namespaces is None:
         p.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")

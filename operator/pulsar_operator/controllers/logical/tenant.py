@@ -8,7 +8,7 @@ from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
-from pulsar_operator.controllers.logical.object_pass import ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import tenant_path
@@ -17,7 +17,7 @@ from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, clust
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import ConflictError, Deps, RefusedError
 
-TenantPass = ObjectPass[PulsarTenantSpec, PulsarTenantStatus]
+TenantPass = LogicalPass[PulsarTenantSpec, PulsarTenantStatus]
 
 
 class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, TenantFacts]):

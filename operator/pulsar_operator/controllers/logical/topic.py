@@ -16,7 +16,7 @@ from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.object_pass import ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, delete_in, in_use
@@ -34,7 +34,7 @@ from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
 from pulsar_operator.ports import Deps, Json, Key
 
-TopicPass = ObjectPass[PulsarTopicSpec, PulsarTopicStatus]
+TopicPass = LogicalPass[PulsarTopicSpec, PulsarTopicStatus]
 Presence = tuple[dict[str, int | None], tuple[str, ...]]
 """Number of partitions by cluster that answered (None = no such topic, 0 = not partitioned), and clusters that did not.
 """

@@ -24,7 +24,7 @@ from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
-from pulsar_operator.controllers.rebalance.rebalance_pass import LIFE, RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.ports import CUSTOM, Deps, Key, PortError
 
@@ -148,9 +148,7 @@ class RebalanceController:
         )
         if state.command == "stop":
             state.done_command = True
-            return execution.stopped(
-                state, Reason.STOPPED_BY_USER, "Stopped before it began; annotate refresh for another"
-            )
+            return execution.stopped(state, Reason.STOPPED_BY_USER, f"Stopped before it began; {FOR_ANOTHER}")
         if left <= 0:
             if state.command == "approve":
                 await state.actor.warn(

@@ -17,7 +17,7 @@ from pulsar_operator.balance.execution.steps import Seen, State, Step, look, wor
 from pulsar_operator.balance.model.observation import model_of
 from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
 
@@ -53,9 +53,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
     if state.command == "stop":
         state.done_command = True
         await state.actor.warn(Reason.STOPPED_BY_USER, "Stopped on request: steps that were done stay done")
-        return stopped(
-            state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; annotate refresh to plan anew"
-        )
+        return stopped(state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; {FOR_ANOTHER}")
     if state.command is not None:
         state.done_command = True  # approve: it is; refresh: after the end
     if not state.actor.act:
@@ -90,7 +88,7 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
         waited = (state.now - asked).total_seconds() if asked else 0.0
         idle = isinstance(step, Move) and step.weight == 0
         if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
-            seen = Seen(State.DONE, "nobody asks for its topics: it is placed when somebody does")
+            seen = Seen(State.DONE, "bundle unloaded; assigned on next lookup")
         match seen.state:
             case State.SURPRISE:
                 return await _surprise(state, seen.message)

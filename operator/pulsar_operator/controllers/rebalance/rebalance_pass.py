@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
 from pulsar_operator.balance.execution.steady import History
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
@@ -29,6 +29,7 @@ LIFE = (
     ConditionType.STOPPED,
 )
 """Conditions that say how far a proposal is."""
+FOR_ANOTHER = f"set {ANNOTATION_REBALANCE}=refresh for a new proposal"
 RETRY_SECONDS = 15.0
 """Until missing facts are asked for again."""
 

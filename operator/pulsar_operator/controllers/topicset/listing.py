@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTop
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.census import Census, take_census
-from pulsar_operator.controllers.logical.object_pass import ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
@@ -23,7 +23,7 @@ from pulsar_operator.domain.export.names import is_system_topic, split_partition
 from pulsar_operator.domain.logical.topic_set import Duplicate, Left, Selection, taken_by
 from pulsar_operator.ports import Json
 
-SetPass = ObjectPass[Any, PulsarTopicSetStatus]
+SetPass = LogicalPass[Any, PulsarTopicSetStatus]
 
 LIST_SECONDS = PERIOD_SECONDS / 2
 """How long a list serves a larger set, which keeps it up to date with what it does; a small one lists in each pass."""

@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
     SetDeletionPolicy,
     TopicExample,
 )
-from pulsar_operator.controllers.logical.object_pass import MAX_PENDING, ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import MAX_PENDING, LogicalPass
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import Heard, tally
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
@@ -28,7 +28,7 @@ QUIET_EVENTS = frozenset({Reason.ADOPTED, Reason.REFUSED_BY_PULSAR})
 
 
 async def record_events(
-    p: ObjectPass[Any, PulsarTopicSetStatus], heard: Iterable[Heard], deleted: Sequence[str]
+    p: LogicalPass[Any, PulsarTopicSetStatus], heard: Iterable[Heard], deleted: Sequence[str]
 ) -> None:
     """One event for each reason, however many topics it is about."""
     for reason, events in tally(heard).items():
@@ -49,7 +49,7 @@ async def record_events(
 class Report:
     """The status of one pass."""
 
-    p: ObjectPass[Any, PulsarTopicSetStatus]
+    p: LogicalPass[Any, PulsarTopicSetStatus]
     turns: Turns
     removal: Removal
     left: Left
@@ -169,7 +169,7 @@ class Report:
         elif self.p.fields["desired"] and not self.p.fields["ready"]:
             self.p.conditions.set(kind, UNKNOWN, Reason.PENDING, "No topic was compared yet")
         else:
-            self.p.conditions.set(kind, False, Reason.IN_SYNC, "Pulsar has what is declared")
+            self.p.conditions.set(kind, False, Reason.IN_SYNC, "Live state matches spec")
 
     def _ready(self, unreachable: list[SetClusterStatus]) -> None:
         ready, fields, p = ConditionType.READY, self.p.fields, self.p
@@ -181,7 +181,7 @@ class Report:
             p.conditions.set(ready, False, p.held, text)
         elif unreachable:
             who = ", ".join(f"{each.name} (since {each.unreachable_since})" for each in unreachable)
-            text = f"No answer from cluster {who}; {done} of {total} topics are as declared where clusters answer"
+            text = f"No answer from cluster {who}; {done} of {total} topics are in sync where clusters answer"
             p.conditions.set(ready, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
         elif not p.conditions.is_true(ConditionType.ACCEPTED):
             p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
@@ -198,11 +198,11 @@ class Report:
             text = f"{len(fought)} topics: {_of_template(self.turns.each[fought[0]].message)[:TEXT]}"
             p.conditions.set(ready, False, Reason.FIELD_FOUGHT_OVER, f"{fought[0]} and others: {text}")
         else:
-            p.conditions.set(ready, True, Reason.READY, f"{total} topics in {fields['pulsar_name']} are as declared")
+            p.conditions.set(ready, True, Reason.READY, f"{total} topics in {fields['pulsar_name']} are in sync")
 
     def _waiting(self, total: int, done: int) -> tuple[Reason, str]:
         stuck = [(name, turn) for name, turn in self._of(State.PENDING) if turn.attempts]
-        text = f"{done} of {total} topics are as declared"
+        text = f"{done} of {total} topics are in sync"
         if not stuck:
             return Reason.PENDING, text
         name, turn = stuck[0]
@@ -213,7 +213,7 @@ class Report:
         meta = self.p.meta
         return (
             f"{self.left.number} of {self.left.of} topics left the set, {len(self.removal.turns)} of them exist "
-            f"({some(list(self.removal.turns))}), and deletionPolicy is Delete. So many are only deleted on your word: "
+            f"({some(list(self.removal.turns))}), and deletionPolicy is Delete. Bulk deletion requires confirmation: "
             f"kubectl -n {meta.namespace} annotate --overwrite pulsartopicset/{meta.name} "
             f"{ANNOTATION_CONFIRM_REMOVAL}={meta.generation}; to keep them set deletionPolicy to Retain"
         )

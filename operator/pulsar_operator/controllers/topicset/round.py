@@ -16,7 +16,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetStatus
 from pulsar_operator.controllers.core.objects import Meta
-from pulsar_operator.controllers.logical.object_pass import KNOWN, ObjectPass
+from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic import Presence, TopicController, TopicPass
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
@@ -81,7 +81,7 @@ class Heard:
 
 
 @dataclass
-class TopicOfSet(ObjectPass[PulsarTopicSpec, PulsarTopicStatus]):
+class TopicOfSet(LogicalPass[PulsarTopicSpec, PulsarTopicStatus]):
     """The pass over one topic: writes nothing to Kubernetes."""
 
     heard: list[Heard] = field(default_factory=list)
@@ -151,7 +151,7 @@ class SetTopics(TopicController):
 class Round:
     """The topics that are looked at in one pass."""
 
-    set_pass: ObjectPass[Any, PulsarTopicSetStatus]
+    set_pass: LogicalPass[Any, PulsarTopicSetStatus]
     scope: Scope
     selection: Selection
     listing: Listing

@@ -1,6 +1,6 @@
 """What one process knows of the topics of a set, and whose turn it is to be looked at. Kept in memory only.
 
-A set of 100,000 topics is worked off in rounds, so that it neither starves other objects nor asks Pulsar for everything
+A set of 100,000 topics is reconciled in batches: it neither starves other objects nor asks Pulsar for everything
 at once. A topic is looked at
 
 * at once when it is new, missing, or was not given the template yet;

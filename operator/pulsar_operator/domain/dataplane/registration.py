@@ -188,7 +188,7 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
             "this cluster was registered there: it is empty or another store. Nothing is written. Restore it from its "
             "volumes or a backup, or correct its address",
         )
-    different = [f"{k} {data.get(k)!r} instead of {v!r}" for k, v in facts.urls.fields().items() if data.get(k) != v]
+    different = [f"{k} {data.get(k)!r}, not {v!r}" for k, v in facts.urls.fields().items() if data.get(k) != v]
     if facts.adopted_own_store or not different:
         return None
     return Refusal(

@@ -58,7 +58,7 @@ def render(source: Source, entries: Iterable[Entry]) -> str:
     if source.not_read:
         parts.append(f"# Not read: {', '.join(source.not_read)}.\n")
     if count:
-        parts.append(f"# {count} other things have no place in the manifests; each is a comment with {MARK}.\n")
+        parts.append(f"# {count} items cannot be expressed; each is a comment with {MARK}.\n")
     for entry in listed:
         parts += [f"# {MARK}: {sentence(note)}\n" for note in entry.notes]
         if entry.manifest is not None:

@@ -213,7 +213,7 @@ def client_service(workload: Workload, ports: Sequence[str], exposed: ProxyServi
 def disruption_budget(workload: Workload, *, evict_unhealthy: bool) -> Manifest:
     """At most one pod at a time is evicted.
 
-    maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without a word, and
+    maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without an error, and
     whoever runs one replica has accepted its outage. ``evict_unhealthy`` False keeps unready pods that hold data
     (source: unhealthyPodEvictionPolicy of policy/v1).
     """

@@ -40,7 +40,7 @@ class LookAgainError(Exception):
 
 
 @dataclass
-class ObjectPass(Generic[SpecT, StatusT]):
+class LogicalPass(Generic[SpecT, StatusT]):
     """State of one pass; nothing of it outlives the pass."""
 
     deps: Deps
@@ -208,7 +208,7 @@ class Result:
         left = [each for a in held for each in (a.difference, *a.also) if each is not None]
         return joined([*self.plan.drift, *self.plan.fixed, *left])
 
-    def report(self, p: ObjectPass[Any, Any], name: str) -> float | None:
+    def report(self, p: LogicalPass[Any, Any], name: str) -> float | None:
         """Set the conditions and the shared status fields; returns when to look again, in seconds."""
         self._accepted(p)
         self._drifted(p)
@@ -225,7 +225,7 @@ class Result:
             p.fields["observed_generation"] = p.meta.generation
         return self._ready(p, name)
 
-    def _accepted(self, p: ObjectPass[Any, Any]) -> None:
+    def _accepted(self, p: LogicalPass[Any, Any]) -> None:
         texts = [(problem.reason, problem.message) for problem in self.plan.problems]
         together: dict[str, list[str]] = {}
         for where, message in sorted(self.refused.items()):
@@ -239,13 +239,13 @@ class Result:
         else:
             p.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
 
-    def _drifted(self, p: ObjectPass[Any, Any]) -> None:
+    def _drifted(self, p: LogicalPass[Any, Any]) -> None:
         entries = self.drift()
         if not self.exists and not entries:
             p.conditions.set(ConditionType.DRIFTED, UNKNOWN, Reason.PENDING, "Pulsar does not have the object yet")
             return
         if not entries:
-            p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, "Pulsar has what is declared")
+            p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, "Live state matches spec")
             return
         listed = "; ".join(f"spec.{printable(d.field)}: declared {d.wanted}, found {d.found}" for d in entries)
         if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
@@ -254,7 +254,7 @@ class Result:
         else:
             p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_FOUND, listed)
 
-    def _ready(self, p: ObjectPass[Any, Any], name: str) -> float | None:
+    def _ready(self, p: LogicalPass[Any, Any], name: str) -> float | None:
         ready = ConditionType.READY
         if not p.conditions.is_true(ConditionType.ACCEPTED):
             p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
@@ -279,7 +279,7 @@ class Result:
         if not self.exists:
             p.conditions.set(ready, False, Reason.PENDING, f"{name} does not exist in Pulsar")
             return 15.0
-        p.conditions.set(ready, True, Reason.READY, f"{name} is as declared")
+        p.conditions.set(ready, True, Reason.READY, f"{name} is in sync")
         return None
 
 
