@@ -95,15 +95,23 @@ class Place:
                         last = error
                     if path[0] == "namespaces":
                         await self.unload(*path)
+                    elif "fenced" in str(last):
+                        await self.unload("namespaces", *path[1:3], always=True)
                     await asyncio.sleep(PAUSE_SECONDS)
         except TimeoutError:
             raise AssertionError(f"{'/'.join(path)} is not gone after 180 s: {last}") from last
 
-    async def unload(self, *path: str) -> None:
-        """Unload every bundle of a namespace that Pulsar does not get deleted."""
+    async def unload(self, *path: str, always: bool = False) -> None:
+        """Unload every bundle of a namespace that Pulsar does not get deleted.
+
+        ``always``: also where the namespace itself is not being deleted. The deletion of a topic can hang while its
+        policies are deleted, and the topic then stays fenced (apache/pulsar#15451).
+        """
         with contextlib.suppress(NotFoundError, RefusedError, UnavailableError):
             found = await self.ask("GET", *path)
-            for lower, upper in itertools.pairwise(found["bundles"]["boundaries"] if found.get("deleted") else ()):
+            for lower, upper in itertools.pairwise(
+                found["bundles"]["boundaries"] if always or found.get("deleted") else ()
+            ):
                 with contextlib.suppress(NotFoundError, RefusedError, UnavailableError):
                     await self.ask("PUT", *path, f"{lower}_{upper}", "unload")
 
