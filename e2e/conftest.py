@@ -20,7 +20,7 @@ from e2e.support.objects import not_ready, pulsar_objects
 from e2e.support.skew import Brokers
 from e2e.support.threebrokers import three_brokers
 from pulsar_operator.adapters.admin import AiohttpAdmin
-from tests.support.recorder import CountingMetrics
+from tests.support.core.recorder import CountingMetrics
 
 CLUSTER = "pulsar-e2e"
 

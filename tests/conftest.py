@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.faults_summary import Summary, header
+from tests.support.faults.summary import Summary, header
 
 # A timing never decides whether a test passes: neither of an example, nor of drawing it on a machine that is busy. A
 # submission's check draws the same examples each time (CI is set), so that what it says can be repeated; a developer's

@@ -23,9 +23,9 @@ from benchmarks.objects.names import NAMESPACE, TOPICS
 from benchmarks.objects.pulsar_server import CLUSTER
 from e2e.kind.paths import paths
 from pulsar_operator.api.constants import API_VERSION, GROUP
-from tests.support.apiserver import ApiServer, running_apiserver
-from tests.support.processes import free_ports
-from tests.support.standalone import SERIAL, open_standalone
+from tests.support.processes.apiserver import ApiServer, running_apiserver
+from tests.support.processes.launching import free_ports
+from tests.support.standalone.server import SERIAL, open_standalone
 
 ROOT = Path(__file__).resolve().parents[2]
 CREATORS = 8

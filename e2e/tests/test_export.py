@@ -18,8 +18,8 @@ from e2e.support.objects import condition, is_current
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN
 from pulsar_operator.export import Options, export
-from tests.support.export_site import furnished
-from tests.support.policy_contract import Place
+from tests.support.contracts.policies import Place
+from tests.support.export.furnished import furnished
 
 pytestmark = pytest.mark.kind
 INSTANCE = "demo"

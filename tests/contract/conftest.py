@@ -10,9 +10,9 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint, PulsarAdminPort
 from tests.fakes.admin import FakeAdmin, serve
 from tests.fakes.pulsar import FakePulsar
-from tests.support.admin_contract import local_cluster
-from tests.support.policy_contract import Place, placed, with_other, with_tenant
-from tests.support.recorder import CountingMetrics
+from tests.support.contracts.admin import local_cluster
+from tests.support.contracts.policies import Place, placed, with_other, with_tenant
+from tests.support.core.recorder import CountingMetrics
 
 
 @pytest.fixture(params=["port", "http"])

@@ -20,7 +20,7 @@ from pulsar_operator.ports import (
 )
 from tests.fakes.admin import encoded, serve
 from tests.fakes.pulsar import FakePulsar
-from tests.support.recorder import CountingMetrics
+from tests.support.core.recorder import CountingMetrics
 
 Script = Callable[[web.Request], web.StreamResponse | None]
 

@@ -10,8 +10,8 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint, PulsarAdminPort
 from tests.fakes.admin import FakeAdmin, serve
 from tests.fakes.pulsar import FakePulsar
-from tests.support.admin_contract import AdminContract, Site, local_cluster, opened
-from tests.support.recorder import CountingMetrics
+from tests.support.contracts.admin import AdminContract, Site, local_cluster, opened
+from tests.support.core.recorder import CountingMetrics
 
 
 @pytest.fixture(params=["port", "http"])
@@ -33,4 +33,4 @@ async def _opened(port: PulsarAdminPort, url: str) -> Site:
 
 
 class TestAdminContract(AdminContract):
-    """See tests/support/admin_contract.py."""
+    """See tests/support/contracts/admin.py."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.entry_contract import EntryContract
+from tests.support.contracts.entries import EntryContract
 
 
 class TestEntryContract(EntryContract):
-    """See tests/support/entry_contract.py."""
+    """See tests/support/contracts/entries.py."""

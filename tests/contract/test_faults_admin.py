@@ -11,8 +11,8 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint, NotFoundError, UnavailableError
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
-from tests.support.faults_http import PAGE
-from tests.support.recorder import CountingMetrics
+from tests.support.core.recorder import CountingMetrics
+from tests.support.faults.http import PAGE
 
 JETTY = {"servlet": "org.glassfish.jersey.servlet.ServletContainer", "message": "Not Found", "status": "404"}
 

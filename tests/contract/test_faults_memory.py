@@ -9,14 +9,14 @@ import asyncio
 
 import pytest
 
-from tests.support.faults_matrix import disturbances, problems
-from tests.support.faults_scenarios import SCENARIOS, Scenario
-from tests.support.faults_site import play, prepare
-from tests.support.faults_summary import Summary, Tally, rng
-from tests.support.faults_zookeeper import Calm, calm_run, places
-from tests.support.faults_zookeeper import problems as zookeeper_problems
-from tests.support.killing import BRING_UP, UPDATE
-from tests.support.killing import Scenario as ClusterScenario
+from tests.support.faults.killing import BRING_UP, UPDATE
+from tests.support.faults.killing import Scenario as ClusterScenario
+from tests.support.faults.matrix import disturbances, problems
+from tests.support.faults.scenarios import SCENARIOS, Scenario
+from tests.support.faults.site import play, prepare
+from tests.support.faults.summary import Summary, Tally, rng
+from tests.support.faults.zookeeper import Calm, calm_run, places
+from tests.support.faults.zookeeper import problems as zookeeper_problems
 
 ZOOKEEPER_SAMPLE = 3
 

@@ -10,9 +10,9 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint, PulsarAdminPort
 from tests.fakes.admin import FakeAdmin, serve
 from tests.fakes.pulsar import FakePulsar
-from tests.support.admin_contract import local_cluster
-from tests.support.instance_contract import InstanceContract, Site, opened
-from tests.support.recorder import CountingMetrics
+from tests.support.contracts.admin import local_cluster
+from tests.support.contracts.instance import InstanceContract, Site, opened
+from tests.support.core.recorder import CountingMetrics
 
 
 @pytest.fixture(params=["port", "http"])
@@ -37,4 +37,4 @@ async def _opened(port: PulsarAdminPort, url: str) -> AsyncIterator[Site]:
 
 
 class TestInstanceContract(InstanceContract):
-    """See tests/support/instance_contract.py."""
+    """See tests/support/contracts/instance.py."""

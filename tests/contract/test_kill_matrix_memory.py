@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.endstate import differences
-from tests.support.faults_summary import Summary, Tally
-from tests.support.killing import BRING_UP, SCENARIOS, Kill, Scenario, begin, finish, listing, matrix_in_memory, sample
-from tests.support.metadata import Killed
-from tests.support.world import World
+from tests.support.cluster.bootstrap import Killed
+from tests.support.cluster.end_state import differences
+from tests.support.cluster.world import World
+from tests.support.faults.killing import (
+    BRING_UP,
+    SCENARIOS,
+    Kill,
+    Scenario,
+    begin,
+    finish,
+    listing,
+    matrix_in_memory,
+    sample,
+)
+from tests.support.faults.summary import Summary, Tally
 
 SAMPLE = {"bring-up": 20, "update": 12}
 """Kills in the sample; of the short deletions six each."""

@@ -9,8 +9,8 @@ import pytest
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
 from tests.fakes.admin import serve
-from tests.support.logical import World
-from tests.support.recorder import CountingMetrics
+from tests.support.core.recorder import CountingMetrics
+from tests.support.logical.world import World
 
 
 @pytest.fixture

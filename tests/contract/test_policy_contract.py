@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.domain.policies import PolicyRow
-from tests.support.policy_contract import Place, PolicyContract, rows
+from tests.support.contracts.policies import Place, PolicyContract, rows
 
 
 class TestPolicyContract(PolicyContract):
-    """See tests/support/policy_contract.py."""
+    """See tests/support/contracts/policies.py."""
 
     @pytest.mark.parametrize("place", ["port"], indirect=True)
     @pytest.mark.parametrize("row", rows())

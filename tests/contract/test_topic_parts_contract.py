@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.topic_parts_contract import TopicPartsContract
+from tests.support.contracts.topic_parts import TopicPartsContract
 
 
 class TestTopicPartsContract(TopicPartsContract):
-    """See tests/support/topic_parts_contract.py."""
+    """See tests/support/contracts/topic_parts.py."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.topic_set_contract import TopicSetContract
+from tests.support.contracts.topic_sets import TopicSetContract
 
 
 class TestTopicSetContract(TopicSetContract):
-    """See tests/support/topic_set_contract.py."""
+    """See tests/support/contracts/topic_sets.py."""

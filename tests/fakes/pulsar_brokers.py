@@ -1,7 +1,7 @@
 """A cluster of several brokers in memory: bundles, owners, splits, unloads, statistics, dynamic settings.
 
 Speaks the part of the admin REST that balancing uses (ports.PulsarAdminPort); held to the real one by the contract in
-tests/support/balancing_contract.py. As with the modular load manager, an unloaded bundle has no owner until somebody
+tests/support/contracts/balancing.py. As with the modular load manager, an unloaded bundle has no owner until somebody
 asks for one of its topics: ``settle`` plays the clients.
 """
 

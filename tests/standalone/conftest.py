@@ -15,13 +15,13 @@ import pytest
 from e2e.kind.paths import paths
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.admin_contract import local_cluster
-from tests.support.entryfilter import with_entry_filters
-from tests.support.faults_summary import SEED, seed
-from tests.support.policy_contract import Place, placed, with_other, with_tenant
-from tests.support.recorder import CountingMetrics
-from tests.support.standalone import Standalone, open_standalone
-from tests.support.standalone_site import asked
+from tests.support.contracts.admin import local_cluster
+from tests.support.contracts.policies import Place, placed, with_other, with_tenant
+from tests.support.core.recorder import CountingMetrics
+from tests.support.faults.summary import SEED, seed
+from tests.support.standalone.entry_filter import with_entry_filters
+from tests.support.standalone.server import Standalone, open_standalone
+from tests.support.standalone.site import asked
 
 HERE = Path(__file__).parent
 BALANCED = {

@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.admin_contract import AdminContract, Site, opened
+from tests.support.contracts.admin import AdminContract, Site, opened
 
 
 @pytest.fixture
@@ -16,4 +16,4 @@ async def site(admin: AiohttpAdmin, endpoint: AdminEndpoint) -> Site:
 
 
 class TestAdminContractReal(AdminContract):
-    """See tests/support/admin_contract.py."""
+    """See tests/support/contracts/admin.py."""

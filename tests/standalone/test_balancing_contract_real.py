@@ -1,4 +1,4 @@
-"""What balancing believes of Pulsar, on a real broker; see tests/support/balancing_contract.py."""
+"""What balancing believes of Pulsar, on a real broker; see tests/support/contracts/balancing.py."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.balancing import BalancingWorld
-from tests.support.balancing_contract import CHECKS, HALF, Site
+from tests.support.balancing.world import BalancingWorld
+from tests.support.contracts.balancing import CHECKS, HALF, Site
 
 BOUNDARIES = ["0x00000000", "0x80000000", "0xffffffff"]
 

@@ -1,4 +1,4 @@
-"""Every list of entries on a real Pulsar; see tests/support/entry_contract.py and tests/support/lists_scenario.py.
+"""Every list of entries on a real Pulsar; see tests/support/contracts/entries.py and tests/support/logical/lists.py.
 
 Pulsar keeps permissions also where authorization is off. That it enforces them is in test_permissions_real.py.
 """
@@ -11,13 +11,13 @@ import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.entry_contract import EntryContract
-from tests.support.lists_scenario import Scenario
-from tests.support.logical import World
+from tests.support.contracts.entries import EntryContract
+from tests.support.logical.lists import Scenario
+from tests.support.logical.world import World
 
 
 class TestEntriesReal(EntryContract):
-    """See tests/support/entry_contract.py."""
+    """See tests/support/contracts/entries.py."""
 
 
 @pytest.mark.parametrize("partitions", [None, 2])

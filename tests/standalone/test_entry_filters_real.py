@@ -1,6 +1,6 @@
 """Entry filters of a namespace and of a topic, by the operator's controllers, on a Pulsar that has some.
 
-The filters are real ones, see tests/support/entryfilter.py.
+The filters are real ones, see tests/support/standalone/entry_filter.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pytest
 from e2e.counting import simple
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint, RefusedError
-from tests.support.entryfilter import FILTERS, PROPERTY
-from tests.support.standalone import Standalone
-from tests.support.standalone_site import NAMES, Site
+from tests.support.standalone.entry_filter import FILTERS, PROPERTY
+from tests.support.standalone.server import Standalone
+from tests.support.standalone.site import NAMES, Site
 
 BEFORE, MARKED, AFTER = "before", "marked", "after"
 

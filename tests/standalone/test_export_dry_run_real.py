@@ -12,9 +12,9 @@ import pytest
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.domain.policies import GLOBAL_POLICIES, LOCAL_POLICIES, NAMESPACE_POLICIES, OLDEST
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.export import dry_run, exported, manifests, notes
-from tests.support.export_site import DEFINITION, HOSTILE, PROPERTIES, SUBSCRIPTION, furnished, loadable
-from tests.support.policy_contract import Place
+from tests.support.contracts.policies import Place
+from tests.support.export.furnished import DEFINITION, HOSTILE, PROPERTIES, SUBSCRIPTION, furnished, loadable
+from tests.support.export.memory import dry_run, exported, manifests, notes
 
 RATE = {"messagesPerPeriod": 7, "periodSeconds": 1, "relativeToPublishRate": False}
 SHADOWING = ("policies.retention", "policies.backlogQuotas", "policies.replicationClusters")

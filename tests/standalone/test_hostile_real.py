@@ -1,4 +1,4 @@
-"""Hostile text in every place of the logical kinds on a real Pulsar; see tests/support/hostile.py.
+"""Hostile text in every place of the logical kinds on a real Pulsar; see tests/support/hostile/places.py.
 
 By the operator's controllers. A sample of the values for each place, by a fixed seed; all of
 them by ``make hostile``. Beside what HostileBench compares, nothing of a tenant of others may change.
@@ -16,11 +16,11 @@ import pytest
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.endstate import differences
-from tests.support.faults_summary import SEED, rng, seed
-from tests.support.hostile import PLACES, VALUES, Place
-from tests.support.hostile_bench import BYSTANDER, HostileBench
-from tests.support.standalone_site import asked
+from tests.support.cluster.end_state import differences
+from tests.support.faults.summary import SEED, rng, seed
+from tests.support.hostile.bench import BYSTANDER, HostileBench
+from tests.support.hostile.places import PLACES, VALUES, Place
+from tests.support.standalone.site import asked
 
 TRIED = tuple(place for place in PLACES if place.goes_to_pulsar and any(map(place.form.takes, VALUES)))
 INSIDE = (Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET)

@@ -1,4 +1,4 @@
-"""Resource groups, isolation policies and failure domains on a real Pulsar; see tests/support/instance_contract.py."""
+"""Resource groups, isolation policies and failure domains on a real Pulsar; see tests/support/contracts/instance.py."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from e2e.kind.paths import paths
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.classfile import field_names
-from tests.support.instance_contract import InstanceContract, Site, opened
+from tests.support.contracts.instance import InstanceContract, Site, opened
+from tests.support.policies.class_file import field_names
 
 CLASSES = {
     "ResourceGroup": {"publishRateInMsgs", "publishRateInBytes", "dispatchRateInMsgs", "dispatchRateInBytes"},
@@ -29,7 +29,7 @@ async def site(admin: AiohttpAdmin, endpoint: AdminEndpoint) -> AsyncIterator[Si
 
 
 class TestInstanceContractReal(InstanceContract):
-    """See tests/support/instance_contract.py."""
+    """See tests/support/contracts/instance.py."""
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))

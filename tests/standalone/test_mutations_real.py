@@ -1,4 +1,4 @@
-"""Every field of the logical kinds, changed and changed back on a real Pulsar; see tests/support/mutations.py.
+"""Every field of the logical kinds, changed and changed back on a real Pulsar; see tests/support/mutations/changes.py.
 
 A sample, and all of them by ``make mutations``.
 """
@@ -9,9 +9,9 @@ import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.mutation_bench import Bench
-from tests.support.mutation_chains import KINDS, Mutation
-from tests.support.mutations import mutations
+from tests.support.mutations.bench import Bench
+from tests.support.mutations.chains import KINDS, Mutation
+from tests.support.mutations.changes import mutations
 
 EVERY = 43
 """The sample takes one of so many."""

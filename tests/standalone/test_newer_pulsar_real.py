@@ -12,9 +12,9 @@ from e2e.kind.paths import paths
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies import POLICIES, Call, PolicyRow, Scope, too_old
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.admin_contract import local_cluster
-from tests.support.classfile import field_names
-from tests.support.policy_classes import (
+from tests.support.contracts.admin import local_cluster
+from tests.support.policies.class_file import field_names
+from tests.support.policies.classes import (
     LOCAL_POLICIES_CLASS,
     POLICIES_CLASS,
     TOPIC_POLICIES_CLASS,
@@ -22,8 +22,8 @@ from tests.support.policy_classes import (
     unknown_of_namespace,
     unknown_of_topic,
 )
-from tests.support.standalone import open_standalone
-from tests.support.standalone_site import Site, asked
+from tests.support.standalone.server import open_standalone
+from tests.support.standalone.site import Site, asked
 
 pytestmark = pytest.mark.slow
 

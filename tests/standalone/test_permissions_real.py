@@ -16,7 +16,7 @@ from e2e.conformance.mutate import Verdict, try_mutations
 from e2e.conformance.runner import Target, instance, run_checks
 from e2e.conformance.tamper import Mutation
 from e2e.kind.paths import paths
-from tests.support.standalone import secured_standalone
+from tests.support.standalone.server import secured_standalone
 
 CHECKS = tuple(
     check

@@ -1,10 +1,11 @@
-"""Every row of the policy table on a real Pulsar; see tests/support/policy_contract.py."""
+"""Every row of the policy table on a real Pulsar; see tests/support/contracts/policies.py."""
 
 from __future__ import annotations
 
 from e2e.kind.paths import paths
-from tests.support.classfile import field_names
-from tests.support.policy_classes import (
+from tests.support.contracts.policies import PolicyContract
+from tests.support.policies.class_file import field_names
+from tests.support.policies.classes import (
     LOCAL_POLICIES_CLASS,
     POLICIES_CLASS,
     TOPIC_POLICIES_CLASS,
@@ -12,11 +13,10 @@ from tests.support.policy_classes import (
     unknown_of_namespace,
     unknown_of_topic,
 )
-from tests.support.policy_contract import PolicyContract
 
 
 class TestPoliciesReal(PolicyContract):
-    """See tests/support/policy_contract.py."""
+    """See tests/support/contracts/policies.py."""
 
 
 def test_every_field_of_the_classes_of_policies_is_known() -> None:

@@ -1,9 +1,9 @@
-"""Subscriptions and schemas on a real Pulsar; see tests/support/topic_parts_contract.py."""
+"""Subscriptions and schemas on a real Pulsar; see tests/support/contracts/topic_parts.py."""
 
 from __future__ import annotations
 
-from tests.support.topic_parts_contract import TopicPartsContract
+from tests.support.contracts.topic_parts import TopicPartsContract
 
 
 class TestTopicPartsReal(TopicPartsContract):
-    """See tests/support/topic_parts_contract.py."""
+    """See tests/support/contracts/topic_parts.py."""

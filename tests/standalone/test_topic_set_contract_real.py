@@ -1,9 +1,9 @@
-"""Sets of topics on a real Pulsar; see tests/support/topic_set_contract.py."""
+"""Sets of topics on a real Pulsar; see tests/support/contracts/topic_sets.py."""
 
 from __future__ import annotations
 
-from tests.support.topic_set_contract import TopicSetContract
+from tests.support.contracts.topic_sets import TopicSetContract
 
 
 class TestTopicSetReal(TopicSetContract):
-    """See tests/support/topic_set_contract.py."""
+    """See tests/support/contracts/topic_sets.py."""

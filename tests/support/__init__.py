@@ -1,1 +1,1 @@
-"""Helpers that start real servers and wait for them."""
+"""What tests share, by subject."""

@@ -6,14 +6,14 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.crdgen import crd
-from tests.support.apiserver import ApiServer, Response
-from tests.support.instance_rules import INSTANCE_CREATES, INSTANCE_UPDATES
-from tests.support.policy_rules import POLICY_CREATES, POLICY_UPDATES
-from tests.support.rebalance_rules import REBALANCE_CREATES, REBALANCE_UPDATES
-from tests.support.rules import CREATES, Create, Update, spec_of
-from tests.support.samples import Json, manifest, minimal, path
-from tests.support.topic_set_rules import TOPIC_SET_CREATES, TOPIC_SET_UPDATES
-from tests.support.update_rules import UPDATES
+from tests.support.admission.instance import INSTANCE_CREATES, INSTANCE_UPDATES
+from tests.support.admission.policies import POLICY_CREATES, POLICY_UPDATES
+from tests.support.admission.rebalances import REBALANCE_CREATES, REBALANCE_UPDATES
+from tests.support.admission.rules import CREATES, Create, Update, spec_of
+from tests.support.admission.samples import Json, manifest, minimal, path
+from tests.support.admission.topic_sets import TOPIC_SET_CREATES, TOPIC_SET_UPDATES
+from tests.support.admission.updates import UPDATES
+from tests.support.processes.apiserver import ApiServer, Response
 
 STRICT = {"fieldValidation": "Strict"}
 CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES, *REBALANCE_CREATES, *TOPIC_SET_CREATES)

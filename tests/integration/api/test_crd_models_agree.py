@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
 from pulsar_operator.crdgen import structural
-from tests.support.apiserver import ApiServer
-from tests.support.generated import values
-from tests.support.rules import EXTERNAL, EXTERNAL_META, MANAGED, STANDALONE, merged, spec_of
-from tests.support.samples import Json, manifest, path
+from tests.support.admission.generated import values
+from tests.support.admission.rules import EXTERNAL, EXTERNAL_META, MANAGED, STANDALONE, merged, spec_of
+from tests.support.admission.samples import Json, manifest, path
+from tests.support.processes.apiserver import ApiServer
 
 SCHEMAS = {kind: structural(MODELS[kind].spec) for kind in Kind}
 BASES: dict[Kind, list[Json]] = {

@@ -10,8 +10,8 @@ import yaml
 
 from pulsar_operator.api.constants import API_VERSION, GROUP, PLURALS, SHORT_NAMES, Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
-from tests.support.apiserver import ApiServer
-from tests.support.samples import Json, Sample, largest, largest_status, manifest, minimal, path
+from tests.support.admission.samples import Json, Sample, largest, largest_status, manifest, minimal, path
+from tests.support.processes.apiserver import ApiServer
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples").glob("*.yaml"))
 LARGEST = [sample for kind in Kind for sample in largest(kind)]

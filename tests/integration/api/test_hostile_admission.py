@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.apiserver import ApiServer
-from tests.support.hostile import LONE_SURROGATE, PLACES, VALUES, Json, Place, references
-from tests.support.mutations import filled
-from tests.support.policy_examples import PLACEHOLDERS
-from tests.support.samples import manifest, path
+from tests.support.admission.samples import manifest, path
+from tests.support.hostile.places import LONE_SURROGATE, PLACES, VALUES, Json, Place, references
+from tests.support.mutations.changes import filled
+from tests.support.policies.examples import PLACEHOLDERS
+from tests.support.processes.apiserver import ApiServer
 
 DRY = {"dryRun": "All", "fieldValidation": "Strict"}
 

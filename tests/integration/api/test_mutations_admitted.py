@@ -1,5 +1,5 @@
-"""Every mutation of tests/support/mutations.py is one that a user can make: the API server admits it, and its reverse
-but where it is written that it does not."""
+"""Every mutation of tests/support/mutations/changes.py is one that a user can make: the API server admits it, and its
+reverse but where it is written that it does not."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import count
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from tests.support.apiserver import ApiServer, Response
-from tests.support.mutation_chains import KINDS, Json
-from tests.support.mutations import filled, mutations
-from tests.support.policy_examples import PLACEHOLDERS
-from tests.support.samples import manifest, minimal, path
+from tests.support.admission.samples import manifest, minimal, path
+from tests.support.mutations.chains import KINDS, Json
+from tests.support.mutations.changes import filled, mutations
+from tests.support.policies.examples import PLACEHOLDERS
+from tests.support.processes.apiserver import ApiServer, Response
 
 STRICT = {"fieldValidation": "Strict"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.helm import Helm, helm_binary
+from tests.support.processes.helm import Helm, helm_binary
 
 
 @pytest.fixture(scope="session")

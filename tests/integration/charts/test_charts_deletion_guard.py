@@ -19,9 +19,9 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, PLURALS, Kind
 from pulsar_operator.controllers.core.index import PARENT_FIELD, SITED
-from tests.support.apiserver import ApiServer, Response, eventually
-from tests.support.helm import KUBE_VERSION, OPERATOR_CHART, PULSAR_CHART, Helm, of_kind
-from tests.support.samples import manifest, minimal, path
+from tests.support.admission.samples import manifest, minimal, path
+from tests.support.processes.apiserver import ApiServer, Response, eventually
+from tests.support.processes.helm import KUBE_VERSION, OPERATOR_CHART, PULSAR_CHART, Helm, of_kind
 
 Json = dict[str, Any]
 

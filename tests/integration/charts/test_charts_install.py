@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
-from tests.support.apiserver import SPARING, ApiServer, eventually, running_apiserver
-from tests.support.helm import OPERATOR_CHART, ROOT, Helm
-from tests.support.samples import manifest, minimal, path
+from tests.support.admission.samples import manifest, minimal, path
+from tests.support.processes.apiserver import SPARING, ApiServer, eventually, running_apiserver
+from tests.support.processes.helm import OPERATOR_CHART, ROOT, Helm
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from pulsar_operator.settings import PREFIX, load
-from tests.support.apiserver import ApiServer
-from tests.support.helm import OPERATOR_CHART, Helm, HelmError, is_hook, of_kind, pod_specs
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.helm import OPERATOR_CHART, Helm, HelmError, is_hook, of_kind, pod_specs
 from tests.support.yamls import document
 
 Json = dict[str, Any]

@@ -11,10 +11,10 @@ from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.domain.render import render_cluster
-from tests.support.apiserver import ApiServer
-from tests.support.helm import PULSAR_CHART, Helm, HelmError, is_hook, of_kind
-from tests.support.rendering import inputs
-from tests.support.samples import path
+from tests.support.admission.samples import path
+from tests.support.cluster.rendering import inputs
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.helm import PULSAR_CHART, Helm, HelmError, is_hook, of_kind
 
 Json = dict[str, Any]
 

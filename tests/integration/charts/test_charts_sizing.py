@@ -13,9 +13,9 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.domain.render import render_cluster
 from pulsar_sizing import settings
 from pulsar_sizing.job.cli import parser, request_of, settings_of
-from tests.support.apiserver import ApiServer
-from tests.support.helm import PULSAR_CHART, Helm, HelmError, of_kind, pod_specs
-from tests.support.rendering import inputs
+from tests.support.cluster.rendering import inputs
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.helm import PULSAR_CHART, Helm, HelmError, of_kind, pod_specs
 
 Json = dict[str, Any]
 

@@ -23,8 +23,8 @@ from pulsar_operator.ports import (
     RefusedError,
 )
 from tests.fakes.kube import FakeKube
-from tests.support.objects import config_map, tenant
-from tests.support.recorder import CountingMetrics
+from tests.support.core.objects import config_map, tenant
+from tests.support.core.recorder import CountingMetrics
 
 TENANTS = CUSTOM[Kind.TENANT]
 

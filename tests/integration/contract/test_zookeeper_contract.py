@@ -20,7 +20,7 @@ from pulsar_operator.ports import (
     ZooKeeperSession,
 )
 from tests.fakes.zookeeper import FakeZooKeeper
-from tests.support.zookeeper import RealZooKeeper, real_zookeeper
+from tests.support.processes.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
 

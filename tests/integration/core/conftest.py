@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.apiserver import ApiServer
-from tests.support.processes import free_ports
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.launching import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -103,7 +103,7 @@ def start_operator(apiserver: ApiServer, namespace: str) -> Iterator[StartOperat
     started: list[OperatorProcess] = []
 
     def start(
-        *arguments: str, module: str = "tests.support.operator_process", pod: str = "one", **settings: str
+        *arguments: str, module: str = "tests.support.processes.printing_operator", pod: str = "one", **settings: str
     ) -> OperatorProcess:
         env = {
             "KUBECONFIG": str(apiserver.kubeconfig),

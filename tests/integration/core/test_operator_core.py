@@ -16,8 +16,8 @@ from pulsar_operator.api.constants import (
     LABEL_OWNER_NAME,
     MANAGED_BY,
 )
-from tests.support.apiserver import ApiServer, eventually
-from tests.support.objects import config_map, tenant, topic
+from tests.support.core.objects import config_map, tenant, topic
+from tests.support.processes.apiserver import ApiServer, eventually
 
 from .conftest import StartOperator
 

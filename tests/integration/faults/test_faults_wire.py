@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
-from tests.support.apiserver import ApiServer
-from tests.support.faults_summary import Missable, Summary, Tally, rng
-from tests.support.faults_wire import Case, Site, operating
+from tests.support.faults.summary import Missable, Summary, Tally, rng
+from tests.support.faults.wire import Case, Site, operating
+from tests.support.processes.apiserver import ApiServer
 
 SAMPLE = 8
 """Faults in the sample, of different kinds; each takes some seconds, since what repairs is a resync."""

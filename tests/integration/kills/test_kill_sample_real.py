@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.apiserver import ApiServer
-from tests.support.endstate import differences
-from tests.support.faults_summary import Summary, Tally
-from tests.support.killing import (
+from tests.support.cluster.end_state import differences
+from tests.support.cluster.real_world import RealServers, real_servers
+from tests.support.cluster.world import World
+from tests.support.faults.killing import (
     BRING_UP,
     SCENARIOS,
     Kill,
@@ -24,9 +24,9 @@ from tests.support.killing import (
     sample,
     words,
 )
-from tests.support.real_world import RealServers, real_servers
-from tests.support.world import World
-from tests.support.zookeeper import RealZooKeeper, real_zookeeper
+from tests.support.faults.summary import Summary, Tally
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
 SAMPLE = {"bring-up": 10, "update": 4}

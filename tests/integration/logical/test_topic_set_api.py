@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from pulsar_operator.api.constants import FINALIZER, Kind
-from tests.support.apiserver import ApiServer
-from tests.support.real_world import RealServers, real_servers
-from tests.support.zookeeper import RealZooKeeper, real_zookeeper
+from tests.support.cluster.real_world import RealServers, real_servers
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "topic-set.yaml"

@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper, canonical_servers
 from pulsar_operator.ports import ConflictError, RefusedError, UnavailableError
-from tests.support.zookeeper import RealZooKeeper
+from tests.support.processes.zookeeper import RealZooKeeper
 
 T = TypeVar("T")
 EVENTUALLY_SECONDS = 60.0

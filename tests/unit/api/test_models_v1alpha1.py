@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1 import MODELS, wire
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_set import TopicCount
 from pulsar_operator.crdgen import structural
-from tests.support.samples import Json, largest, largest_status, minimal
+from tests.support.admission.samples import Json, largest, largest_status, minimal
 
 
 def paths(schema: Json, prefix: str = "") -> set[str]:

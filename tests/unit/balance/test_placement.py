@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
 from pulsar_operator.balance.planner.placement import Placement
-from tests.support.planning import cluster
+from tests.support.balancing.planning import cluster
 
 A, B, C = "a:8080", "b:8080", "c:8080"
 

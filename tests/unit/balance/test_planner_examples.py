@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import balance_of, plan
-from tests.support.planning import ENDLESS, NAMESPACE, after, busiest, cluster, loads_of, verify
+from tests.support.balancing.planning import ENDLESS, NAMESPACE, after, busiest, cluster, loads_of, verify
 
 A, B, C, D = "a:8080", "b:8080", "c:8080", "d:8080"
 

@@ -11,7 +11,17 @@ from pulsar_operator.balance.model.cluster import ClusterModel
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Proposal
-from tests.support.planning import ENDLESS, after, busiest, clusters, loads_of, questions, scaled, shuffled, verify
+from tests.support.balancing.planning import (
+    ENDLESS,
+    after,
+    busiest,
+    clusters,
+    loads_of,
+    questions,
+    scaled,
+    shuffled,
+    verify,
+)
 
 MANY = settings(max_examples=60, deadline=None)
 ROUNDS = 60

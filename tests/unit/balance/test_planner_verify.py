@@ -11,7 +11,7 @@ from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
 from pulsar_operator.balance.planner.verify import PlanError, check
-from tests.support.planning import ENDLESS, NAMESPACE, after, cluster
+from tests.support.balancing.planning import ENDLESS, NAMESPACE, after, cluster
 
 A, B, C = "a:8080", "b:8080", "c:8080"
 MODEL = cluster({A: [[4.0, 4.0, 4.0], 6.0, 6.0, 1.0], B: [1.0], C: [1.0]})

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.balance.model.cluster import Broker
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
-from tests.support.planning import ENDLESS, NAMESPACE, cluster
+from tests.support.balancing.planning import ENDLESS, NAMESPACE, cluster
 
 A, B, C = "a:8080", "b:8080", "c:8080"
 

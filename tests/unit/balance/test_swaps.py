@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
-from tests.support.planning import ENDLESS, cluster
+from tests.support.balancing.planning import ENDLESS, cluster
 
 A, B = "a:8080", "b:8080"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
 from pulsar_operator.ports import CUSTOM, Json
-from tests.support.world import NS, World, quickstart
+from tests.support.cluster.world import NS, World, quickstart
 
 NAME = "east-balancer"
 

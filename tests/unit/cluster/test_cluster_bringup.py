@@ -8,9 +8,9 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, Json, ResourceType
-from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER
-from tests.support.workloads import Trouble
-from tests.support.world import World, quickstart
+from tests.support.cluster.workloads import Trouble
+from tests.support.cluster.world import World, quickstart
+from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER
 
 
 async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, PODS, SERVICES, STATEFUL_SETS, Json
-from tests.support.journal import KUBERNETES
-from tests.support.workloads import Trouble, revision_of
-from tests.support.world import NS, World, quickstart
+from tests.support.cluster.workloads import Trouble, revision_of
+from tests.support.cluster.world import NS, World, quickstart
+from tests.support.core.journal import KUBERNETES
 
 
 async def three_of_each() -> World:

@@ -6,9 +6,9 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, SECRETS, SERVICES, STATEFUL_SETS, Json
-from tests.support.journal import KUBERNETES
-from tests.support.workloads import Trouble
-from tests.support.world import NS, World, quickstart
+from tests.support.cluster.workloads import Trouble
+from tests.support.cluster.world import NS, World, quickstart
+from tests.support.core.journal import KUBERNETES
 
 VOLUMES = ["data-east-zookeeper-0", "journal-0-east-bookie-0", "ledgers-0-east-bookie-0"]
 

@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION
 from pulsar_operator.controllers.core.index import RefIndex
 from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key
-from tests.support.world import NS, World, quickstart
+from tests.support.cluster.world import NS, World, quickstart
 
 EAST = Key(Kind.CLUSTER, NS, "east")
 

@@ -9,9 +9,9 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, ConflictError, Json, PortError, UnavailableError
-from tests.support.endstate import differences, end_state
-from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
-from tests.support.world import World, quickstart
+from tests.support.cluster.end_state import differences, end_state
+from tests.support.cluster.world import World, quickstart
+from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 
 ERRORS: dict[str, Callable[[], PortError]] = {
     "500": lambda: UnavailableError("HTTP 500: internal error"),

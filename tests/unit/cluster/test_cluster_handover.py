@@ -9,8 +9,8 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, AdminEndpoint, Json
-from tests.support.busy import BusyWorld
-from tests.support.metadata import Killed
+from tests.support.cluster.bootstrap import Killed
+from tests.support.cluster.busy import BusyWorld
 
 THE_PLANS = 3
 """Which reading of a broker's bundles is the planner's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from pulsar_operator.api.constants import Kind
-from tests.support.world import NS, QUICKSTART, World
+from tests.support.cluster.world import NS, QUICKSTART, World
 
 DOCUMENTS = list(
     yaml.safe_load_all((QUICKSTART.parent / "shared-limits-and-isolation.yaml").read_text(encoding="utf-8"))

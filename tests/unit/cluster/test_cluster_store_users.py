@@ -12,8 +12,8 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.ports import CUSTOM, Json
-from tests.support.balancing import BalancingWorld
-from tests.support.world import quickstart
+from tests.support.balancing.world import BalancingWorld
+from tests.support.cluster.world import quickstart
 
 HERE, THERE = "pulsar", "elsewhere"
 

@@ -9,9 +9,9 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, STATEFUL_SETS, Json
-from tests.support.journal import KUBERNETES, ZOOKEEPER
-from tests.support.workloads import Trouble
-from tests.support.world import NS, World, quickstart
+from tests.support.cluster.workloads import Trouble
+from tests.support.cluster.world import NS, World, quickstart
+from tests.support.core.journal import KUBERNETES, ZOOKEEPER
 
 STORE = "demo-configuration-store.pulsar.svc.cluster.local:2181"
 EAST, WEST = (f"{name}-zookeeper.pulsar.svc.cluster.local:2181" for name in ("east", "west"))

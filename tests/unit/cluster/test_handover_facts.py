@@ -15,8 +15,8 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.drain import FEW, BrokerDrains
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json
-from tests.support.balancing import LAST, NS, URL, BalancingWorld
-from tests.support.world import quickstart
+from tests.support.balancing.world import LAST, NS, URL, BalancingWorld
+from tests.support.cluster.world import quickstart
 
 PODS = [f"east-broker-{number}" for number in range(3)]
 NAME = "east-drain-to-1"

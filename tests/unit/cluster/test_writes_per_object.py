@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.support.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
-from tests.support.world import World, quickstart
+from tests.support.cluster.world import World, quickstart
+from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 
 STATUS_LIMITS = {
     "PulsarInstance": 4,

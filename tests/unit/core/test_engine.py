@@ -11,10 +11,10 @@ from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Ki
 from pulsar_operator.ports import CUSTOM, Key, UnavailableError
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
-from tests.support.engine import Running, engine_of, key, watch
-from tests.support.objects import instance, pulsar_namespace, tenant, topic
-from tests.support.recorder import Recorder, all_kinds
-from tests.support.virtualtime import run_virtual
+from tests.support.core.engine import Running, engine_of, key, watch
+from tests.support.core.objects import instance, pulsar_namespace, tenant, topic
+from tests.support.core.recorder import Recorder, all_kinds
+from tests.support.core.virtual_time import run_virtual
 
 
 def tree(kube: FakeKube, topics: int = 3) -> None:

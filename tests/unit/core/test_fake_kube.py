@@ -8,7 +8,7 @@ from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, ConflictError, UnavailableError
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
-from tests.support.objects import config_map, tenant
+from tests.support.core.objects import config_map, tenant
 
 TENANTS = CUSTOM[Kind.TENANT]
 

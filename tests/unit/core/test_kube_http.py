@@ -25,8 +25,8 @@ from pulsar_operator.ports import (
     RefusedError,
     UnavailableError,
 )
-from tests.support.objects import config_map, tenant
-from tests.support.recorder import CountingMetrics
+from tests.support.core.objects import config_map, tenant
+from tests.support.core.recorder import CountingMetrics
 
 
 class Script:

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_operator.adapters.lease import Lease
 from pulsar_operator.ports import ConflictError, UnavailableError
-from tests.support.virtualtime import run_virtual
+from tests.support.core.virtual_time import run_virtual
 
 
 class Store:

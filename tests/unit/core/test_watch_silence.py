@@ -21,8 +21,8 @@ from pulsar_operator.adapters.kube_http import KubeClient
 from pulsar_operator.adapters.watch_monitor import WatchMonitor, watch_session
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.handlers import streams as handlers
-from tests.support.objects import tenant
-from tests.support.recorder import CountingMetrics
+from tests.support.core.objects import tenant
+from tests.support.core.recorder import CountingMetrics
 
 BEAT = 0.05
 SILENCE = 60.0

@@ -14,9 +14,9 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.engine import BACKOFF_LIMIT_SECONDS
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.ports import Key, UnavailableError
-from tests.support.engine import Running, engine_of, key
-from tests.support.recorder import Recorder
-from tests.support.virtualtime import run_virtual
+from tests.support.core.engine import Running, engine_of, key
+from tests.support.core.recorder import Recorder
+from tests.support.core.virtual_time import run_virtual
 
 
 def test_same_key_runs_once_for_many_requests() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.work_queue import WorkQueue
 from pulsar_operator.ports import Key
-from tests.support.virtualtime import run_virtual
+from tests.support.core.virtual_time import run_virtual
 
 
 def topic(name: str) -> Key:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.work_queue import CHANGED_IN_A_ROW, WorkQueue
 from pulsar_operator.ports import Key
-from tests.support.virtualtime import run_virtual
+from tests.support.core.virtual_time import run_virtual
 
 
 def test_a_changed_object_goes_before_those_that_wait_to_be_looked_at() -> None:

@@ -20,8 +20,8 @@ from pulsar_operator.export.reader import CONCURRENCY
 from pulsar_operator.main import run
 from pulsar_operator.ports import RefusedError, UnavailableError
 from tests.fakes.admin import AdminCall, FakeAdmin, serve
-from tests.support.export import ExportPulsar, exported, manifests, notes, plain
-from tests.support.virtualtime import run_virtual
+from tests.support.core.virtual_time import run_virtual
+from tests.support.export.memory import ExportPulsar, exported, manifests, notes, plain
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl"
 Script = Callable[[web.Request], web.StreamResponse | None]

@@ -10,7 +10,7 @@ import yaml
 
 from pulsar_operator.domain.policies import TOPIC_POLICIES
 from tests.fakes.admin import AdminCall, FakeAdmin
-from tests.support.export import ExportPulsar, dry_run, exported, manifests, notes, plain, text_of
+from tests.support.export.memory import ExportPulsar, dry_run, exported, manifests, notes, plain, text_of
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.admin import FakeAdmin
-from tests.support.export import ExportPulsar, dry_run, exported, manifests, notes, rebuilt, text_of
+from tests.support.export.memory import ExportPulsar, dry_run, exported, manifests, notes, rebuilt, text_of
 
 
 async def plain(admin: FakeAdmin, method: str, *path: str, body: Any = None) -> None:

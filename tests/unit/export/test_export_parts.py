@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.topic_parts import SchemaType
 from pulsar_operator.domain.export.parts import durable_subscriptions, with_schema
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.pulsar_parts import FakeSubscription
-from tests.support.export import ExportPulsar, dry_run, exported, manifests, notes, plain, rebuilt, text_of
+from tests.support.export.memory import ExportPulsar, dry_run, exported, manifests, notes, plain, rebuilt, text_of
 
 DEFINITION = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
 NEWER = json.dumps(

@@ -19,7 +19,7 @@ from pulsar_operator.domain.policies import (
     declared_in,
 )
 from tests.fakes.admin import FakeAdmin
-from tests.support.export import (
+from tests.support.export.memory import (
     ExportPulsar,
     dry_run,
     dry_run_of,

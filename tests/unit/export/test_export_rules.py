@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.domain.export.rules import CHECKS, check_of, problem_of, rules_of
-from tests.support.policy_rules import POLICY_CREATES
-from tests.support.rules import CREATES, Create, spec_of
+from tests.support.admission.policies import POLICY_CREATES
+from tests.support.admission.rules import CREATES, Create, spec_of
 
 KINDS = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC)
 ELSEWHERE = ("unknown field", "Unsupported value: null")

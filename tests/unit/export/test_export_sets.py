@@ -15,7 +15,7 @@ from pulsar_operator.domain.export import Entry, Note, Settings, with_sets
 from pulsar_operator.domain.export.sets import MAX_NAMES_BYTES, _portions
 from pulsar_operator.ports import Json
 from tests.fakes.admin import FakeAdmin
-from tests.support.export import ExportPulsar, dry_run, exported, manifests, notes, plain, rebuilt, text_of
+from tests.support.export.memory import ExportPulsar, dry_run, exported, manifests, notes, plain, rebuilt, text_of
 
 REFERENCE = ("namespaceRef", "name")
 SETTINGS = Settings("prod", "a", "apps")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.admin import FakeAdmin
-from tests.support.export import ExportPulsar, dry_run, exported, manifests, notes, plain, rebuilt, text_of
+from tests.support.export.memory import ExportPulsar, dry_run, exported, manifests, notes, plain, rebuilt, text_of
 
 FAILOVER = {"policy_type": "min_available", "parameters": {"min_limit": "2", "usage_threshold": "70"}}
 POLICY: dict[str, Any] = {

@@ -12,13 +12,13 @@ from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Verb
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, ConflictError, Deps, NotFoundError, UnavailableError
-from tests.support.faults import Fault, Gate, empty, is_list
-from tests.support.faults_ports import GatedKube
-from tests.support.faults_site import LoopClock
-from tests.support.journal import Journal, PortCall, TappedKube
-from tests.support.logical import World
-from tests.support.recorder import CountingMetrics, Recorder
-from tests.support.virtualtime import run_virtual
+from tests.support.core.journal import Journal, PortCall, TappedKube
+from tests.support.core.recorder import CountingMetrics, Recorder
+from tests.support.core.virtual_time import run_virtual
+from tests.support.faults.gate import Fault, Gate, empty, is_list
+from tests.support.faults.ports import GatedKube
+from tests.support.faults.site import LoopClock
+from tests.support.logical.world import World
 
 
 def failing(

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from tests.support.faults_matrix import Disturbance, disturbances, problems
-from tests.support.faults_scenarios import SCENARIOS, Scenario
-from tests.support.faults_site import play, prepare
-from tests.support.faults_summary import Summary, rng
+from tests.support.faults.matrix import Disturbance, disturbances, problems
+from tests.support.faults.scenarios import SCENARIOS, Scenario
+from tests.support.faults.site import play, prepare
+from tests.support.faults.summary import Summary, rng
 
 SIZE = 10
 """Places in the sample of a scenario."""

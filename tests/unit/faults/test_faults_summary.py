@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.faults_summary import SEED, Missable, Summary, header, rng
+from tests.support.faults.summary import SEED, Missable, Summary, header, rng
 
 
 def numbers(what: str) -> list[int]:

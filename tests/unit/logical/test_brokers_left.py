@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from tests.support.isolation import PIP, B
-from tests.support.logical import World
+from tests.support.logical.isolation import PIP, B
+from tests.support.logical.world import World
 
 LEFT = "BrokersLeft"
 READS = 50

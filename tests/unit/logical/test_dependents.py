@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical import World
+from tests.support.logical.world import World
 
 
 async def test_dependents_are_counted_while_pulsar_is_away() -> None:

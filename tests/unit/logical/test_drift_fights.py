@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.domain.policies import TOPIC_POLICIES
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.logical import DRY_RUN, PAUSED, World
+from tests.support.logical.world import DRY_RUN, PAUSED, World
 
 NAMESPACE, TOPIC, TENANT = Kind.NAMESPACE, Kind.TOPIC, Kind.TENANT
 TTL = "message_ttl_in_seconds"

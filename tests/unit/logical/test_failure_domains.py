@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.ports import RefusedError
-from tests.support.isolation import PIP, B, domain, world
-from tests.support.logical import World
+from tests.support.logical.isolation import PIP, B, domain, world
+from tests.support.logical.world import World
 
 
 async def test_failure_domains_without_an_isolation_policy() -> None:

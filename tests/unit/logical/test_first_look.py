@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.ports import CUSTOM, Json, Key
-from tests.support.logical import NS, World
+from tests.support.logical.world import NS, World
 
 X = Key(Kind.TOPIC, NS, "x")
 

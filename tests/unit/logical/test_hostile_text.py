@@ -17,8 +17,11 @@ from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_
 from pulsar_operator.ports import AdminEndpoint, RefusedError
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.pulsar import FakePulsar
-from tests.support.entry_contract import declared
-from tests.support.hostile import (
+from tests.support.contracts.entries import declared
+from tests.support.contracts.policies import OTHER
+from tests.support.core.recorder import CountingMetrics
+from tests.support.hostile.bench import HostileBench
+from tests.support.hostile.places import (
     BROKER,
     CHECKED_ELSEWHERE,
     CONTROL,
@@ -29,13 +32,10 @@ from tests.support.hostile import (
     references,
     text_places,
 )
-from tests.support.hostile_bench import HostileBench
-from tests.support.logical import World
-from tests.support.mutation_chains import KINDS
-from tests.support.mutations import filled
-from tests.support.policy_contract import OTHER
-from tests.support.policy_examples import PLACEHOLDERS
-from tests.support.recorder import CountingMetrics
+from tests.support.logical.world import World
+from tests.support.mutations.chains import KINDS
+from tests.support.mutations.changes import filled
+from tests.support.policies.examples import PLACEHOLDERS
 
 NAMES = [label for label in VALUES if VALUES[label] not in ("", ".", "..")]
 
@@ -53,7 +53,7 @@ def texts(value: Any) -> set[str]:
 def test_every_place_is_listed(kind: Kind) -> None:
     listed = {place.path for place in PLACES if place.kind is kind}
     places = set(text_places(kind))
-    assert places - listed == set(), "add a Place to PLACES of tests/support/hostile.py, with the form of its text"
+    assert places - listed == set(), "add to PLACES of tests/support/hostile/places.py, with the form of its text"
     assert listed - places == set(), "no such field any more"
     assert CHECKED_ELSEWHERE
 

@@ -9,8 +9,8 @@ import pytest
 
 from pulsar_operator.ports import RefusedError
 from tests.fakes.admin import AdminCall
-from tests.support.isolation import PIP, SHOP, B, domain, world
-from tests.support.logical import DRY_RUN, PAUSED, World
+from tests.support.logical.isolation import PIP, SHOP, B, domain, world
+from tests.support.logical.world import DRY_RUN, PAUSED, World
 
 DEFAULT = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
 WHOLE = {"namespaces": ["shop/.*"], "primary": [".*-broker-0\\..*"], "secondary": [], "auto_failover_policy": DEFAULT}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical import World
+from tests.support.logical.world import World
 
 
 async def test_a_cluster_joins_and_leaves_without_its_data() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical import DRY_RUN, NS, PAUSED, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 QUOTA = {"destinationStorage": {"limitBytes": 1048576, "policy": "ProducerException"}}

@@ -9,7 +9,7 @@ from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.ports import CUSTOM, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_topics import FakeTopic
-from tests.support.logical import NS, PAUSED, World
+from tests.support.logical.world import NS, PAUSED, World
 
 
 async def world(*clusters: str, policy: str = "Delete") -> World:

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical import LOGICAL, Killed, World
+from tests.support.logical.world import LOGICAL, Killed, World
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 

@@ -22,7 +22,7 @@ from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, plan_
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, POLICIES, PolicyRow, Scope, lookup, too_old
 from tests.fakes.pulsar import FakePulsar
-from tests.support.policy_examples import examples
+from tests.support.policies.examples import examples
 
 BACKLOG = st.sampled_from(["ProducerRequestHold", "ProducerException", "ConsumerBacklogEviction"])
 POLICY_SPECS = st.fixed_dictionaries(

@@ -12,7 +12,7 @@ from pulsar_operator.ports import CUSTOM, RefusedError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_clusters import UNOWNED
 from tests.fakes.pulsar_topics import GLOBAL
-from tests.support.logical import DRY_RUN, NS, World
+from tests.support.logical.world import DRY_RUN, NS, World
 
 X = "persistent://t/n/x"
 ENDPOINTS = {row.endpoint[-1] for row in LOCAL_POLICIES} | {"backlogQuotaMap"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical import NS, World
+from tests.support.logical.world import NS, World
 
 
 async def test_parents_are_waited_for_and_named() -> None:

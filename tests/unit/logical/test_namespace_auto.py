@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.controllers.logical.namespace import NamespaceController
 from pulsar_operator.ports import Json, UnavailableError
-from tests.support.logical import World
+from tests.support.logical.world import World
 
 AUTO: Json = {"tenantRef": {"name": "shop"}, "bundles": {"sizing": "Auto"}}
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

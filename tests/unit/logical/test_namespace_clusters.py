@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.consents import Consent, ConsentAction
 from pulsar_operator.domain.logical.clusters import consented
 from pulsar_operator.ports import Json
 from tests.fakes.pulsar_parts import FakeTopic
-from tests.support.logical import DRY_RUN, World
+from tests.support.logical.world import DRY_RUN, World
 
 X = "persistent://t/n/x"
 LATER = "2026-06-01T00:00:00Z"

@@ -12,7 +12,7 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.controllers.core.index import RefIndex, key_of
 from pulsar_operator.domain.logical.namespace import digest_of, wanted_policies
 from pulsar_operator.ports import Key
-from tests.support.logical import World
+from tests.support.logical.world import World
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 
@@ -110,7 +110,7 @@ async def test_defaults_that_cannot_be_read_stop_the_namespace_only() -> None:
 
 
 def test_a_namespace_may_have_none_of_what_is_the_default() -> None:
-    """Every policy as a default is in tests/support/mutations.py; one that is declared comes first, also as no or 0."""
+    """A policy that is declared comes first, also as no or 0 (all as defaults: tests/support/mutations/changes.py)."""
     defaults = NamespacePolicies.model_validate({"encryptionRequired": True, "maxTopics": 10})
     policies = {"encryptionRequired": False, "maxTopics": 0}
     own = PulsarNamespaceSpec.model_validate({"tenantRef": {"name": "t"}, "policies": policies})

@@ -10,8 +10,8 @@ import pytest
 
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, UNMANAGED_KEYS, UNMANAGED_MEMBERS
 from tests.fakes.pulsar_policies import new_namespace
-from tests.support.classfile import field_names
-from tests.support.policy_classes import (
+from tests.support.policies.class_file import field_names
+from tests.support.policies.classes import (
     LOCAL_FIELDS,
     NAMESPACE_FIELDS,
     TOPIC_FIELDS,

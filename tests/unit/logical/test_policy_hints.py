@@ -17,8 +17,8 @@ from pulsar_operator.controllers.logical.policy_changes import PolicyWatch
 from pulsar_operator.ports import CUSTOM, Deps, Key
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
-from tests.support.recorder import CountingMetrics
-from tests.support.virtualtime import run_virtual
+from tests.support.core.recorder import CountingMetrics
+from tests.support.core.virtual_time import run_virtual
 
 SERVERS = "zk:2181"
 NAMESPACE = Key(Kind.NAMESPACE, "apps", "n")

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_operator.controllers.logical import census
 from pulsar_operator.controllers.logical.census import CROWD, KEEP_SECONDS, Census, Registrar
-from tests.support.topic_sets import Still
+from tests.support.logical.topic_sets import Still
 
 
 class Asked:

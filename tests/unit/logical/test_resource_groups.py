@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.controllers.core.index import RefIndex
 from pulsar_operator.ports import Key
-from tests.support.logical import DRY_RUN, NS, PAUSED, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
 
 PRG = Kind.RESOURCE_GROUP
 RATE = {"messagesPerSecond": 100, "bytesPerSecond": 5_000_000_000}

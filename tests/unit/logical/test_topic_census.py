@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.logical.census import CROWD, KEEP_SECONDS
-from tests.support.logical import World
+from tests.support.logical.world import World
 
 MANY = CROWD + 30
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical import World
+from tests.support.logical.world import World
 
 
 async def test_clusters_stay_in_order_and_as_they_were_last_seen() -> None:

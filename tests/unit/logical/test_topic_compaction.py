@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical import DRY_RUN, NS, PAUSED, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
 
 X = "persistent://t/n/x"
 NIGHTLY = {"schedule": "0 3 * * *"}

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CUSTOM, Json
-from tests.support.logical import World
+from tests.support.logical.world import World
 
 POLICIES = {
     "messageTTLSeconds": 3600,

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.pulsar_parts import FakeSubscription
-from tests.support.logical import DRY_RUN, NS, World
+from tests.support.logical.world import DRY_RUN, NS, World
 
 X = "persistent://t/n/x"
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'

@@ -12,7 +12,7 @@ from pulsar_operator.domain.logical.plan import Memory, Plan, Verb, concerned
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
 from pulsar_operator.domain.policies import LOCAL_POLICIES, TOPIC_POLICIES, PolicyRow
 from tests.fakes.pulsar import FakePulsar
-from tests.support.policy_examples import examples, topic_spec
+from tests.support.policies.examples import examples, topic_spec
 
 CLUSTERS = ("a", "b")
 BASE = ("persistent", "t", "n", "x")

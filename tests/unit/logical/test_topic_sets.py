@@ -11,8 +11,8 @@ from pulsar_operator.controllers.topicset.turns import CANARIES, SETTLE_SECONDS
 from pulsar_operator.ports import CUSTOM, ConflictError, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
-from tests.support.logical import DRY_RUN, NS, PAUSED
-from tests.support.topic_sets import SET, TTL, SetWorld, count, drift
+from tests.support.logical.topic_sets import SET, TTL, SetWorld, count, drift
+from tests.support.logical.world import DRY_RUN, NS, PAUSED
 
 
 @pytest.mark.parametrize("clusters", [("a",), ("a", "b")])

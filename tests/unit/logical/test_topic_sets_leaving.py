@@ -10,7 +10,7 @@ from pulsar_operator.controllers.topicset.removal import AT_A_TIME
 from pulsar_operator.ports import UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
-from tests.support.topic_sets import SET, TTL, SetWorld, count
+from tests.support.logical.topic_sets import SET, TTL, SetWorld, count
 
 
 async def test_with_retain_who_leaves_is_let_go_for_good() -> None:

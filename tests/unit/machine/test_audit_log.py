@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.audit import read_audit
+from tests.support.processes.audit import read_audit
 
 
 def line(name: str) -> bytes:

@@ -13,7 +13,7 @@ from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import ClusterUrls, cluster_path
 from pulsar_operator.ports import CONFIG_MAPS, RefusedError, UnavailableError
 from tests.fakes.zookeeper import Call
-from tests.support.metadata import (
+from tests.support.cluster.bootstrap import (
     LOCAL,
     NAMESPACE,
     SHARED,

@@ -16,7 +16,7 @@ from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, Node
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
-from tests.support.metadata import NAMESPACE, Killed, KillSwitch, deps, record_of, request
+from tests.support.cluster.bootstrap import NAMESPACE, Killed, KillSwitch, deps, record_of, request
 
 LOCAL, SHARED = Store("local:2181"), Store("shared:2181")
 

@@ -7,9 +7,9 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.pulsar import FakePulsar
-from tests.support.mutation_bench import OTHER, Bench
-from tests.support.mutation_chains import CHAINS, FIXED, KINDS, Chain, Mutation
-from tests.support.mutations import changes, fields, links, missing, mutations
+from tests.support.mutations.bench import OTHER, Bench
+from tests.support.mutations.chains import CHAINS, FIXED, KINDS, Chain, Mutation
+from tests.support.mutations.changes import changes, fields, links, missing, mutations
 
 ALL = [mutation for kind in KINDS for mutation in mutations(kind)]
 
@@ -28,7 +28,7 @@ async def test_made_it_equals_a_fresh_object_and_taken_back_nothing_is_left(muta
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_has_a_mutation(kind: Kind) -> None:
     left = missing(kind)
-    assert left == [], f"add a mutation for {left} of {kind}: a Chain in CHAINS of tests/support/mutation_chains.py"
+    assert left == [], f"add a mutation for {left} of {kind}: a Chain in CHAINS of tests/support/mutations/chains.py"
 
 
 @pytest.mark.parametrize("kind", KINDS)

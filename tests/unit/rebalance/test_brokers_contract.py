@@ -6,8 +6,8 @@ import pytest
 
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.balancing import URL, BalancingWorld
-from tests.support.balancing_contract import CHECKS, HALF, LAST, Site
+from tests.support.balancing.world import URL, BalancingWorld
+from tests.support.contracts.balancing import CHECKS, HALF, LAST, Site
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)

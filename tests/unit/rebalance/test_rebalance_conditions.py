@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE
-from tests.support.balancing import BalancingWorld
+from tests.support.balancing.world import BalancingWorld
 
 LIFE = ("ProposalReady", "Approved", "Executing", "Completed", "Stopped")
 

@@ -13,7 +13,7 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, Kind
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM
-from tests.support.balancing import LAST, NS, BalancingWorld
+from tests.support.balancing.world import LAST, NS, BalancingWorld
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.balancing import BalancingWorld, Killed
+from tests.support.balancing.world import BalancingWorld, Killed
 
 
 def made() -> BalancingWorld:

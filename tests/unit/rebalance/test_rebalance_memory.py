@@ -17,7 +17,7 @@ from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.rebalance.rebalance_pass import Tools
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import CONFIG_MAPS
-from tests.support.balancing import NS, BalancingWorld
+from tests.support.balancing.world import NS, BalancingWorld
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.balancing import LAST, URL, BalancingWorld
+from tests.support.balancing.world import LAST, URL, BalancingWorld
 
 
 async def test_bundles_without_traffic_are_observed() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Component, Kind
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render import StoreAddress, render_cluster, render_configuration_store
-from tests.support.rendering import container, distributed, inputs, of_kind, overrides, owner, standalone
+from tests.support.cluster.rendering import container, distributed, inputs, of_kind, overrides, owner, standalone
 
 
 def env(manifests: list[dict[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pulsar_operator.domain.render import QuorumError, check_config, render_clus
 from pulsar_operator.domain.render.config import check_env, check_jvm, layered, overrides_text
 from pulsar_operator.domain.render.presets import PRODUCTION, SMALL, container_resources, jvm_arguments, mebibytes
 from pulsar_operator.domain.render.quorum import default_quorum
-from tests.support.rendering import container, distributed, inputs, overrides, standalone
+from tests.support.cluster.rendering import container, distributed, inputs, overrides, standalone
 
 RESERVED = [
     (

@@ -25,7 +25,15 @@ from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render import render_cluster, render_configuration_store, selector_text
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.names import child_name
-from tests.support.rendering import CLUSTER_NAMES, DISTRIBUTED_SPECS, SPECS, distributed, inputs, owner, standalone
+from tests.support.cluster.rendering import (
+    CLUSTER_NAMES,
+    DISTRIBUTED_SPECS,
+    SPECS,
+    distributed,
+    inputs,
+    owner,
+    standalone,
+)
 
 Manifest = dict[str, Any]
 WORKLOAD_LABELS = {LABEL_COMPONENT, LABEL_OWNER_KIND, LABEL_OWNER_NAME, LABEL_MANAGED_BY, LABEL_NAME}

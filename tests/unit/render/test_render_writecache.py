@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.cluster import BookKeeper
 from pulsar_operator.domain.render import render_cluster, spec_problems
 from pulsar_operator.domain.render.presets import preset_values
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, WRITE_CACHE, write_cache, write_cache_problems
-from tests.support.rendering import distributed, inputs, overrides
+from tests.support.cluster.rendering import distributed, inputs, overrides
 
 MIB = 1024 * 1024
 

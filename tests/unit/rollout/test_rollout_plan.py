@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
-from tests.support.statefulsets import pod, stateful_set, template
+from tests.support.cluster.stateful_sets import pod, stateful_set, template
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.dataplane.pods import observe_component, pod_facts, pod_problem
-from tests.support.statefulsets import pod, stateful_set
+from tests.support.cluster.stateful_sets import pod, stateful_set
 
 Json = dict[str, Any]
 STARTING = {"ready": False, "was_ready": False}

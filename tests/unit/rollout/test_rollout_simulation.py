@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
-from tests.support.statefulsets import World
+from tests.support.cluster.stateful_sets import World
 
 ORDER = (Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER)
 

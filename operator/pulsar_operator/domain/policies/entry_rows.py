@@ -39,7 +39,7 @@ class EntryRow:
     remove_calls: Callable[[Base, str, Any], Iterable[Call]]
     """(path, key, live value) to the calls that take the entry back."""
     examples: Mapping[str, Any]
-    """At least two entries as in a manifest, hostile keys among them; see tests/support/entry_contract.py."""
+    """At least two entries as in a manifest, hostile keys among them; see tests/support/contracts/entries.py."""
     live: tuple[str, ...] = ()
     """Keys in the answer that is read, from the outside in."""
     own_get: tuple[str, ...] | None = None

@@ -1,0 +1,53 @@
+"""Cases for the admission rules of PulsarRebalance; see tests/support/admission/rules.py."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Kind
+from tests.support.admission.rules import Create, Update
+
+PRB = Kind.REBALANCE
+BROKER = "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080"
+NEEDED = "spec.brokers is required with mode AddBrokers and RemoveBrokers"
+BELONGS = "spec.brokers belongs to the modes AddBrokers and RemoveBrokers"
+AVOIDED = "spec.avoidBrokers belongs to the mode RemoveBrokers"
+PATTERN = "should match"
+
+REBALANCE_CREATES: tuple[Create, ...] = (
+    Create(PRB, "minimal"),
+    Create(PRB, "no-clusterRef", {"clusterRef": None}, "Required value"),
+    Create(PRB, "mode-unknown", {"mode": "Merge"}, "Unsupported value"),
+    *(Create(PRB, f"{mode}-no-brokers", {"mode": mode}, NEEDED) for mode in ("AddBrokers", "RemoveBrokers")),
+    *(Create(PRB, f"{mode}-empty", {"mode": mode, "brokers": []}, NEEDED) for mode in ("AddBrokers", "RemoveBrokers")),
+    Create(PRB, "remove-brokers", {"mode": "RemoveBrokers", "brokers": [BROKER]}),
+    Create(PRB, "brokers-of-full", {"brokers": [BROKER]}, BELONGS),
+    Create(PRB, "avoid", {"mode": "RemoveBrokers", "brokers": [BROKER], "avoidBrokers": ["a:8080"]}),
+    Create(PRB, "avoid-of-full", {"avoidBrokers": [BROKER]}, AVOIDED),
+    Create(PRB, "avoid-of-add", {"mode": "AddBrokers", "brokers": [BROKER], "avoidBrokers": ["a:8080"]}, AVOIDED),
+    Create(PRB, "avoid-no-port", {"mode": "RemoveBrokers", "brokers": [BROKER], "avoidBrokers": ["a"]}, PATTERN),
+    Create(PRB, "brokers-twice", {"mode": "RemoveBrokers", "brokers": [BROKER, BROKER]}, "Duplicate value"),
+    *(
+        Create(PRB, f"broker-{name}", {"mode": "RemoveBrokers", "brokers": [text]}, PATTERN)
+        for name, text in (("no-port", "east-broker-0"), ("url", "http://a:8080"), ("slash", "a/b:8080"))
+    ),
+    Create(PRB, "namespaces", {"namespaces": ["shop/orders", "shop/*"]}),
+    *(
+        Create(PRB, f"namespaces-{name}", {"namespaces": [text]}, PATTERN)
+        for name, text in (("tenant-alone", "shop"), ("everything", "*/*"), ("three", "a/b/c"), ("newline", "a/b\n"))
+    ),
+    Create(PRB, "sizing-of-live", {"sizing": {"url": "http://s:8080"}}, "spec.sizing belongs to source Sizing"),
+    Create(PRB, "sizing", {"source": "Sizing", "sizing": {"url": "http://s.pulsar:8080"}}),
+    Create(PRB, "sizing-default", {"source": "Sizing"}),
+    *(
+        Create(PRB, f"url-{name}", {"source": "Sizing", "sizing": {"url": text}}, PATTERN)
+        for name, text in (("file", "file:///etc/passwd"), ("query", "http://s:8080?a=b"), ("space", "http://s s:80"))
+    ),
+    Create(PRB, "traffic-0", {"budget": {"maxTrafficMovedPercent": 0}}, "greater than or equal to 1"),
+    Create(PRB, "traffic-101", {"budget": {"maxTrafficMovedPercent": 101}}, "less than or equal to 100"),
+    Create(PRB, "budget-unknown", {"budget": {"maxmoves": 1}}, 'unknown field "spec.budget.maxmoves"'),
+)
+
+REBALANCE_UPDATES: tuple[Update, ...] = (
+    Update(PRB, "cluster", {}, {"clusterRef": {"name": "west"}}, "spec.clusterRef is immutable"),
+    Update(PRB, "budget", {}, {"budget": {"maxMoves": 1}}),
+    Update(PRB, "mode", {}, {"mode": "Move"}),
+)

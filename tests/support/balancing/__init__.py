@@ -1,0 +1,1 @@
+"""A world of brokers for tests of rebalancing, and tiny clusters for tests of its planner."""

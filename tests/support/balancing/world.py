@@ -1,0 +1,166 @@
+"""A world for tests of PulsarRebalance: three brokers in memory, the cluster controller's part, a clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pulsar_operator.adapters.clock import SystemEntropy
+from pulsar_operator.api.constants import ANNOTATION_REBALANCE, API_VERSION, Kind
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.reconciler import Outcome
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.load_balancer import hold, holder
+from pulsar_operator.controllers.rebalance.controller import RebalanceController
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, Key
+from tests.fakes.kube import FakeKube
+from tests.fakes.pulsar_brokers import FakeBrokers
+from tests.support.core.recorder import CountingMetrics
+
+NS = "apps"
+LAST = 0xFFFFFFFF
+URL = "http://east-broker.apps:8080"
+
+
+class Killed(BaseException):
+    """The operator's process ended here."""
+
+
+class SetClock:
+    """ports.Clock that tests move."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        """Current time."""
+        return self.moment
+
+
+class Sizing:
+    """ports.SizingPort with one answer."""
+
+    def __init__(self) -> None:
+        self.result: Any = None
+
+    async def latest(self, url: str, cluster: str) -> Any:
+        """See ports.SizingPort."""
+        return self.result
+
+
+class BalancingWorld:
+    """``run`` plays the operator for a while: the rebalances, and the cluster controller's handling of the balancer."""
+
+    def __init__(self) -> None:
+        self.kube = FakeKube()
+        self.pulsar = FakeBrokers()
+        self.clock = SetClock()
+        self.sizing = Sizing()
+        self.put(Kind.CLUSTER, "east", {"instanceRef": {"name": "prod"}, "loadBalancing": {}})
+        self._cluster_status({"endpoints": {"brokerWebServiceUrl": URL}, "broker": {"desired": 3, "ready": 3}})
+        self.restart()
+
+    def restart(self) -> None:
+        """A new operator process."""
+        self.deps: Any = Deps(
+            self.kube,
+            None,
+            self.pulsar,
+            self.clock,
+            SystemEntropy(),
+            CountingMetrics(),
+            sizing=self.sizing,  # type: ignore[arg-type]
+        )
+        self.controller = RebalanceController(self.deps)
+
+    def _cluster_status(self, status: Json) -> None:
+        self.kube.set_status(CUSTOM[Kind.CLUSTER], NS, "east", status)
+
+    def put(self, kind: Kind, name: str, spec: Json, annotations: Json | None = None) -> Json:
+        """A user applies an object."""
+        meta: Json = {"name": name, "namespace": NS}
+        if annotations is not None:
+            meta["annotations"] = annotations
+        return self.kube.put({"apiVersion": API_VERSION, "kind": kind.value, "metadata": meta, "spec": spec})
+
+    def rebalance(self, name: str = "once", annotations: Json | None = None, **spec: Any) -> Json:
+        """A PulsarRebalance."""
+        full = {
+            "clusterRef": {"name": "east"},
+            "budget": {"maxTrafficMovedPercent": 100, "movesPerMinute": 600},
+            **spec,
+        }
+        return self.put(Kind.REBALANCE, name, full, annotations)
+
+    def command(self, word: str, name: str = "once") -> None:
+        """A user annotates."""
+
+        def change(obj: Json) -> None:
+            obj["metadata"].setdefault("annotations", {})[ANNOTATION_REBALANCE] = word
+
+        self.kube.edit(CUSTOM[Kind.REBALANCE], NS, name, change)
+
+    def live(self, name: str = "once") -> Json:
+        """The object."""
+        found = self.kube.live(CUSTOM[Kind.REBALANCE], NS, name)
+        assert found is not None
+        return found
+
+    def status(self, name: str = "once") -> Json:
+        """Its status."""
+        return dict(self.live(name).get("status") or {})
+
+    def condition(self, kind: str, name: str = "once") -> tuple[str, str]:
+        """Status and reason of a condition."""
+        found = condition_of(self.live(name), kind) or {"status": "absent", "reason": "absent"}
+        return found["status"], found["reason"]
+
+    async def once(self, name: str = "once") -> Outcome:
+        """One pass."""
+        return await self.controller.reconcile(Key(Kind.REBALANCE, NS, name))
+
+    async def cluster_pass(self, *, drives: bool = False) -> None:
+        """What the cluster controller does about the balancer."""
+        cluster = self.kube.live(CUSTOM[Kind.CLUSTER], NS, "east")
+        assert cluster is not None
+        old = (cluster.get("status") or {}).get("balancer")
+        rebalances = [o for o in self.kube.all() if o["kind"] == Kind.REBALANCE.value]
+        wanted = holder(cluster, rebalances, (old or {}).get("heldFor"))
+        found = await hold(self.deps, Actor(self.deps, cluster), AdminEndpoint("east", URL), old, wanted, drives=drives)
+        status = {k: v for k, v in (cluster.get("status") or {}).items() if k != "balancer"}
+        if found.status is not None:
+            status["balancer"] = found.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+        self._cluster_status(status)
+
+    async def run(self, name: str = "once", *, seconds: float = 600.0) -> None:
+        """Passes at the times they ask for, until nothing is asked for within ``seconds``."""
+        end = self.clock.moment + timedelta(seconds=seconds)
+        for _ in range(400):
+            outcome = await self.once(name)
+            await self.cluster_pass()
+            wait = 1.0 if outcome.backoff else outcome.requeue_after
+            if wait is None or self.clock.moment + timedelta(seconds=wait) > end:
+                return
+            self.clock.moment += timedelta(seconds=max(wait, 0.05))
+        raise AssertionError("400 passes and no end")
+
+    def skewed(self, topics: int = 24) -> None:
+        """Twelve bundles over three brokers, all traffic on the first broker's."""
+        step = (LAST + 1) // 12
+        bounds = [i * step for i in range(12)] + [LAST]
+        self.pulsar.namespace("shop/orders", bounds, [self.pulsar.brokers[i * 3 // 12] for i in range(12)])
+        made = 0
+        for number in range(100_000):
+            topic = f"persistent://shop/orders/t{number}"
+            lower, upper = self.pulsar._bundle("shop/orders", _position(topic))
+            if self.pulsar.owners["shop/orders", lower, upper] == self.pulsar.brokers[0]:
+                self.pulsar.rates[topic] = 100.0 + made
+                made += 1
+            if made == topics:
+                return
+
+
+def _position(topic: str) -> int:
+    from zlib import crc32
+
+    return crc32(topic.encode())

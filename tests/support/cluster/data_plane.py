@@ -1,0 +1,218 @@
+"""What runs inside the pods: readiness that depends on real needs, bookies with cookies, stores on their volumes.
+
+A bookie becomes ready only where the metadata store it was given holds the INSTANCEID in the cookie on its volume; a
+broker only where its cluster is registered in the configuration store it was given. An ensemble lives on the volume of
+its first server: on a new volume it is empty, and so is Pulsar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
+from pulsar_operator.api.constants import LABEL_COMPONENT, Component
+from pulsar_operator.ports import (
+    CONFIG_MAPS,
+    PVCS,
+    STATEFUL_SETS,
+    AdminEndpoint,
+    ConflictError,
+    Json,
+    PulsarAdminPort,
+    UnavailableError,
+    ZooKeeperPort,
+    ZooKeeperSession,
+)
+from tests.fakes.pulsar import FakePulsar
+from tests.support.cluster.backstage import Backstage
+
+COOKIE = "tests.example.com/cookie"
+STORES = (Component.ZOOKEEPER.value, Component.CONFIGURATION_STORE.value)
+
+
+class DataPlane:
+    """The processes in the pods."""
+
+    def __init__(self, backstage: Backstage, zookeeper: ZooKeeperPort, pulsar: FakePulsar) -> None:
+        self._backstage = backstage
+        self._zookeeper = zookeeper
+        self._pulsar = pulsar
+        self.majority: dict[str, int] = {}
+        """Servers an ensemble needs, by StatefulSet."""
+        self._volumes: dict[str, str] = {}
+        """UID of the claim each ensemble lives on."""
+        self.stores: set[str] = set()
+        """Client addresses of the ensembles that ever served."""
+        self.formatted: list[str] = []
+        """Ensembles that started on an empty volume, in order."""
+
+    async def step(self, ready: Mapping[tuple[str, str], int]) -> None:
+        """Learn the sizes of ensembles."""
+        for sts in await self._backstage.all(STATEFUL_SETS):
+            if sts["metadata"]["labels"].get(LABEL_COMPONENT) in STORES:
+                self.majority[sts["metadata"]["name"]] = sts["spec"]["replicas"] // 2 + 1
+
+    async def needs(self, pod: Json) -> bool:
+        """Whether the process in a pod would become ready."""
+        component = pod["metadata"]["labels"].get(LABEL_COMPONENT)
+        if component in STORES:
+            return await self._store(pod)
+        if component == Component.BOOKIE:
+            return await self._bookie(pod)
+        if component in (Component.BROKER, Component.STANDALONE):
+            return await self._broker(pod, component)
+        return True
+
+    async def _store(self, pod: Json) -> bool:
+        workload = pod["metadata"]["name"].rpartition("-")[0]
+        namespace = pod["metadata"]["namespace"]
+        claim = await self._backstage.live(PVCS, namespace, f"{_first_volume(pod)}-{workload}-0")
+        if claim is None:
+            return False
+        uid = claim["metadata"]["uid"]
+        self.stores.add(f"{workload}.{namespace}.svc.cluster.local:2181")
+        if self._volumes.get(workload) != uid:
+            if workload in self._volumes:
+                await self.wipe(f"{workload}.{namespace}.svc.cluster.local:2181")
+            self.formatted.append(workload)
+            self._volumes[workload] = uid
+        return True
+
+    async def tree(self, servers: str) -> dict[str, str]:
+        """Content of an ensemble by path."""
+        found: dict[str, str] = {}
+        await _read_below(await self._zookeeper.session(servers), "/", found)
+        return dict(sorted(found.items()))
+
+    async def wipe(self, servers: str) -> None:
+        """Lose everything in an ensemble; Pulsar's own view of it goes too."""
+        await _remove_below(await self._zookeeper.session(servers), "/")
+        fresh = FakePulsar(clusters=[])
+        for name in vars(fresh):
+            setattr(self._pulsar, name, getattr(fresh, name))
+
+    async def _bookie(self, pod: Json) -> bool:
+        config = await self._config(pod)
+        uri = config["metadataServiceUri"].removeprefix("metadata-store:").replace(";", ",")
+        session = await self._session(uri)
+        found = await session.get("/ledgers/INSTANCEID")
+        if found is None:
+            return False
+        instance_id = found.data.decode()
+        meta = pod["metadata"]
+        claim = await self._backstage.live(PVCS, meta["namespace"], f"{_first_volume(pod)}-{meta['name']}")
+        assert claim is not None
+        cookie = (claim["metadata"].get("annotations") or {}).get(COOKIE)
+        if cookie is None:
+
+            def change(obj: Json) -> None:
+                obj["metadata"].setdefault("annotations", {})[COOKIE] = instance_id
+
+            await self._backstage.edit(PVCS, meta["namespace"], claim["metadata"]["name"], change)
+            try:
+                await session.create(f"/ledgers/cookies/{meta['name']}", f"instanceId: {instance_id}".encode())
+            except ConflictError:
+                return False  # another volume than the one the store knows: BookKeeper refuses to start
+            return True
+        return bool(cookie == instance_id)
+
+    async def _broker(self, pod: Json, component: str) -> bool:
+        if component == Component.STANDALONE:
+            return True
+        config = await self._config(pod)
+        session = await self._session(config["configurationMetadataStoreUrl"])
+        name = config["clusterName"]
+        if await session.get(f"/admin/clusters/{name}") is None:
+            return False
+        if name not in self._pulsar.clusters:
+            self._pulsar.clusters.append(name)
+        return True
+
+    async def _session(self, url: str) -> ZooKeeperSession:
+        servers, slash, chroot = url.removeprefix("zk:").partition("/")
+        return await self._zookeeper.session(servers, slash + chroot or None)
+
+    async def _config(self, pod: Json) -> dict[str, str]:
+        """overrides.conf of a pod's ConfigMap."""
+        name = next(v["configMap"]["name"] for v in pod["spec"]["volumes"] if "configMap" in v)
+        found = await self._backstage.live(CONFIG_MAPS, pod["metadata"]["namespace"], name)
+        assert found is not None
+        lines = found["data"]["overrides.conf"].splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _first_volume(pod: Json) -> str:
+    return str(next(v["name"] for v in pod["spec"]["volumes"] if "persistentVolumeClaim" in v))
+
+
+async def _read_below(session: ZooKeeperSession, path: str, found: dict[str, str]) -> None:
+    for name in await session.children(path) or ():
+        child = f"{path.rstrip('/')}/{name}"
+        if child == "/zookeeper":
+            continue
+        node = await session.get(child)
+        if node is not None:
+            found[child] = node.data.decode()
+        await _read_below(session, child, found)
+
+
+async def _remove_below(session: ZooKeeperSession, path: str) -> None:
+    for name in await session.children(path) or ():
+        child = f"{path.rstrip('/')}/{name}"
+        if child == "/zookeeper":
+            continue
+        await _remove_below(session, child)
+        node = await session.get(child)
+        if node is not None:
+            await session.delete(child, version=node.version)
+
+
+class GatedZooKeeper:
+    """Sessions fail while an ensemble does not answer; one ensemble has one name, however it is written."""
+
+    def __init__(self, inner: ZooKeeperPort, answers: Callable[[str], bool]) -> None:
+        self._inner, self._answers = inner, answers
+
+    async def session(self, servers: str, chroot: str | None = None) -> ZooKeeperSession:
+        """See ports.ZooKeeperPort."""
+        if not self._answers(servers):
+            raise UnavailableError(f"no ZooKeeper server of {servers} accepted a session")
+        return await self._inner.session(canonical_servers(servers), chroot)
+
+    async def close(self) -> None:
+        """See ports.ZooKeeperPort."""
+        await self._inner.close()
+
+
+class GatedAdmin:
+    """Calls fail while no broker is ready."""
+
+    def __init__(self, inner: PulsarAdminPort, answers: Callable[[AdminEndpoint], bool]) -> None:
+        self._inner, self._answers = inner, answers
+
+    async def call(
+        self,
+        endpoint: AdminEndpoint,
+        method: str,
+        path: Sequence[str],
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        deadline: float | None = None,
+        text: bool = False,
+    ) -> Any:
+        """See ports.PulsarAdminPort."""
+        if not self._answers(endpoint):
+            raise UnavailableError(f"connection refused by {endpoint.url}")
+        return await self._inner.call(
+            endpoint,
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            deadline=deadline,
+            text=text,
+        )

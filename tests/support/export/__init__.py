@@ -1,0 +1,1 @@
+"""What an export reads, in memory and on a real Pulsar."""

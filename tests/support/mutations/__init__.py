@@ -1,0 +1,1 @@
+"""Changes of every field of the logical kinds, made on a Pulsar and taken back."""

@@ -1,0 +1,1 @@
+"""Real programs that tests start: the API server, ZooKeeper, Helm, the operator."""

@@ -1,0 +1,404 @@
+"""A real kube-apiserver with etcd, as two processes on loopback, for integration tests.
+
+No controller-manager runs: namespaces never finish terminating, nothing is garbage-collected, and no service accounts
+or workload pods appear by themselves. Everything lives in one throw-away folder and ends with the fixture.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+import shutil
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.parse
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.processes.audit import AUDIT_POLICY, WRITE_VERBS, AuditEvent, read_audit
+from tests.support.processes.keepalive import KeptConnections
+from tests.support.processes.launching import free_ports, launch, stop
+from tests.support.yamls import documents
+
+Json = dict[str, Any]
+
+STARTUP_SECONDS = 180.0
+"""Deadline for the server to be ready: 3 s on an idle machine, far more beside a compiler."""
+SPARING = {"GOGC": "400"}
+"""Environment for tests: Go collects garbage when there is five times as much as is in use, not twice, which takes a
+tenth less processor time. What is measured runs without."""
+ADMIN = "test-admin"
+MARK = "audit-mark-"
+
+
+class MissingBinariesError(RuntimeError):
+    """The binaries are not there yet."""
+
+
+class ApiServerError(RuntimeError):
+    """A process did not come up, or a request of a helper was refused."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """Status code and parsed body of a request."""
+
+    code: int
+    body: Json
+
+    @property
+    def message(self) -> str:
+        """The server's message when it refused."""
+        return str(self.body.get("message", ""))
+
+
+def binaries(environ: Mapping[str, str] | None = None) -> tuple[Path, Path]:
+    """Paths of etcd and kube-apiserver: from PULSAR_OPERATOR_BIN (a folder), or where ``make tools`` puts them.
+
+    Raises MissingBinariesError naming the file and the command that makes it.
+    """
+    environ = os.environ if environ is None else environ
+    folder = environ.get("PULSAR_OPERATOR_BIN")
+    if folder:
+        etcd, server = Path(folder) / "etcd", Path(folder) / "kube-apiserver"
+    else:
+        from e2e.kind.paths import paths
+
+        known = paths(environ=environ)
+        etcd, server = Path(known["etcd"]), Path(known["kube_apiserver"])
+    for file in (etcd, server):
+        if not os.access(file, os.X_OK):
+            raise MissingBinariesError(f"{file} is missing: run: make tools (or set PULSAR_OPERATOR_BIN to its folder)")
+    return etcd, server
+
+
+class ApiServer:
+    """A running API server. Made by :func:`running_apiserver`."""
+
+    def __init__(self, *, url: str, folder: Path, token: str) -> None:
+        self.url = url
+        """https://127.0.0.1:port"""
+        self.folder = folder
+        """Throw-away folder; tests may keep files of their own there."""
+        self.token = token
+        """Bearer token of a member of system:masters."""
+        self.ca_file = folder / "pki" / "apiserver.crt"
+        """Certificate authority of the server, PEM."""
+        self.audit_log = folder / "audit.log"
+        """One JSON document a line."""
+        self.kubeconfig = self.write_kubeconfig("admin", token)
+        """kubeconfig file with the admin's token."""
+        self._connections = KeptConnections(self._connection)
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        address = urllib.parse.urlsplit(self.url)
+        return http.client.HTTPSConnection(address.hostname or "", address.port, context=self._trust)
+
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        """Made once: reading certificates takes longer than a request."""
+        return ssl.create_default_context(cafile=str(self.ca_file))
+
+    def close(self) -> None:
+        """Close the connections that requests keep."""
+        self._connections.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+        token: str | None = None,
+        user_agent: str = "tests",
+        accept: str = "application/json",
+        timeout: float = 30.0,
+    ) -> Response:
+        """One request, never raising on a refusal, on a connection that is kept for the next one.
+
+        ``path`` begins with /; ``timeout`` in seconds.
+        """
+        headers = {
+            "Authorization": f"Bearer {token or self.token}",
+            "Accept": accept,
+            "User-Agent": user_agent,
+        }
+        if body is not None:
+            headers["Content-Type"] = content_type
+        target = path + (f"?{urllib.parse.urlencode(query)}" if query else "")
+        sent = None if body is None else json.dumps(body).encode()
+        code, raw = self._connections.request(method, target, sent, headers, timeout=timeout)
+        try:
+            parsed = json.loads(raw)
+        except ValueError:
+            parsed = {"message": raw.decode(errors="replace")}
+        return Response(code, parsed if isinstance(parsed, dict) else {"value": parsed})
+
+    def apply(self, path: str, manifest: Json, *, manager: str = "tests", strict: bool = True) -> Response:
+        """Server-side apply, forced, under strict field validation unless told otherwise."""
+        return self.request(
+            "PATCH",
+            path,
+            manifest,
+            query={
+                "fieldManager": manager,
+                "force": "true",
+                "fieldValidation": "Strict" if strict else "Ignore",
+            },
+            content_type="application/apply-patch+yaml",
+        )
+
+    def _must(self, response: Response, what: str) -> Json:
+        if response.code >= 300:
+            raise ApiServerError(f"{what}: {response.code} {response.message}")
+        return response.body
+
+    def eventually_code(self, code: int, method: str, path: str, *, token: str | None = None) -> Response:
+        """Repeat a request without a body until it is answered with the code: RBAC takes effect a moment later."""
+        answers: list[Response] = []
+
+        def answered() -> bool:
+            answers.append(self.request(method, path, token=token))
+            return answers[-1].code == code
+
+        eventually(answered, what=f"{method} {path} to be answered with {code}")
+        return answers[-1]
+
+    def new_namespace(self, prefix: str = "test", *, labels: Mapping[str, str] | None = None) -> str:
+        """Create a Kubernetes namespace with a unique name and return the name."""
+        name = f"{prefix}-{uuid.uuid4().hex[:10]}"
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": dict(labels or {})},
+        }
+        self._must(self.request("POST", "/api/v1/namespaces", manifest), f"creating namespace {name}")
+        return name
+
+    def install_crds(self, folder: Path) -> list[str]:
+        """Apply every definition of the folder, wait until all are served, and return their names."""
+        base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        files = sorted(folder.glob("*.yaml"))
+        definitions = [crd for file in files for crd in documents(file.read_text(encoding="utf-8"))]
+        if not definitions:
+            raise ApiServerError(f"{folder} holds no *.yaml file: run: make crds")
+        for crd in definitions:
+            name = crd["metadata"]["name"]
+            self._must(self.apply(f"{base}/{name}", crd), f"applying the definition {name}")
+        for crd in definitions:
+            spec = crd["spec"]
+            listing = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+            definition = f"{base}/{crd['metadata']['name']}"
+            eventually(partial(self._established, definition), what=f"{definition} to be Established")
+            eventually(partial(self._served, listing), what=f"{listing} to be served")
+        return [crd["metadata"]["name"] for crd in definitions]
+
+    def _established(self, definition: str) -> bool:
+        conditions = (self.request("GET", definition).body.get("status") or {}).get("conditions") or []
+        return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+    def _served(self, listing: str) -> bool:
+        return self.request("GET", listing).code == 200
+
+    def service_account(self, namespace: str, name: str) -> str:
+        """Create a service account (if need be) and return a token of it, valid for an hour.
+
+        Its user name is ``system:serviceaccount:<namespace>:<name>``; it may do nothing until a role is bound to it.
+        """
+        base = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+        self._must(self.apply(f"{base}/{name}", account), f"creating service account {namespace}/{name}")
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        answer = self._must(self.request("POST", f"{base}/{name}/token", request), f"token for {namespace}/{name}")
+        return str(answer["status"]["token"])
+
+    def write_kubeconfig(self, name: str, token: str, *, namespace: str = "default") -> Path:
+        """Write a kubeconfig file for a token and return its path; readable by its owner alone."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": self.url, "certificate-authority": str(self.ca_file)}}],
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": name, "namespace": namespace}}],
+        }
+        file = self.folder / f"kubeconfig-{name}"
+        file.touch(mode=0o600)
+        file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return file
+
+    def audit_mark(self) -> int:
+        """A position in the audit log for ``since``: everything answered before this call lies before it."""
+        probe = f"{MARK}{uuid.uuid4().hex}"
+        begun = self.audit_log.stat().st_size
+        self.request("GET", "/version", user_agent=probe)
+        eventually(lambda: probe in self._audit_text(begun), what="the audit log to be written")
+        return self.audit_log.stat().st_size
+
+    def _audit_text(self, since: int) -> str:
+        """What was written after ``since``: the whole grows to what all tests of a run have asked."""
+        with self.audit_log.open("rb") as log:
+            log.seek(since)
+            return log.read().decode(errors="replace")
+
+    def audit_events(
+        self, *, since: int = 0, user_agent_prefix: str | None = None, username: str | None = None
+    ) -> list[AuditEvent]:
+        """Finished requests after ``since`` (from :meth:`audit_mark`), of one client or of all."""
+        events = read_audit(self.audit_log, since, self.audit_mark())
+        return [
+            event
+            for event in events
+            if (user_agent_prefix is None or event.user_agent.startswith(user_agent_prefix))
+            and (username is None or event.username == username)
+            and not event.user_agent.startswith(MARK)
+        ]
+
+    def audit_writes(
+        self, *, since: int = 0, user_agent_prefix: str | None = None, username: str | None = None
+    ) -> list[AuditEvent]:
+        """Like :meth:`audit_events`, only what asked for a change, whether or not the server accepted it."""
+        events = self.audit_events(since=since, user_agent_prefix=user_agent_prefix, username=username)
+        return [event for event in events if event.verb in WRITE_VERBS]
+
+
+def eventually(check: Callable[[], bool], *, what: str, seconds: float = 60.0) -> None:
+    """Wait until the check holds. Raises ApiServerError naming what was awaited at the deadline."""
+    deadline = time.monotonic() + seconds
+    while not check():
+        if time.monotonic() > deadline:
+            raise ApiServerError(f"waited {seconds:.0f} s in vain for {what}")
+        time.sleep(0.05)
+
+
+@contextmanager
+def running_apiserver(environment: Mapping[str, str] | None = None) -> Iterator[ApiServer]:
+    """Start etcd and kube-apiserver, yield when ready, end both by process id and remove their folder.
+
+    ``environment`` is added to this process's own.
+    """
+    etcd, server = binaries()
+    with tempfile.TemporaryDirectory(prefix="pulsar-operator-apiserver-") as name:
+        folder = Path(name)
+        folder.chmod(0o700)
+        processes: list[subprocess.Popen[bytes]] = []
+        try:
+            with closing(_start(etcd, server, folder, processes, environment)) as api:
+                yield api
+        finally:
+            for process in reversed(processes):
+                stop(process)
+
+
+def _start(
+    etcd: Path,
+    server: Path,
+    folder: Path,
+    processes: list[subprocess.Popen[bytes]],
+    environment: Mapping[str, str] | None,
+) -> ApiServer:
+    client_port, peer_port, secure_port = free_ports(3)
+    store = f"http://127.0.0.1:{client_port}"
+    peer = f"http://127.0.0.1:{peer_port}"
+    processes.append(
+        launch(
+            folder / "etcd.log",
+            [
+                str(etcd),
+                "--name=test",
+                f"--data-dir={folder / 'etcd'}",
+                f"--listen-client-urls={store}",
+                f"--advertise-client-urls={store}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster=test={peer}",
+                "--unsafe-no-fsync",
+                "--log-level=warn",
+            ],
+            environment,
+        )
+    )
+    key = folder / "service-account.key"
+    _private_key(key)
+    token = secrets.token_hex(24)
+    tokens = folder / "tokens.csv"
+    tokens.touch(mode=0o600)
+    tokens.write_text(f'{token},{ADMIN},{ADMIN},"system:masters"\n', encoding="utf-8")
+    policy = folder / "audit-policy.yaml"
+    policy.write_text(yaml.safe_dump(AUDIT_POLICY), encoding="utf-8")
+    processes.append(
+        launch(
+            folder / "kube-apiserver.log",
+            [
+                str(server),
+                f"--etcd-servers={store}",
+                "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",
+                f"--secure-port={secure_port}",
+                f"--cert-dir={folder / 'pki'}",
+                "--authorization-mode=RBAC",
+                f"--token-auth-file={tokens}",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-key-file={key}",
+                f"--service-account-signing-key-file={key}",
+                "--service-cluster-ip-range=10.0.0.0/24",
+                "--endpoint-reconciler-type=none",
+                # Nothing creates the "default" service account here, and this plug-in refuses pods without it.
+                "--disable-admission-plugins=ServiceAccount",
+                "--allow-privileged=true",
+                "--profiling=false",
+                f"--audit-policy-file={policy}",
+                f"--audit-log-path={folder / 'audit.log'}",
+                "--audit-log-mode=blocking",
+                "--audit-log-format=json",
+            ],
+            environment,
+        )
+    )
+    api: ApiServer | None = None
+
+    def ready() -> bool:
+        nonlocal api
+        for process, log in zip(processes, ("etcd", "kube-apiserver"), strict=True):
+            if process.poll() is not None:
+                tail = (folder / f"{log}.log").read_text(errors="replace")[-3000:]
+                raise ApiServerError(f"{log} ended with status {process.returncode}:\n{tail}")
+        if not (folder / "pki" / "apiserver.crt").is_file():
+            return False
+        api = api or ApiServer(url=f"https://127.0.0.1:{secure_port}", folder=folder, token=token)
+        with suppress(OSError):
+            return api.request("GET", "/readyz").code == 200
+        return False
+
+    eventually(ready, what="kube-apiserver to be ready", seconds=STARTUP_SECONDS)
+    assert api is not None
+    return api
+
+
+def _private_key(file: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        raise MissingBinariesError("openssl is missing: run: apt-get install openssl")
+    subprocess.run(
+        [openssl, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(file)],
+        check=True,
+        capture_output=True,
+    )
+    file.chmod(0o600)

@@ -1,0 +1,1 @@
+"""A Pulsar standalone process, and what tests have on it."""
