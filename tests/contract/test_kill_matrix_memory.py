@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cluster.bootstrap import Killed
+from tests.fakes.killed import Killed
 from tests.support.cluster.end_state import differences
 from tests.support.cluster.world import World
 from tests.support.faults.killing import (

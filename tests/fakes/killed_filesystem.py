@@ -8,11 +8,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from tests.fakes.killed import Killed
+
 WRITES = ("create_dir", "delete_dir", "delete_file", "move", "open_output_stream", "write", "close")
-
-
-class KilledError(Exception):
-    """The process died; nothing it does after that has an effect."""
 
 
 class _File:
@@ -48,7 +46,10 @@ class _File:
 
 
 class KilledFileSystem(fs.FileSystemHandler):  # type: ignore[misc]
-    """Counts writes; dies at write ``kill_at`` (from 0), before or after it took effect. -1 = never."""
+    """Counts writes; dies at write ``kill_at`` (from 0), before or after it took effect. -1 = never.
+
+    Nothing has an effect after that.
+    """
 
     def __init__(self, kill_at: int = -1, *, after: bool = False, watch: Callable[[], None] | None = None) -> None:
         """``watch`` is called after every write: a reader that comes at just that moment."""
@@ -66,16 +67,16 @@ class KilledFileSystem(fs.FileSystemHandler):  # type: ignore[misc]
     def step(self, name: str, do: Callable[[], Any]) -> Any:
         """One write."""
         if self.dead:
-            raise KilledError(name)
+            raise Killed(name)
         at = len(self.writes)
         self.writes.append(name)
         if at == self._kill_at and not self._after:
             self.dead = True
-            raise KilledError(name)
+            raise Killed(name)
         result = do()
         if at == self._kill_at:
             self.dead = True
-            raise KilledError(name)
+            raise Killed(name)
         if self._watch is not None:
             self._watch()
         return result

@@ -17,8 +17,9 @@ from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.bootstrap import BootstrapResult, Store, ensure_cluster_metadata
 from pulsar_operator.ports import CONFIG_MAPS, Deps
+from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube
-from tests.support.cluster.bootstrap import Killed, KillSwitch, anonymous, deps, record_of, request, urls
+from tests.support.cluster.bootstrap import KillSwitch, anonymous, deps, record_of, request, urls
 from tests.support.cluster.zookeeper_hooks import HookedZooKeeper
 from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.zookeeper import RealZooKeeper, pulsar_home, real_zookeeper

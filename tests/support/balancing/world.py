@@ -22,10 +22,6 @@ LAST = 0xFFFFFFFF
 URL = "http://east-broker.apps:8080"
 
 
-class Killed(BaseException):
-    """The operator's process ended here."""
-
-
 class SetClock:
     """ports.Clock that tests move."""
 

@@ -14,15 +14,12 @@ from pulsar_operator.controllers.dataplane.bootstrap import (
 )
 from pulsar_operator.domain.dataplane.registration import ClusterUrls
 from pulsar_operator.ports import CONFIG_MAPS, Deps, Json, KubePort, ZooKeeperPort
+from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.core.clocks import FreshEntropy
 
 NAMESPACE = "pulsar"
-
-
-class Killed(BaseException):
-    """The operator's process ends here; a BaseException, so that no handler of errors can catch it."""
 
 
 class CountingEntropy(FreshEntropy):

@@ -21,7 +21,7 @@ from pulsar_operator.ports import (
     ZooKeeperPort,
     ZooKeeperSession,
 )
-from tests.support.cluster.bootstrap import Killed
+from tests.fakes.killed import Killed
 
 T = TypeVar("T")
 KUBERNETES, ZOOKEEPER, ADMIN = "kubernetes", "zookeeper", "admin"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, PVCS, SECRETS, Json
-from tests.support.cluster.bootstrap import Killed
+from tests.fakes.killed import Killed
 from tests.support.cluster.end_state import differences, end_state, instance_ids
 from tests.support.cluster.world import World, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall

@@ -24,10 +24,6 @@ NS = "apps"
 LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY, Kind.TOPIC_SET)
 
 
-class Killed(BaseException):
-    """The operator's process ended here."""
-
-
 class World:
     """Objects go in through ``tenant``, ``namespace`` and ``topic``; ``run`` plays the operator."""
 

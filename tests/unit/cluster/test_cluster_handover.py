@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, AdminEndpoint, Json
-from tests.support.cluster.bootstrap import Killed
+from tests.fakes.killed import Killed
 from tests.support.cluster.busy import BusyWorld
 
 THE_PLANS = 3

@@ -11,8 +11,9 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.admin import AdminCall
+from tests.fakes.killed import Killed
 from tests.support.logical.lists import Scenario
-from tests.support.logical.world import DRY_RUN, NS, PAUSED, Killed, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
 
 X = "persistent://t/n/x"
 HOSTILE = ("a/b", "a%2Fb", "..a", "q?x=1", "a]b[c", "ü-λ")

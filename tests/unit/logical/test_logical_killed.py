@@ -10,7 +10,8 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical.world import LOGICAL, Killed, World
+from tests.fakes.killed import Killed
+from tests.support.logical.world import LOGICAL, World
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 

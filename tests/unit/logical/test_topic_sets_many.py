@@ -10,9 +10,9 @@ import pytest
 
 from pulsar_operator.controllers.topicset.turns import CANARIES, PERIOD_SECONDS, ROUND, SLICE_SECONDS
 from pulsar_operator.ports import CUSTOM
+from tests.fakes.killed import Killed
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.topic_sets import SET, TTL, SetWorld
-from tests.support.logical.world import Killed
 
 MANY = 20_000
 

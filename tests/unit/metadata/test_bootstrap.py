@@ -12,13 +12,13 @@ from pulsar_operator.controllers.dataplane.bootstrap import Store, ensure_cluste
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import ClusterUrls, cluster_path
 from pulsar_operator.ports import CONFIG_MAPS, RefusedError, UnavailableError
+from tests.fakes.killed import Killed
 from tests.fakes.zookeeper import Call
 from tests.support.cluster.bootstrap import (
     LOCAL,
     NAMESPACE,
     SHARED,
     BootstrapWorld,
-    Killed,
     deps,
     record_of,
     request,

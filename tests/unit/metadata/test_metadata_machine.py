@@ -14,9 +14,10 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.bootstrap import Store, ensure_cluster_metadata
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, Node
+from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
-from tests.support.cluster.bootstrap import NAMESPACE, Killed, KillSwitch, deps, record_of, request
+from tests.support.cluster.bootstrap import NAMESPACE, KillSwitch, deps, record_of, request
 
 LOCAL, SHARED = Store("local:2181"), Store("shared:2181")
 

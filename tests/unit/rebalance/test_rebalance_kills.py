@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.balancing.world import BalancingWorld, Killed
+from tests.fakes.killed import Killed
+from tests.support.balancing.world import BalancingWorld
 
 
 def made() -> BalancingWorld:

@@ -19,7 +19,8 @@ from pulsar_sizing.arrow import table_schema
 from pulsar_sizing.compaction import Policy, maintain
 from pulsar_sizing.schema import TRAFFIC
 from pulsar_sizing.store import REPLACES, Store, StoreError, live_files
-from tests.fakes.killed_filesystem import KilledError, KilledFileSystem
+from tests.fakes.killed import Killed
+from tests.fakes.killed_filesystem import KilledFileSystem
 from tests.support.sizing_store import AT_ONCE, BROKERS, HOUR, NOW, add, files, fill, now, rows_of, seen
 
 
@@ -186,7 +187,7 @@ def test_an_upload_killed_at_any_write_is_there_whole_or_not_at_all(tmp_path: Pa
     outcomes = set()
     for point in points(undisturbed.writes):
         root = tmp_path / str(point)
-        with pytest.raises(KilledError):
+        with pytest.raises(Killed):
             act(Store(str(root), filesystem=KilledFileSystem(point, after=after).filesystem()))
         outcomes.add(len(seen(root)))
         act(Store(str(root)))
@@ -229,7 +230,7 @@ def test_upkeep_killed_at_any_write_never_changes_what_a_reader_sees(tmp_path: P
     for point in points(watching.writes):
         root = tmp_path / str(point)
         copy(tmp_path / "start", root)
-        with pytest.raises(KilledError):
+        with pytest.raises(Killed):
             act(Store(str(root), filesystem=KilledFileSystem(point, after=after).filesystem()))
         assert seen(root) == expected, f"killed at write {point}, {watching.writes[point]}"
         for _ in range(3):

@@ -18,14 +18,11 @@ from pulsar_sizing.job.inventory import UNREADABLE, WRONG_SCHEMA
 from pulsar_sizing.job.request import RequestError
 from pulsar_sizing.job.rows import BAD_NUMBER
 from pulsar_sizing.job.state import ABANDONED, State
+from tests.fakes.killed import Killed
 
 Labs = Callable[..., Any]
 Answer = Callable[[Any], dict[str, Any]]
 NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
-
-
-class KilledError(Exception):
-    """Stands for a kill of the driver."""
 
 
 def test_new_files_alone_give_what_all_of_them_give(lab: Labs, answer: Answer) -> None:
@@ -152,10 +149,10 @@ def killed_save(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
     def save(*args: Any, **kwargs: Any) -> None:
         calls.append(1)
         if len(calls) == at + 1 and not after:
-            raise KilledError
+            raise Killed
         real(*args, **kwargs)
         if len(calls) == at + 1:
-            raise KilledError
+            raise Killed
 
     monkeypatch.setattr(compute, "_save", save)
 
@@ -166,7 +163,7 @@ def killed_publish(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> Non
     def publish(self: State, manifest: Any) -> None:
         if after:
             real(self, manifest)
-        raise KilledError
+        raise Killed
 
     monkeypatch.setattr(State, "publish", publish)
 
@@ -190,12 +187,12 @@ def test_a_run_killed_at_any_write_is_repeated_as_if_it_never_was(
     ]:
         with monkeypatch.context() as patch:
             kill(patch, at, after)
-            with pytest.raises(KilledError):
+            with pytest.raises(Killed):
                 one.run()
         assert one.state.load(before.parameters) == before, "nothing of a killed run counts"
     with monkeypatch.context() as patch:
         killed_publish(patch, 0, True)
-        with pytest.raises(KilledError):
+        with pytest.raises(Killed):
             one.run()
     outcome = one.run()
     assert (outcome.hours_worked_out, answer(outcome)) == (0, wanted), "killed after the pointer: all is there"

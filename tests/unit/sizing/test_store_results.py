@@ -9,7 +9,8 @@ import pytest
 
 from pulsar_operator.balance.sizing.result import ExpectedBalance, SizingResult, Verdict
 from pulsar_sizing.store import Store, StoreError
-from tests.fakes.killed_filesystem import KilledError, KilledFileSystem
+from tests.fakes.killed import Killed
+from tests.fakes.killed_filesystem import KilledFileSystem
 
 FIRST = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
@@ -107,7 +108,7 @@ def test_a_writer_killed_at_any_write_leaves_the_old_or_the_new_result(tmp_path:
             Store(str(root), filesystem=disk.filesystem()).write_result(new)
             assert len(disk.writes) == point, "the process lived on after its kill"
             break
-        except KilledError:
+        except Killed:
             found.append(Store(str(root)).latest_result("i", "c"))
         Store(str(root)).write_result(new)
         assert Store(str(root)).latest_result("i", "c") == new
