@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.killed import Killed
 from tests.support.cluster.end_state import differences
-from tests.support.cluster.world import World
+from tests.support.cluster.world import ClusterWorld
 from tests.support.faults.killing import (
     BRING_UP,
     SCENARIOS,
@@ -49,7 +49,7 @@ async def test_a_sample_of_kills_changes_nothing_in_the_end(scenario: Scenario, 
 
 
 async def test_the_undisturbed_quickstart_ends_ready_and_registered_once() -> None:
-    start = await begin(World.fakes(), BRING_UP)
+    start = await begin(ClusterWorld.fakes(), BRING_UP)
     run = await finish(start, None)
     assert await start.world.all_ready() == {}
     assert run.state["pulsar"]["topics"] == {
@@ -70,9 +70,9 @@ AGAIN = 1
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 async def test_killed_twice(scenario: Scenario) -> None:
     """The operator that comes back is killed too, soon after: what a pass repeats must be repeatable."""
-    calm = await finish(await begin(World.fakes(), scenario), None)
+    calm = await finish(await begin(ClusterWorld.fakes(), scenario), None)
     for number in range(0, len(calm.writes), 5):
-        start = await begin(World.fakes(), scenario)
+        start = await begin(ClusterWorld.fakes(), scenario)
         journal, kills_seen = start.world.journal, 0
         for distance in (number, AGAIN):
             journal.arm(len(journal.attempts) + distance, "after")

@@ -10,14 +10,14 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
 from tests.fakes.admin import serve
 from tests.support.core.recorder import CountingMetrics
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[LogicalWorld]:
     """Clusters a and b, each with a server of its own."""
     admin = AiohttpAdmin(CountingMetrics(), deadline=5)
-    w = World("a", "b", admin=admin)
+    w = LogicalWorld("a", "b", admin=admin)
     async with serve(w.pulsar, "a") as (a, _), serve(w.pulsar, "b") as (b, _):
         w.urls = {"a": a, "b": b}
         for name in ("a", "b"):
@@ -26,7 +26,7 @@ async def world() -> AsyncIterator[World]:
         await admin.close()
 
 
-async def test_made_and_removed(world: World) -> None:
+async def test_made_and_removed(world: LogicalWorld) -> None:
     w = world
     w.tenant(deletionPolicy="Delete")
     w.namespace(policies={"messageTTLSeconds": 9}, deletionPolicy="Delete")

@@ -13,7 +13,7 @@ from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.contracts.entries import EntryContract
 from tests.support.logical.lists import Scenario
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 
 class TestEntriesReal(EntryContract):
@@ -25,6 +25,6 @@ async def test_set_read_back_changed_by_others_repaired_taken_back(
     admin: AiohttpAdmin, endpoint: AdminEndpoint, partitions: int | None
 ) -> None:
     """The controllers of this process, on the real Pulsar."""
-    world = World(endpoint.cluster, admin=admin, urls={endpoint.cluster: endpoint.url})
+    world = LogicalWorld(endpoint.cluster, admin=admin, urls={endpoint.cluster: endpoint.url})
     tenant = f"lists-{uuid.uuid4().hex[:8]}"
     await Scenario(world, endpoint.cluster, endpoint.url, tenant, partitions=partitions).run()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cluster.end_state import differences
 from tests.support.cluster.real_world import RealServers, real_servers
-from tests.support.cluster.world import World
+from tests.support.cluster.world import ClusterWorld
 from tests.support.faults.killing import (
     BRING_UP,
     SCENARIOS,
@@ -101,7 +101,7 @@ async def _all(servers: RealServers, scenario: Scenario, calm: Run, chosen: list
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 async def test_fakes_and_real_servers_come_to_the_same(undisturbed: Undisturbed, scenario: Scenario) -> None:
     """The same writes in the same order, and the same stores and Pulsar at the end."""
-    fake = await finish(await begin(World.fakes(), scenario), None)
+    fake = await finish(await begin(ClusterWorld.fakes(), scenario), None)
     calm = await undisturbed(scenario)
     real = calm.run
 

@@ -34,7 +34,7 @@ async def kazoo() -> AsyncIterator[KazooZooKeeper]:
     await port.close()
 
 
-class World:
+class RealBootstrapWorld:
     """One cluster's stores in chroots of their own on the shared server; Kubernetes is the fake one."""
 
     def __init__(self, server: RealZooKeeper, kazoo: KazooZooKeeper) -> None:
@@ -59,11 +59,11 @@ class World:
 
 
 @pytest.fixture
-def world(real_zookeeper: RealZooKeeper, kazoo: KazooZooKeeper) -> World:
-    return World(real_zookeeper, kazoo)
+def world(real_zookeeper: RealZooKeeper, kazoo: KazooZooKeeper) -> RealBootstrapWorld:
+    return RealBootstrapWorld(real_zookeeper, kazoo)
 
 
-async def test_a_full_set_up_and_a_second_run_that_touches_no_node(world: World) -> None:
+async def test_a_full_set_up_and_a_second_run_that_touches_no_node(world: RealBootstrapWorld) -> None:
     first = await world.ensure()
     assert first.ok, first
     before = world.server.dump(world.base)
@@ -79,12 +79,12 @@ async def test_a_full_set_up_and_a_second_run_that_touches_no_node(world: World)
 async def test_killed_before_and_after_every_write_it_ends_the_same(
     real_zookeeper: RealZooKeeper, kazoo: KazooZooKeeper, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    undisturbed = World(real_zookeeper, kazoo)
+    undisturbed = RealBootstrapWorld(real_zookeeper, kazoo)
     assert (await undisturbed.ensure()).ok
     want, writes = await undisturbed.end(), undisturbed.switch.writes
     for number, write in enumerate(writes):
         for when in ("before", "after"):
-            world = World(real_zookeeper, kazoo)
+            world = RealBootstrapWorld(real_zookeeper, kazoo)
             world.switch.arm(number, when)
             with pytest.raises(Killed):
                 await world.ensure()
@@ -100,7 +100,7 @@ async def test_killed_before_and_after_every_write_it_ends_the_same(
 
 async def test_a_wiped_server_is_reported_as_lost_and_stays_empty(kazoo: KazooZooKeeper) -> None:
     with RealZooKeeper() as server:
-        world = World(server, kazoo)
+        world = RealBootstrapWorld(server, kazoo)
         world.local = world.shared = Store(server.servers)
         assert (await world.ensure()).ok
         server.wipe()
@@ -111,7 +111,7 @@ async def test_a_wiped_server_is_reported_as_lost_and_stays_empty(kazoo: KazooZo
         assert server.dump() == {}
 
 
-async def test_a_second_cluster_never_changes_replication_clusters(world: World) -> None:
+async def test_a_second_cluster_never_changes_replication_clusters(world: RealBootstrapWorld) -> None:
     assert (await world.ensure("a")).ok
     before = world.server.dump(world.base + "/shared")
     second = await world.ensure("b", local=Store(world.server.servers, f"{world.base}/local/b"))
@@ -183,7 +183,7 @@ ONLY_OURS = ("/pulsar-operator",)
 
 
 async def test_the_tree_is_that_of_pulsars_own_tool_but_for_named_differences(
-    world: World, tmp_path_factory: pytest.TempPathFactory
+    world: RealBootstrapWorld, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     mine = await world.ensure()
     assert mine.ok and mine.instance_id
@@ -232,7 +232,7 @@ def without(tree: dict[str, Any], roots: tuple[str, ...]) -> dict[str, Any]:
     return {path: data for path, data in tree.items() if f"/{path.split('/')[1]}" not in roots}
 
 
-async def test_a_store_set_up_by_pulsars_tool_is_adopted(world: World) -> None:
+async def test_a_store_set_up_by_pulsars_tool_is_adopted(world: RealBootstrapWorld) -> None:
     session = await world.zookeeper.session(world.local.servers, world.local.chroot)
     await session.create("/ledgers/INSTANCEID", b"734bf28c-dbda-46e2-8238-98dbe26923c0")
     await session.create("/ledgers/available/readonly", b"")

@@ -16,7 +16,7 @@ from tests.fakes.pulsar_brokers import FakeBrokers
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.cluster.backstage import Backstage, FakeBackstage
 from tests.support.cluster.workloads import is_ready
-from tests.support.cluster.world import NS, World, quickstart
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 NAMESPACE = "busy/load"
 LAST = 0xFFFFFFFF
@@ -80,7 +80,7 @@ def broker_of(pod: Json) -> str:
     return f"{meta['name']}.east-broker-headless.{meta['namespace']}.svc.cluster.local:8080"
 
 
-class BusyWorld(World):
+class BusyWorld(ClusterWorld):
     """The quickstart with several brokers, its bundles under traffic."""
 
     busy: BusyAdmin

@@ -9,7 +9,7 @@ from typing import Any
 from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH, ANNOTATION_CONFIG_HASH
 from pulsar_operator.controllers.dataplane.children import OWNED
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, SECRETS, Json
-from tests.support.cluster.world import NS, World
+from tests.support.cluster.world import NS, ClusterWorld
 
 VOLATILE_META = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName", "deletionTimestamp", "generation"}
@@ -18,7 +18,7 @@ CHOSEN_BY_SERVER = frozenset({"clusterIP", "clusterIPs", "nodePort", "lastTransi
 EMPTY: tuple[Any, ...] = (None, {}, [])
 
 
-async def end_state(world: World) -> Json:
+async def end_state(world: ClusterWorld) -> Json:
     """Kubernetes objects, the content of the metadata stores, and Pulsar."""
     objects: Json = {}
     # They hash what is compared itself: the owner's UID, and in a namespace of its own also the namespace's name.
@@ -36,7 +36,7 @@ async def end_state(world: World) -> Json:
     return dict(json.loads(text))
 
 
-async def instance_ids(world: World) -> list[str]:
+async def instance_ids(world: ClusterWorld) -> list[str]:
     """Instance ids in the records, by name of the record."""
     records = [o for o in await world.backstage.all(OWNED[2]) if o["metadata"]["name"].endswith("-instance-id")]
     return [o["data"]["instanceId"] for o in records]
@@ -77,7 +77,7 @@ def _steady(value: Any, volatile: frozenset[str]) -> Any:
     return value
 
 
-def _pulsar(world: World) -> Any:
+def _pulsar(world: ClusterWorld) -> Any:
     names = (
         *("tenants", "namespaces", "partitioned", "topics", "local", "shared"),
         *("topic policies", "topic properties", "subscriptions", "schemas"),

@@ -20,7 +20,7 @@ from pulsar_operator.ports import SERVICES, AdminEndpoint, PulsarAdminPort, ZooK
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
 from tests.support.cluster.backstage import HttpBackstage
-from tests.support.cluster.world import World
+from tests.support.cluster.world import ClusterWorld
 from tests.support.core.journal import KUBERNETES, PortCall
 from tests.support.core.recorder import CountingMetrics
 from tests.support.processes.apiserver import ApiServer
@@ -88,7 +88,7 @@ class RealServers:
         self._admin = AiohttpAdmin(CountingMetrics())
 
     @asynccontextmanager
-    async def world(self) -> AsyncIterator[World]:
+    async def world(self) -> AsyncIterator[ClusterWorld]:
         """An empty world; its Services are removed at the end, since node ports are there only once."""
         namespace = self._apiserver.new_namespace("world", labels=RESTRICTED)
         backstage = HttpBackstage(self._client, (namespace,))
@@ -96,7 +96,7 @@ class RealServers:
         events = EventRecorder(self._client, metrics, SystemClock(), reporter="tests")
         async with serve(pulsar, "east") as (url, _):
             try:
-                world = World(
+                world = ClusterWorld(
                     kube=KubeAdapter(self._client, metrics, events, namespaces=(namespace,)),
                     backstage=backstage,
                     zookeeper=MappedZooKeeper(self._kazoo, self._zookeeper.servers, namespace),

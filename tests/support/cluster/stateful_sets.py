@@ -101,7 +101,7 @@ class Member:
 
 
 @dataclass
-class World:
+class SteppedStatefulSet:
     """One StatefulSet with OnDelete and Parallel; steps are chosen by the test, so any interleaving can happen.
 
     ``broken`` revisions never become ready.

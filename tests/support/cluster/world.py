@@ -1,6 +1,6 @@
 """The whole control loop without a cluster: every real controller over ports that are fakes or real servers.
 
-``World.fakes()`` keeps everything in memory. ``real_world`` (real_world.py) uses a real API server, a real
+``ClusterWorld.fakes()`` keeps everything in memory. ``real_world`` (real_world.py) uses a real API server, a real
 ZooKeeper and HTTP. What Kubernetes does is played by Workloads; what Pulsar does by FakePulsar, which answers only
 while brokers are ready. Nothing sleeps: ``run`` alternates the operator and Kubernetes until neither changes anything.
 """
@@ -84,7 +84,7 @@ def always(_: str) -> bool:
     return True
 
 
-class World:
+class ClusterWorld:
     """Objects go in, ``run`` plays operator and Kubernetes, everything can be looked at."""
 
     def __init__(
@@ -121,7 +121,7 @@ class World:
         self.restart()
 
     @classmethod
-    def fakes(cls) -> World:
+    def fakes(cls) -> ClusterWorld:
         """Everything in memory."""
         kube, pulsar = FakeKube(), FakePulsar(clusters=[])
         return cls(
@@ -361,7 +361,7 @@ class World:
             await self.round()
         raise AssertionError(f"not reached in {rounds} rounds: {await self.all_ready()}")
 
-    async def bring_up(self) -> World:
+    async def bring_up(self) -> ClusterWorld:
         """The quickstart, applied and converged."""
         await self.apply(*quickstart(self.namespace))
         await self.run()

@@ -29,7 +29,7 @@ from pulsar_operator.ports import (
     RefusedError,
     UnavailableError,
 )
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 PRG, PIP = Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY
 TRIES = 100
@@ -49,7 +49,7 @@ class Site:
     cluster: str
     own: str
     """Part of every name, and the tenant."""
-    world: World
+    world: LogicalWorld
 
     async def ask(self, method: str, *path: str, body: Any = None, **query: str) -> Any:
         """A plain call, as another writer makes it."""
@@ -104,7 +104,7 @@ class Site:
 
 async def opened(port: PulsarAdminPort, endpoint: AdminEndpoint) -> AsyncIterator[Site]:
     """A site, whose groups, policies and domains are removed at the end: they concern other tenants; for fixtures."""
-    world = World(endpoint.cluster, admin=port, urls={endpoint.cluster: endpoint.url})
+    world = LogicalWorld(endpoint.cluster, admin=port, urls={endpoint.cluster: endpoint.url})
     site = Site(port, endpoint, endpoint.cluster, f"shared-{uuid.uuid4().hex[:10]}", world)
     await site.ask("PUT", "tenants", site.own, body={"adminRoles": [], "allowedClusters": [site.cluster]})
     await site.ask("PUT", "namespaces", site.own, "n")

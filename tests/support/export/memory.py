@@ -14,7 +14,7 @@ from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, Kind, RefusedErro
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.answers import Answer
 from tests.fakes.pulsar import FakePulsar
-from tests.support.logical.world import DRY_RUN, LOGICAL, NS, World
+from tests.support.logical.world import DRY_RUN, LOGICAL, NS, LogicalWorld
 from tests.support.policies.examples import PLACEHOLDERS
 from tests.support.yamls import documents
 
@@ -123,7 +123,7 @@ def notes(found: Exported) -> list[str]:
     return [f"{note.about}: {note.text}" for entry in found.entries for note in entry.notes]
 
 
-def apply(world: World, documents: list[Json], *, dry_run: bool) -> None:
+def apply(world: LogicalWorld, documents: list[Json], *, dry_run: bool) -> None:
     """kubectl apply."""
     for document in documents:
         meta = dict(document["metadata"])
@@ -140,7 +140,7 @@ async def dry_run_of(
     admin: Any, documents: list[Json], *clusters: str, urls: dict[str, str] | None = None
 ) -> list[str]:
     """The same of manifests that were read already."""
-    world = World(*clusters, admin=admin, urls=urls)
+    world = LogicalWorld(*clusters, admin=admin, urls=urls)
     apply(world, documents, dry_run=True)
     await world.run()
     said = []
@@ -163,7 +163,7 @@ async def rebuilt(
 ) -> ExportPulsar:
     """An empty Pulsar after the manifests were applied; ``documents`` are these where they were read already."""
     pulsar = ExportPulsar(version=found.source.version or "", clusters=list(clusters), resource_groups=set(groups))
-    world = World(*clusters, admin=FakeAdmin(pulsar))
+    world = LogicalWorld(*clusters, admin=FakeAdmin(pulsar))
     apply(world, manifests(found) if documents is None else documents, dry_run=False)
     await world.run()
     return pulsar

@@ -16,21 +16,21 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, PVCS, SECRETS, Json
 from tests.fakes.killed import Killed
 from tests.support.cluster.end_state import differences, end_state, instance_ids
-from tests.support.cluster.world import World, quickstart
+from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 from tests.support.faults.summary import Tally, rng
 
 Kill = tuple[int, str]
 """Number of a write after the trigger, and when: before or after it."""
-MakeWorld = Callable[[], AbstractAsyncContextManager[World]]
-Step = Callable[[World], Awaitable[None]]
+MakeWorld = Callable[[], AbstractAsyncContextManager[ClusterWorld]]
+Step = Callable[[ClusterWorld], Awaitable[None]]
 WHEN = ("before", "after")
 
 
 @asynccontextmanager
-async def fakes() -> AsyncIterator[World]:
+async def fakes() -> AsyncIterator[ClusterWorld]:
     """A world in memory."""
-    yield World.fakes()
+    yield ClusterWorld.fakes()
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Run:
 class Start:
     """A world right after the trigger, and what was there before it."""
 
-    world: World
+    world: ClusterWorld
     attempts: int
     effects: int
     identities: dict[str, str]
 
 
-async def begin(world: World, scenario: Scenario) -> Start:
+async def begin(world: ClusterWorld, scenario: Scenario) -> Start:
     """Prepare and pull the trigger; no pass is made after it."""
     await scenario.prepare(world)
     journal = world.journal
@@ -100,7 +100,7 @@ async def finish(start: Start, kill: Kill | None, each: Callable[[], Awaitable[N
     )
 
 
-async def _identities(world: World) -> dict[str, str]:
+async def _identities(world: ClusterWorld) -> dict[str, str]:
     """UIDs of what must never be made again, and the instance ids."""
     found = {f"Secret {name}": uid for name, uid in (await world.uids(SECRETS)).items()}
     found |= {f"PersistentVolumeClaim {name}": uid for name, uid in (await world.uids(PVCS)).items()}
@@ -125,31 +125,31 @@ def pods_deleted(run: Run) -> Counter[str]:
     return Counter(c.name for c in run.effects if c.port == KUBERNETES and c.verb == "delete" and c.kind == PODS.kind)
 
 
-async def nothing(_: World) -> None:
+async def nothing(_: ClusterWorld) -> None:
     """No preparation: the world is empty."""
 
 
-async def apply_quickstart(world: World) -> None:
+async def apply_quickstart(world: ClusterWorld) -> None:
     """kubectl apply -f examples/quickstart.yaml"""
     await world.apply(*quickstart(world.namespace))
 
 
-async def quickstart_runs(world: World) -> None:
+async def quickstart_runs(world: ClusterWorld) -> None:
     """The quickstart, converged."""
     await world.bring_up()
 
 
-async def volumes_go(world: World) -> None:
+async def volumes_go(world: ClusterWorld) -> None:
     """The quickstart with reclaimPolicy Delete, converged."""
     await _all_with(world, Kind.CLUSTER, reclaimPolicy="Delete")
 
 
-async def logical_objects_go(world: World) -> None:
+async def logical_objects_go(world: ClusterWorld) -> None:
     """The quickstart with deletionPolicy Delete on everything logical, converged."""
     await _all_with(world, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, deletionPolicy="Delete")
 
 
-async def _all_with(world: World, *kinds: Kind, **fields: str) -> None:
+async def _all_with(world: ClusterWorld, *kinds: Kind, **fields: str) -> None:
     manifests = quickstart(world.namespace)
     for manifest in manifests:
         if manifest["kind"] in kinds:
@@ -158,12 +158,12 @@ async def _all_with(world: World, *kinds: Kind, **fields: str) -> None:
     await world.run()
 
 
-async def delete_everything(world: World) -> None:
+async def delete_everything(world: ClusterWorld) -> None:
     """kubectl delete -f examples/quickstart.yaml"""
     await world.delete_all()
 
 
-async def delete_logical_objects(world: World) -> None:
+async def delete_logical_objects(world: ClusterWorld) -> None:
     """Tenant, namespace and topics at once; the cluster stays."""
     for kind, name in (
         (Kind.TENANT, "shop"), (Kind.NAMESPACE, "orders"), (Kind.TOPIC, "clicks"), (Kind.TOPIC, "payments"),
@@ -171,7 +171,7 @@ async def delete_logical_objects(world: World) -> None:
         await world.delete(kind, name)
 
 
-async def update(world: World) -> None:
+async def update(world: ClusterWorld) -> None:
     """New images for brokers and bookies, more partitions, another policy, one policy less."""
 
     def cluster(spec: Json) -> None:
@@ -209,7 +209,7 @@ async def matrix_in_memory(scenario: Scenario, begun: Callable[[list[Kill]], tup
     A world in memory can be copied, so each disturbed run starts at the last round of the undisturbed one before its
     write.
     """
-    start = await begin(World.fakes(), scenario)
+    start = await begin(ClusterWorld.fakes(), scenario)
     copies: list[Start] = []
 
     async def remember() -> None:

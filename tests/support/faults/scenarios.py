@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical.world import LOGICAL, World
+from tests.support.logical.world import LOGICAL, LogicalWorld
 
-Step = Callable[[World], None]
+Step = Callable[[LogicalWorld], None]
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 BROKERS = [f"a-broker-{n}.h:8080" for n in range(3)]
 SCHEMA = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
@@ -30,7 +30,7 @@ class Scenario:
     """Whether the trigger deletes something that is then deleted in Pulsar."""
 
 
-def create(w: World) -> None:
+def create(w: LogicalWorld) -> None:
     """A tenant, a namespace, a topic with everything a topic can have, and a partitioned one."""
     w.tenant(adminRoles=["r"], **DELETE)
     w.namespace(
@@ -51,7 +51,7 @@ def create(w: World) -> None:
     w.topic("p", partitions=2, policies={"maxProducers": 3}, policyScope="Global", driftPolicy="Report", **DELETE)
 
 
-def change(w: World) -> None:
+def change(w: LogicalWorld) -> None:
     """Fields change and go, partitions are added."""
     w.tenant(adminRoles=["s"], **DELETE)
     w.namespace(
@@ -72,7 +72,7 @@ def change(w: World) -> None:
     w.topic("p", partitions=4, policies={"maxProducers": 4}, policyScope="Global", driftPolicy="Report", **DELETE)
 
 
-def create_shared(w: World) -> None:
+def create_shared(w: LogicalWorld) -> None:
     """What lives beside namespaces: a resource group, an isolation policy and failure domains."""
     w.tenant(**DELETE)
     w.namespace(policies={"resourceGroup": "g"}, **DELETE)
@@ -87,7 +87,7 @@ def create_shared(w: World) -> None:
     )
 
 
-def change_shared(w: World) -> None:
+def change_shared(w: LogicalWorld) -> None:
     """Limits change, a field and a cluster leave, two domains swap a broker, and one is new."""
     w.namespace(policies={}, **DELETE)
     w.group(limits={"publishRate": {"messagesPerSecond": 7}}, **DELETE)
@@ -101,26 +101,26 @@ def change_shared(w: World) -> None:
     )
 
 
-def create_set(w: World) -> None:
+def create_set(w: LogicalWorld) -> None:
     """A set of topics."""
     w.tenant(**DELETE)
     w.namespace(**DELETE)
     w.put(Kind.TOPIC_SET, "s", {**SET, "count": {"prefix": "d-", "number": 3}, "template": {"partitions": 2, **OLD}})
 
 
-def change_set(w: World) -> None:
+def change_set(w: LogicalWorld) -> None:
     """A topic leaves the set, and a field and a value of its template change."""
     w.put(Kind.TOPIC_SET, "s", {**SET, "count": {"prefix": "d-", "number": 2}, "template": {"partitions": 2, **NEW}})
 
 
-def remove(w: World) -> None:
+def remove(w: LogicalWorld) -> None:
     """Everything logical is deleted at once, as ``kubectl delete -f`` does."""
     for kind in LOGICAL:
         for obj in w.kube.all(CUSTOM[kind]):
             w.delete(kind, obj["metadata"]["name"])
 
 
-def recreate(w: World) -> None:
+def recreate(w: LogicalWorld) -> None:
     """A topic is deleted while its successor in Pulsar is there already, and a tenant made again under its name."""
     w.delete(Kind.TOPIC, "p")
     w.topic("q", name="p", partitions=3, **DELETE)
@@ -128,7 +128,7 @@ def recreate(w: World) -> None:
     w.tenant("u", adminRoles=["second"])
 
 
-def create_and_retained(w: World) -> None:
+def create_and_retained(w: LogicalWorld) -> None:
     """As ``create``, with a tenant that Kubernetes deletes at once, having no finalizer, and a namespace in it."""
     create(w)
     w.tenant("u", adminRoles=["first"])

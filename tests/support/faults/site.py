@@ -33,7 +33,7 @@ from tests.support.faults.gate import Fault, Gate
 from tests.support.faults.ports import GatedAdmin, GatedKube
 from tests.support.faults.scenarios import Scenario
 from tests.support.faults.watch import Feed
-from tests.support.logical.world import LOGICAL, World
+from tests.support.logical.world import LOGICAL, LogicalWorld
 
 RESYNC_SECONDS = 120.0
 TRIGGER_AT = 121.0
@@ -91,12 +91,12 @@ class Prepared:
     """A world before the trigger of a scenario."""
 
     scenario: Scenario
-    world: World
+    world: LogicalWorld
 
 
 async def prepare(scenario: Scenario) -> Prepared:
     """Play what comes before, undisturbed."""
-    world = World("a", "b")
+    world = LogicalWorld("a", "b")
     for step in scenario.before:
         step(world)
         await world.run(12)
@@ -160,7 +160,7 @@ async def _operate(make: Callable[[], Engine], feed: Feed, gates: dict[str, Gate
         await asyncio.sleep(RESTART_SECONDS)
 
 
-def _engine(world: World, journal: Journal, gates: dict[str, Gate], passes: list[tuple[float, Key]]) -> Engine:
+def _engine(world: LogicalWorld, journal: Journal, gates: dict[str, Gate], passes: list[tuple[float, Key]]) -> Engine:
     kube = GatedKube(TappedKube(world.kube, journal), world.kube, gates[KUBERNETES])
     admin = GatedAdmin(TappedAdmin(world.admin, journal), gates[ADMIN])
     none: Any = None
@@ -188,7 +188,7 @@ class _Idle:
         return Outcome()
 
 
-def _watch_changes(journal: Journal, world: World, changes: Counter[str]) -> None:
+def _watch_changes(journal: Journal, world: LogicalWorld, changes: Counter[str]) -> None:
     """Count the writes that changed something, whoever sees their answer."""
     known = [_pulsar(world)]
 
@@ -205,11 +205,11 @@ def _watch_changes(journal: Journal, world: World, changes: Counter[str]) -> Non
     journal.after.append(end)
 
 
-def _pulsar(world: World) -> str:
+def _pulsar(world: LogicalWorld) -> str:
     return json.dumps(world.pulsar.snapshot(), sort_keys=True, default=str)
 
 
-def end_state(world: World) -> Json:
+def end_state(world: LogicalWorld) -> Json:
     """Custom resources with status, conditions and finalizers, and everything in Pulsar."""
     objects: Json = {}
     for kind in LOGICAL:

@@ -16,7 +16,7 @@ from tests.fakes.pulsar import FakePulsar
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.cluster.backstage import FakeBackstage
 from tests.support.cluster.end_state import differences
-from tests.support.cluster.world import NS, World
+from tests.support.cluster.world import NS, ClusterWorld
 from tests.support.core.journal import ZOOKEEPER, PortCall
 from tests.support.faults.killing import Run, Scenario, Start, begin, doubled, finish, pods_deleted
 
@@ -37,7 +37,7 @@ class Site:
     def __init__(self) -> None:
         kube, pulsar = FakeKube(), FakePulsar(clusters=[])
         self.zookeeper = FakeZooKeeper()
-        self.world = World(
+        self.world = ClusterWorld(
             kube=kube,
             backstage=FakeBackstage(kube),
             zookeeper=self.zookeeper,
@@ -82,11 +82,11 @@ async def calm_run(scenario: Scenario) -> Calm:
     return Calm(scenario, await finish(start, None), calls, copies)
 
 
-def _calls(world: World) -> list[PortCall]:
+def _calls(world: ClusterWorld) -> list[PortCall]:
     return [call for call in world.journal.calls if call.port == ZOOKEEPER]
 
 
-def _asked(world: World) -> int:
+def _asked(world: ClusterWorld) -> int:
     return len(_calls(world))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 PIP = Kind.ISOLATION_POLICY
 SHOP: dict[str, Any] = {"namespaces": ["shop/.*"], "primary": [".*-broker-0\\..*"]}
@@ -17,9 +17,9 @@ def domain(name: str, *brokers: str) -> dict[str, Any]:
     return {"name": name, "brokers": list(brokers)}
 
 
-async def world(*clusters: str, **spec: Any) -> World:
+async def world(*clusters: str, **spec: Any) -> LogicalWorld:
     """A world with isolation policy i of such a specification, at rest."""
-    w = World(*(clusters or ("a", "b")))
+    w = LogicalWorld(*(clusters or ("a", "b")))
     w.isolation(**spec)
     await w.run()
     return w

@@ -8,7 +8,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint, Json
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 A_AND_B = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}'
@@ -27,7 +27,7 @@ KEYS = ("app", "a/b", "a%2Fb", "a+b", "\u00fc")
 class Scenario:
     """One tenant on one Pulsar, through the controllers of this process and by plain calls beside them."""
 
-    def __init__(self, world: World, cluster: str, url: str, tenant: str, *, partitions: int | None) -> None:
+    def __init__(self, world: LogicalWorld, cluster: str, url: str, tenant: str, *, partitions: int | None) -> None:
         self.w = world
         self.endpoint = AdminEndpoint(cluster, url)
         self.tenant = tenant

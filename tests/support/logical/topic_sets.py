@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical.world import NS, World
+from tests.support.logical.world import NS, LogicalWorld
 
 SET = Kind.TOPIC_SET
 TTL = {"policies": {"messageTTLSeconds": 60}}
@@ -29,7 +29,7 @@ class Still:
         return self.time
 
 
-class SetWorld(World):
+class SetWorld(LogicalWorld):
     """A world with tenant t and namespace n, ready, whose sets are worked on in time of their own."""
 
     def __init__(self, *clusters: str, admin: Any = None, urls: dict[str, str] | None = None) -> None:

@@ -24,7 +24,7 @@ NS = "apps"
 LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY, Kind.TOPIC_SET)
 
 
-class World:
+class LogicalWorld:
     """Objects go in through ``tenant``, ``namespace`` and ``topic``; ``run`` plays the operator."""
 
     def __init__(self, *clusters: str, admin: Any = None, urls: dict[str, str] | None = None) -> None:

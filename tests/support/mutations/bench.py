@@ -23,7 +23,7 @@ from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, 
 from pulsar_operator.ports import AdminEndpoint, NotFoundError, PulsarAdminPort, UnavailableError
 from tests.support.cluster.end_state import differences
 from tests.support.contracts.policies import OTHER, Place
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 from tests.support.mutations.chains import PNS, PT, PTN, PTS, VERSION, Json, Mutation
 from tests.support.mutations.changes import filled
 
@@ -63,7 +63,7 @@ class Bench:
     @asynccontextmanager
     async def attempt(self, mutation: Mutation) -> AsyncIterator[Attempt]:
         """What one mutation needs, removed from Pulsar at the end."""
-        world = World(self.cluster, OTHER, admin=self.admin, urls=dict.fromkeys((self.cluster, OTHER), self.url))
+        world = LogicalWorld(self.cluster, OTHER, admin=self.admin, urls=dict.fromkeys((self.cluster, OTHER), self.url))
         found = Attempt(self, mutation, world, f"{self.own}-{next(self._numbers)}")
         try:
             await found.furnish()
@@ -83,7 +83,7 @@ class Attempt:
 
     bench: Bench
     mutation: Mutation
-    world: World
+    world: LogicalWorld
     own: str
     """Begins the names of this attempt."""
 

@@ -14,7 +14,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import AdminEndpoint
 from tests.support.core.recorder import CountingMetrics
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ NAMES = {Kind.NAMESPACE: "n", Kind.TOPIC: "x"}
 class Site:
     """A tenant with namespace n and topic x."""
 
-    world: World
+    world: LogicalWorld
     admin: AiohttpAdmin
     endpoint: AdminEndpoint
     tenant: str
@@ -41,7 +41,7 @@ class Site:
         admin = AiohttpAdmin(CountingMetrics(), deadline=30.0)
         try:
             cluster = endpoint.cluster
-            world = World(cluster, admin=admin, urls={cluster: endpoint.url})
+            world = LogicalWorld(cluster, admin=admin, urls={cluster: endpoint.url})
             if version:
                 world.version = version
                 world.cluster(cluster)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
 from pulsar_operator.ports import CUSTOM, Json
-from tests.support.cluster.world import NS, World, quickstart
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 NAME = "east-balancer"
 
@@ -18,8 +18,8 @@ def leave(spec: Json) -> None:
     spec["loadBalancing"] = {"driver": "Pulsar"}
 
 
-async def started() -> World:
-    world = World.fakes()
+async def started() -> ClusterWorld:
+    world = ClusterWorld.fakes()
     await world.apply(*quickstart())
     await world.run()
     return world

@@ -9,12 +9,12 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, Json, ResourceType
 from tests.support.cluster.workloads import Trouble
-from tests.support.cluster.world import World, quickstart
+from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER
 
 
 async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(*quickstart())
     waited: list[str] = []
 
@@ -43,7 +43,7 @@ async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() 
 
 async def test_nothing_is_created_before_what_it_needs_is_ready() -> None:
     """The order of writes over all three ports."""
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     order = [(c.port, c.verb, c.name) for c in world.journal.effects]
 
     def at(port: str, name: str) -> int:
@@ -75,7 +75,7 @@ async def test_nothing_is_created_before_what_it_needs_is_ready() -> None:
 async def test_a_component_that_never_gets_ready_holds_what_comes_after_it(
     stuck: str, gate: tuple[str, str, str]
 ) -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     world.workloads.troubles.append(Trouble(pod=stuck))
     await world.bring_up()
     type_, reason, message = gate
@@ -90,7 +90,7 @@ async def test_a_component_that_never_gets_ready_holds_what_comes_after_it(
 
 
 async def test_a_converged_quickstart_is_only_read() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     before, calls = len(world.journal.attempts), len(world.journal.calls)
     await world.run()
     assert world.journal.attempts[before:] == []
@@ -98,7 +98,7 @@ async def test_a_converged_quickstart_is_only_read() -> None:
 
 
 async def test_applying_the_same_again_and_a_new_operator_write_nothing() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     before = len(world.journal.attempts)
     world.restart()
     await world.apply(*quickstart())
@@ -140,7 +140,7 @@ def _set_budget(obj: Json) -> None:
 async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
     kind: ResourceType, name: str, change: Callable[[Json], None]
 ) -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     wanted = await world.get(kind, name)
     await world.backstage.edit(kind, world.namespace, name, change)
     mark = len(world.journal.effects)
@@ -155,7 +155,7 @@ async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
 
 @pytest.mark.parametrize("kind", [STATEFUL_SETS, SERVICES, CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS], ids=lambda k: k.kind)
 async def test_a_child_deleted_by_hand_comes_back(kind: ResourceType) -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     wanted = await world.names(kind)
     for name in wanted:
         if not name.endswith("-instance-id"):
@@ -166,7 +166,7 @@ async def test_a_child_deleted_by_hand_comes_back(kind: ResourceType) -> None:
 
 
 async def test_standalone_is_one_pod_and_ready() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     manifests = quickstart()[:2]
     manifests[1]["spec"] = {"instanceRef": {"name": "demo"}, "mode": "Standalone", "standalone": {}}
     await world.apply(*manifests)
@@ -177,7 +177,7 @@ async def test_standalone_is_one_pod_and_ready() -> None:
 
 async def test_events_alone_are_enough() -> None:
     """Only objects that an event or their own request concerns are looked at; nothing is left undone."""
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(*quickstart())
     await world.run_by_events()
     assert await world.all_ready() == {}
@@ -201,9 +201,9 @@ async def test_the_loop_sees_trouble_in_words() -> None:
             "Insufficient cpu",
         ),
     ]
-    for degraded, reason, words in cases:
-        world = World.fakes()
-        world.workloads.troubles.append(degraded)
+    for trouble, reason, words in cases:
+        world = ClusterWorld.fakes()
+        world.workloads.troubles.append(trouble)
         await world.bring_up()
         status, found, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
         assert (status, found) == ("False", reason)
@@ -237,7 +237,7 @@ def _add_setting(obj: Json) -> None:
 async def test_what_somebody_adds_to_a_child_is_taken_away(
     kind: ResourceType, name: str, change: Callable[[Json], None]
 ) -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     wanted = await world.get(kind, name)
     await world.backstage.edit(kind, world.namespace, name, change)
     await world.run()

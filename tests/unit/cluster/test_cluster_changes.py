@@ -9,13 +9,13 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, PODS, SERVICES, STATEFUL_SETS, Json
 from tests.support.cluster.workloads import Trouble, revision_of
-from tests.support.cluster.world import NS, World, quickstart
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import KUBERNETES
 
 
-async def three_of_each() -> World:
+async def three_of_each() -> ClusterWorld:
     """ZooKeeper, bookies, brokers and proxies of three."""
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     manifests = quickstart()
     spec = manifests[1]["spec"]
     spec["metadataStore"]["managed"]["replicas"] = 3
@@ -154,7 +154,7 @@ async def test_brokers_are_scaled_by_spec_without_touching_other_pods(replicas: 
 
 
 async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     before = await world.uids(PODS)
     await world.change(Kind.CLUSTER, "east", lambda spec: spec.pop("proxy"))
     mark = len(world.journal.effects)
@@ -174,7 +174,7 @@ async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> Non
 
 
 async def test_a_name_taken_by_a_foreign_service_is_refused_and_the_rest_converges() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     foreign = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -223,7 +223,7 @@ def _message_size(spec: Json) -> None:
 async def test_a_refused_specification_is_told_with_field_and_remedy_and_what_runs_stays(
     change: Callable[[Json], None], words: tuple[str, ...]
 ) -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     pods = await world.uids(PODS)
     status = await world.status(Kind.CLUSTER, "east")
     await world.change(Kind.CLUSTER, "east", change)
@@ -245,7 +245,7 @@ async def test_a_refused_specification_is_told_with_field_and_remedy_and_what_ru
 
 @pytest.mark.parametrize("change", [_reserved, _quorum, _schema, _message_size])
 async def test_a_refused_specification_is_accepted_once_corrected(change: Callable[[Json], None]) -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     good = (await world.get(Kind.CLUSTER, "east"))["spec"]
     await world.change(Kind.CLUSTER, "east", change)
     await world.run()
@@ -261,7 +261,7 @@ async def test_a_refused_specification_is_accepted_once_corrected(change: Callab
 
 async def test_a_drained_cluster_keeps_its_logical_objects() -> None:
     """Brokers at 0: tenants and topics are unknown, not gone, and nothing is written to Pulsar."""
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
 
     def change(spec: Json) -> None:
         spec["broker"]["replicas"] = 0

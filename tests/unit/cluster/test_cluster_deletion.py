@@ -7,15 +7,15 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, SECRETS, SERVICES, STATEFUL_SETS, Json
 from tests.support.cluster.workloads import Trouble
-from tests.support.cluster.world import NS, World, quickstart
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import KUBERNETES
 
 VOLUMES = ["data-east-zookeeper-0", "journal-0-east-bookie-0", "ledgers-0-east-bookie-0"]
 
 
-async def quickstart_with(reclaim: str) -> World:
+async def quickstart_with(reclaim: str) -> ClusterWorld:
     """The quickstart with a reclaimPolicy on instance and cluster."""
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     manifests = quickstart()
     for manifest in manifests[:2]:
         manifest["spec"]["reclaimPolicy"] = reclaim
@@ -25,7 +25,7 @@ async def quickstart_with(reclaim: str) -> World:
     return world
 
 
-async def delete_confirmed(world: World) -> None:
+async def delete_confirmed(world: ClusterWorld) -> None:
     """A user deletes the cluster before the tenants and namespaces in it, as the refusal says."""
 
     def confirm(obj: Json) -> None:
@@ -176,7 +176,7 @@ async def test_children_of_the_previous_object_are_waited_for() -> None:
 
 
 async def test_the_managed_store_stays_until_no_cluster_needs_it() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     manifests = quickstart()
     manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1}}
     await world.apply(*manifests)
@@ -203,7 +203,7 @@ async def test_the_managed_store_stays_until_no_cluster_needs_it() -> None:
 
 @pytest.mark.parametrize("reclaim", ["Retain", "Delete"])
 async def test_a_cluster_that_never_came_up_can_be_deleted(reclaim: str) -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     world.workloads.troubles.append(Trouble(pod="east-zookeeper-*"))
     manifests = quickstart()
     manifests[1]["spec"]["reclaimPolicy"] = reclaim

@@ -11,14 +11,14 @@ from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION
 from pulsar_operator.controllers.core.index import RefIndex
 from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key
-from tests.support.cluster.world import NS, World, quickstart
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 EAST = Key(Kind.CLUSTER, NS, "east")
 
 
-async def up() -> World:
+async def up() -> ClusterWorld:
     """The quickstart: one cluster; a tenant, a namespace and topics."""
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(*quickstart())
     await world.run()
     assert await world.all_ready() == {}

@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, ConflictError, Json, PortError, UnavailableError
 from tests.support.cluster.end_state import differences, end_state
-from tests.support.cluster.world import World, quickstart
+from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 
 ERRORS: dict[str, Callable[[], PortError]] = {
@@ -23,7 +23,7 @@ ERRORS: dict[str, Callable[[], PortError]] = {
 class Calm:
     """An undisturbed bring-up, with a copy of the world before each round."""
 
-    def __init__(self, calls: list[PortCall], state: Json, copies: list[World]) -> None:
+    def __init__(self, calls: list[PortCall], state: Json, copies: list[ClusterWorld]) -> None:
         kinds = {(c.port, c.verb, c.kind, c.name if c.is_write else ""): c for c in reversed(calls)}
         self.calls = sorted(kinds.values(), key=calls.index)
         """Every write, and the first read of each sort."""
@@ -49,7 +49,7 @@ class Calm:
 
 @pytest.fixture
 async def calm() -> Calm:
-    world, copies = World.fakes(), []
+    world, copies = ClusterWorld.fakes(), []
 
     async def remember() -> None:
         copies.append(copy.deepcopy(world))
@@ -88,7 +88,7 @@ async def test_any_zookeeper_or_admin_call_may_fail_once(calm: Calm) -> None:
 @pytest.mark.parametrize("name", sorted(ERRORS))
 async def test_a_kubernetes_that_refuses_every_call_changes_nothing(name: str) -> None:
     """The operator sees errors for a while: no pod goes, nothing is written, and then all is as before."""
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     expected, pods = await end_state(world), await world.uids(PODS)
     on = True
 
@@ -110,7 +110,7 @@ async def test_a_kubernetes_that_refuses_every_call_changes_nothing(name: str) -
 
 
 async def test_a_pass_that_cannot_list_its_pods_does_not_say_there_are_none() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     before = await world.status(Kind.CLUSTER, "east")
 
     def hook(call: PortCall) -> None:
@@ -129,7 +129,7 @@ async def test_a_pass_that_cannot_list_its_pods_does_not_say_there_are_none() ->
 
 
 async def test_an_instance_that_becomes_invalid_rolls_and_loses_nothing() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     manifests = quickstart()
     manifests[0]["spec"]["configurationStore"] = {"external": {"servers": "zk.example.com:2181", "chroot": "/c"}}
     await world.apply(*manifests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from pulsar_operator.api.constants import Kind
-from tests.support.cluster.world import NS, QUICKSTART, World
+from tests.support.cluster.world import NS, QUICKSTART, ClusterWorld
 
 DOCUMENTS = list(
     yaml.safe_load_all((QUICKSTART.parent / "shared-limits-and-isolation.yaml").read_text(encoding="utf-8"))
@@ -14,7 +14,7 @@ DOCUMENTS = list(
 
 async def test_the_example_becomes_ready_by_events() -> None:
     """Also for namespaces that run before the group they name. The instance counts what refers to it."""
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     await world.apply(*({**each, "metadata": {**each["metadata"], "namespace": NS}} for each in DOCUMENTS))
     await world.run_by_events()
     for document in DOCUMENTS:

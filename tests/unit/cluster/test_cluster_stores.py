@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, STATEFUL_SETS, Json
 from tests.support.cluster.workloads import Trouble
-from tests.support.cluster.world import NS, World, quickstart
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import KUBERNETES, ZOOKEEPER
 
 STORE = "demo-configuration-store.pulsar.svc.cluster.local:2181"
@@ -33,13 +33,13 @@ def second(name: str = "west", **spec: object) -> Json:
     return cluster
 
 
-async def broker_config(world: World, cluster: str = "east") -> str:
+async def broker_config(world: ClusterWorld, cluster: str = "east") -> str:
     """overrides.conf of the brokers."""
     return str((await world.get(CONFIG_MAPS, f"{cluster}-broker-config"))["data"]["overrides.conf"])
 
 
 async def test_a_managed_store_comes_up_beside_the_cluster_and_is_used() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(*manifests({"managed": {"replicas": 3}}))
     await world.run()
     assert await world.all_ready() == {}
@@ -52,7 +52,7 @@ async def test_a_managed_store_comes_up_beside_the_cluster_and_is_used() -> None
 
 
 async def test_brokers_wait_for_a_managed_store_and_bookies_do_not() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     world.workloads.troubles.append(Trouble(pod="demo-configuration-store-*"))
     await world.apply(*manifests({"managed": {"replicas": 3}}))
     await world.run()
@@ -71,7 +71,7 @@ async def test_brokers_wait_for_a_managed_store_and_bookies_do_not() -> None:
 
 
 async def test_an_external_store_is_used_with_its_chroot() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(*manifests({"external": {"servers": "zk.example.com", "chroot": "/pulsar/prod"}}))
     await world.run()
     assert await world.all_ready() == {}
@@ -82,7 +82,7 @@ async def test_an_external_store_is_used_with_its_chroot() -> None:
 
 
 async def test_an_unreachable_external_store_is_told_and_waited_for() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     world.unreachable.add("zk.example.com")
     await world.apply(*manifests({"external": {"servers": "zk.example.com:2181"}}))
     await world.run()
@@ -96,7 +96,7 @@ async def test_an_unreachable_external_store_is_told_and_waited_for() -> None:
 
 
 async def test_an_external_metadata_store_that_does_not_answer_is_metadata_unreachable() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     world.unreachable.add("zk.example.com")
     found = quickstart()
     found[1]["spec"]["metadataStore"] = {"external": {"servers": "zk.example.com:2181", "chroot": "/east"}}
@@ -112,7 +112,7 @@ async def test_an_external_metadata_store_that_does_not_answer_is_metadata_unrea
 
 
 async def test_a_store_that_goes_away_later_takes_nothing_down() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(*manifests({"external": {"servers": "zk.example.com:2181"}}))
     await world.run()
     pods = await world.uids(PODS)
@@ -127,7 +127,7 @@ async def test_a_store_that_goes_away_later_takes_nothing_down() -> None:
 
 
 async def test_a_second_cluster_is_registered_without_touching_replication_clusters() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     before = (await world.trees())[EAST]
     await world.apply(second())
     await world.run()
@@ -147,7 +147,7 @@ async def test_a_second_cluster_is_registered_without_touching_replication_clust
 
 
 async def test_a_second_cluster_waits_for_the_first_ones_metadata() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     world.workloads.troubles.append(Trouble(pod="east-zookeeper-*"))
     await world.apply(*quickstart(), second())
     await world.run()
@@ -162,7 +162,7 @@ async def test_a_second_cluster_waits_for_the_first_ones_metadata() -> None:
 
 
 async def test_two_clusters_of_one_pulsar_name_do_not_share_anything() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     tree = (await world.trees())[EAST]
     await world.apply(second("other", clusterName="east"))
     await world.run()
@@ -173,7 +173,7 @@ async def test_two_clusters_of_one_pulsar_name_do_not_share_anything() -> None:
 
 
 async def test_a_wiped_store_is_reported_and_never_written_again() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     pods, claims = await world.uids(PODS), await world.uids(PVCS)
     await world.dataplane.wipe(EAST)
     mark = len(world.journal.effects)
@@ -189,7 +189,7 @@ async def test_a_wiped_store_is_reported_and_never_written_again() -> None:
 
 async def test_a_lost_volume_of_zookeeper_is_reported_and_never_formatted() -> None:
     """The claim and the pod are deleted by hand; the new server is empty."""
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     await world.backstage.remove(PVCS, NS, "data-east-zookeeper-0")
     await world.backstage.remove(PODS, NS, "east-zookeeper-0")
     mark = len(world.journal.effects)
@@ -200,7 +200,7 @@ async def test_a_lost_volume_of_zookeeper_is_reported_and_never_formatted() -> N
 
 
 async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_bookie_volumes_exist() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")
     await world.backstage.remove(PVCS, NS, "data-east-zookeeper-0")
     await world.backstage.remove(PODS, NS, "east-zookeeper-0")
@@ -210,7 +210,7 @@ async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_boo
 
 
 async def test_a_lost_record_is_written_again_from_the_store() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     record = await world.get(CONFIG_MAPS, "east-instance-id")
     await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")
     await world.run()
@@ -220,7 +220,7 @@ async def test_a_lost_record_is_written_again_from_the_store() -> None:
 
 
 async def test_a_reference_to_nothing_is_told_and_ends_when_it_appears() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     instance, *rest = quickstart()
     await world.apply(*rest)
     await world.run()
@@ -235,7 +235,7 @@ async def test_a_reference_to_nothing_is_told_and_ends_when_it_appears() -> None
 
 
 async def test_a_reference_from_a_namespace_that_is_not_allowed() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     found = manifests({"managed": {"replicas": 1}})
     found[1]["metadata"]["namespace"] = "elsewhere"
     found[1]["spec"]["instanceRef"]["namespace"] = NS
@@ -252,7 +252,7 @@ async def test_a_reference_from_a_namespace_that_is_not_allowed() -> None:
 
 
 async def test_an_instance_naming_a_cluster_that_does_not_exist() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(quickstart()[0])
     await world.run()
     status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
@@ -262,7 +262,7 @@ async def test_an_instance_naming_a_cluster_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.CLUSTER, Kind.INSTANCE])
 async def test_a_paused_object_is_watched_and_not_touched(kind: Kind) -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(*manifests({"managed": {"replicas": 1}}))
     await world.run()
     name = "east" if kind is Kind.CLUSTER else "demo"
@@ -288,7 +288,7 @@ async def test_a_paused_object_is_watched_and_not_touched(kind: Kind) -> None:
 
 
 async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     found = quickstart()
     found[1]["metadata"]["annotations"] = {"pulsaroperator.io/dry-run": "true"}
     await world.apply(*found)
@@ -313,7 +313,7 @@ async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
 
 
 async def test_an_unreadable_instance_can_be_deleted_and_keeps_its_volumes() -> None:
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     await world.apply(manifests({"managed": {"replicas": 1}})[0])
     await world.run()
     before = await world.names(PVCS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.support.cluster.world import World, quickstart
+from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 
 STATUS_LIMITS = {
@@ -33,7 +33,7 @@ def table(calls: list[PortCall]) -> str:
 
 
 async def test_writes_of_the_quickstart() -> None:
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     print(table(world.journal.attempts))
     applied = Counter((c.kind, c.name) for c in world.journal.effects if c.verb in ("apply", "create"))
     record = ("ConfigMap", "east-instance-id")
@@ -49,7 +49,7 @@ async def test_writes_of_the_quickstart() -> None:
 
 async def test_a_hundred_topics_cost_three_writes_each() -> None:
     """With a running cluster: managedFields ahead, the topic, the status; and one of the parent for all of them."""
-    world = await World.fakes().bring_up()
+    world = await ClusterWorld.fakes().bring_up()
     topic = quickstart()[-1]
     mark = len(world.journal.attempts)
     topics = [{**topic, "metadata": {**topic["metadata"], "name": f"t{n}"}} for n in range(100)]
@@ -63,7 +63,7 @@ async def test_a_hundred_topics_cost_three_writes_each() -> None:
 
 async def test_status_does_not_flap() -> None:
     """Every status write of the bring-up changes more than it repeats: no status is ever written back to an old one."""
-    world = World.fakes()
+    world = ClusterWorld.fakes()
     seen: dict[str, list[str]] = {}
     await world.apply(*quickstart())
 

@@ -18,11 +18,11 @@ from tests.support.core.virtual_time import run_virtual
 from tests.support.faults.gate import Fault, Gate, empty, is_list
 from tests.support.faults.ports import GatedKube
 from tests.support.faults.site import LoopClock
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 
 def failing(
-    w: World, error: Exception, *, method: str, last: str, cluster: str | None = None, times: int = 10**6
+    w: LogicalWorld, error: Exception, *, method: str, last: str, cluster: str | None = None, times: int = 10**6
 ) -> Any:
     """Let calls whose path ends with a word fail; returns how often it happened, as a list."""
     hits: list[str] = []
@@ -40,7 +40,7 @@ def failing(
 # ---------------------------------------------------------------------------------------------------- incomplete lists
 
 
-def _resynced(w: World, *, fails: bool = False) -> tuple[WatchCache, Recorder]:
+def _resynced(w: LogicalWorld, *, fails: bool = False) -> tuple[WatchCache, Recorder]:
     """An engine's cache after a resync whose list of tenants was empty though there is one."""
     gate, journal = Gate(), Journal()
     kube = GatedKube(TappedKube(w.kube, journal), w.kube, gate)
@@ -80,7 +80,7 @@ def _resynced(w: World, *, fails: bool = False) -> tuple[WatchCache, Recorder]:
 
 @pytest.mark.parametrize("fails", [False, True], ids=["asked", "no answer"])
 async def test_a_list_without_an_object_does_not_make_it_gone(fails: bool) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace()
     cache, _ = await asyncio.to_thread(_resynced, w, fails=fails)
@@ -88,7 +88,7 @@ async def test_a_list_without_an_object_does_not_make_it_gone(fails: bool) -> No
 
 
 async def test_an_object_that_is_gone_is_forgotten_at_the_resync() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
 
     def gone(call: Any) -> None:
@@ -104,9 +104,9 @@ async def test_an_object_that_is_gone_is_forgotten_at_the_resync() -> None:
 # -------------------------------------------------------------------------- a cluster that gives no answer for a while
 
 
-async def _change_while_silent(topic: dict[str, Any], last: str, cluster: str | None) -> World:
+async def _change_while_silent(topic: dict[str, Any], last: str, cluster: str | None) -> LogicalWorld:
     """A topic that only reports drift is changed while Pulsar does not answer all questions."""
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace()
     w.topic(policies={"maxProducers": 3}, driftPolicy="Report", **topic)
@@ -147,7 +147,7 @@ def _endpoint(cluster: str) -> AdminEndpoint:
 
 
 async def test_what_was_made_and_is_not_seen_yet_stays_managed() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     await w.run()
     w.namespace(bundles={"count": 3})
@@ -168,7 +168,7 @@ async def test_what_was_made_and_is_not_seen_yet_stays_managed() -> None:
 
 
 async def test_a_change_that_met_another_writers_is_tried_again_soon() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant(adminRoles=["r"])
     await w.run()
     w.tenant(adminRoles=["s"])
@@ -181,7 +181,7 @@ async def test_a_change_that_met_another_writers_is_tried_again_soon() -> None:
 
 
 async def test_a_change_that_is_always_refused_is_left_to_the_resync() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant(adminRoles=["r"])
     await w.run()
     w.tenant(adminRoles=["s"])
@@ -191,7 +191,7 @@ async def test_a_change_that_is_always_refused_is_left_to_the_resync() -> None:
 
 
 async def test_a_status_that_cannot_be_written_backs_off() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
 
     def conflict(call: Any) -> None:
@@ -203,7 +203,7 @@ async def test_a_status_that_cannot_be_written_backs_off() -> None:
 
 
 async def test_the_time_pulsar_asks_to_wait_is_waited() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     failing(w, UnavailableError("HTTP 429", retry_after=33.0), method="GET", last="t")
     outcome = await w.reconcile(Kind.TENANT, "t")
@@ -211,7 +211,7 @@ async def test_the_time_pulsar_asks_to_wait_is_waited() -> None:
 
 
 async def test_a_cluster_the_instance_does_not_know_for_a_while_is_kept_in_mind() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.isolation(namespaces=["t/.*"], primary=[".*"], unloadScope="None", deletionPolicy="Delete")
     await w.run()
@@ -226,7 +226,7 @@ async def test_a_cluster_the_instance_does_not_know_for_a_while_is_kept_in_mind(
 
 
 async def test_a_set_does_not_spin_while_no_cluster_answers() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace()
     count = {"prefix": "d-", "number": 3}

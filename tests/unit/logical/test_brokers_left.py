@@ -6,15 +6,15 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from tests.support.logical.isolation import PIP, B
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 LEFT = "BrokersLeft"
 READS = 50
 
 
-def crowded(away: int, here: int = 1) -> World:
+def crowded(away: int, here: int = 1) -> LogicalWorld:
     """A cluster whose brokers are all taken; of a tenant's namespaces the first are in another cluster alone."""
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.pulsar.tenants = {"bank": {"adminRoles": [], "allowedClusters": ["a", "b"]}}
     for number in range(away + here):
         w.pulsar.namespaces[f"bank/n{number:03}"] = {"replication_clusters": ["b" if number < away else "a"]}
@@ -23,7 +23,7 @@ def crowded(away: int, here: int = 1) -> World:
     return w
 
 
-def looked_at(w: World) -> list[str]:
+def looked_at(w: LogicalWorld) -> list[str]:
     """Namespaces whose clusters were asked for, in the last pass."""
     return [call.path[2] for call in w.admin.calls if call.path[:2] == ("namespaces", "bank") and len(call.path) == 3]
 
@@ -60,7 +60,7 @@ async def test_namespaces_of_the_policies_cost_no_look() -> None:
 
 
 async def test_brokers_of_a_cluster_that_does_not_answer_are_unknown() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.pulsar.live_brokers |= {"a": B[:2], "b": B[:2]}
     w.admin.down.add("b")
     w.isolation(namespaces=["shop/.*"], primary=["b-0.*"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 
 async def test_dependents_are_counted_while_pulsar_is_away() -> None:
     """The count guards deletions (admission policy of the chart), so it must not wait for Pulsar."""
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace()
     w.topic()

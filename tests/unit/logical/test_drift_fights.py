@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.domain.policies import TOPIC_POLICIES
 from pulsar_operator.ports import AdminEndpoint
-from tests.support.logical.world import DRY_RUN, PAUSED, World
+from tests.support.logical.world import DRY_RUN, PAUSED, LogicalWorld
 
 NAMESPACE, TOPIC, TENANT = Kind.NAMESPACE, Kind.TOPIC, Kind.TENANT
 TTL = "message_ttl_in_seconds"
@@ -33,7 +33,7 @@ class Hand:
         self.time += timedelta(**by)
 
 
-class Fight(World):
+class Fight(LogicalWorld):
     """A world with a clock of its own that survives the operator."""
 
     def __init__(self, *clusters: str) -> None:
@@ -65,7 +65,7 @@ def _at(cluster: str) -> AdminEndpoint:
     return AdminEndpoint(cluster, f"http://{cluster}:8080")
 
 
-def _roles(w: World) -> dict[str, Any]:
+def _roles(w: LogicalWorld) -> dict[str, Any]:
     _, live = w.pulsar.handle("a", "GET", ["namespaces", "t", "n"], {}, None)
     return dict(live["auth_policies"]["namespace_auth"])
 

@@ -13,7 +13,7 @@ from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.admin import AdminCall
 from tests.fakes.killed import Killed
 from tests.support.logical.lists import Scenario
-from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, LogicalWorld
 
 X = "persistent://t/n/x"
 HOSTILE = ("a/b", "a%2Fb", "..a", "q?x=1", "a]b[c", "ü-λ")
@@ -24,22 +24,22 @@ def grants(**roles: list[str]) -> list[Json]:
     return [{"role": role, "actions": actions} for role, actions in roles.items()]
 
 
-async def world(*clusters: str, **namespace: Any) -> World:
+async def world(*clusters: str, **namespace: Any) -> LogicalWorld:
     """A tenant and namespace n with these fields."""
-    w = World(*clusters)
+    w = LogicalWorld(*clusters)
     w.tenant()
     w.namespace(**namespace)
     await w.run()
     return w
 
 
-def access(w: World, kind: str = "namespace_auth") -> dict[str, Any]:
+def access(w: LogicalWorld, kind: str = "namespace_auth") -> dict[str, Any]:
     """What Pulsar keeps of permissions of the namespace."""
     return dict(w.pulsar.namespaces["t/n"]["auth_policies"][kind])
 
 
 async def test_lists_of_a_namespace_are_set_once_and_written_ahead() -> None:
-    w = World()
+    w = LogicalWorld()
     ahead: list[list[str]] = []
 
     def look(call: AdminCall) -> None:
@@ -198,7 +198,7 @@ def test_names_that_cannot_be_carried_do_not_parse(name: str) -> None:
 
 
 async def test_a_refused_entry_does_not_stop_the_others() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.pulsar.refuse["bad"] = "no such role"
     w.namespace(permissions=grants(bad=["Produce"], good=["Produce"]), properties={"a": "b"})
@@ -295,7 +295,7 @@ async def test_a_lost_topic_comes_back_with_its_lists_and_without_drift() -> Non
 async def test_killed_at_every_write_of_a_list(when: str) -> None:
     """Grant and take back, with the process ended before or after each write, ends as without a kill."""
 
-    async def change(w: World, kill_at: int | None) -> tuple[int, int]:
+    async def change(w: LogicalWorld, kill_at: int | None) -> tuple[int, int]:
         """Writes and kills."""
         seen = kills = 0
 
@@ -321,7 +321,7 @@ async def test_killed_at_every_write_of_a_list(when: str) -> None:
                 w.restart()
         return seen, kills
 
-    async def start() -> World:
+    async def start() -> LogicalWorld:
         return await world(
             permissions=grants(app=["Produce"], old=["Produce"]),
             subscriptionPermissions=[{"subscription": "s", "roles": ["app", "old"]}],
@@ -344,7 +344,7 @@ async def test_killed_at_every_write_of_a_list(when: str) -> None:
 
 @pytest.mark.parametrize("policy", ["Repair", "Report"])
 async def test_an_exact_list_of_admin_roles(policy: str) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant(adminRoles=["a"], exact={"adminRoles": True}, driftPolicy=policy)
     await w.run()
     w.pulsar.tenants["t"]["adminRoles"] = ["a", "intruder"]
@@ -358,7 +358,7 @@ async def test_an_exact_list_of_admin_roles(policy: str) -> None:
 
 
 async def test_admin_roles_of_others_stay_without_it() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant(adminRoles=["a"])
     await w.run()
     w.pulsar.tenants["t"]["adminRoles"] = ["a", "other"]
@@ -376,4 +376,4 @@ async def test_admin_roles_of_others_stay_without_it() -> None:
 @pytest.mark.parametrize("partitions", [None, 2])
 async def test_set_read_back_changed_by_others_repaired_taken_back(partitions: int | None) -> None:
     """The same scenario runs on a real Pulsar: tests/standalone/test_entries_real.py."""
-    await Scenario(World("a"), "a", "http://a:8080", "t1", partitions=partitions).run()
+    await Scenario(LogicalWorld("a"), "a", "http://a:8080", "t1", partitions=partitions).run()

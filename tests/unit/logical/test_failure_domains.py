@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.ports import RefusedError
 from tests.support.logical.isolation import PIP, B, domain, world
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 
 async def test_failure_domains_without_an_isolation_policy() -> None:
@@ -72,7 +72,7 @@ async def test_a_domain_that_waits_for_a_refused_one_is_not_applied(
 
 
 async def test_a_broker_of_a_foreign_domain_is_told_and_the_rest_is_done() -> None:
-    w = World("a")
+    w = LogicalWorld("a")
     w.pulsar.domains["a"] = {"foreign": [B[0]]}
     w.isolation(failureDomains=[domain("x", B[0], B[1])])
     await w.run()

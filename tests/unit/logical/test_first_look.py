@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.ports import CUSTOM, Json, Key
-from tests.support.logical.world import NS, World
+from tests.support.logical.world import NS, LogicalWorld
 
 X = Key(Kind.TOPIC, NS, "x")
 
@@ -19,7 +19,7 @@ X = Key(Kind.TOPIC, NS, "x")
 class Restarted:
     """A new process of the operator beside a world: its first list is made."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: LogicalWorld) -> None:
         self.world = world
         deps = world.controllers[Kind.TOPIC].deps
         self.cache = WatchCache(DirectReader(deps))
@@ -38,8 +38,8 @@ class Restarted:
         return Counter(call.verb for call in self.world.kube.calls[mark:] if call.kind == "PulsarTopic")
 
 
-async def ready(**spec: object) -> World:
-    world = World()
+async def ready(**spec: object) -> LogicalWorld:
+    world = LogicalWorld()
     world.tenant()
     world.namespace()
     world.topic("x", policies={"maxConsumers": 5}, **spec)

@@ -32,7 +32,7 @@ from tests.support.hostile.places import (
     references,
     text_places,
 )
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 from tests.support.mutations.chains import KINDS
 from tests.support.mutations.changes import filled
 from tests.support.policies.examples import PLACEHOLDERS
@@ -148,7 +148,7 @@ def test_a_path_in_a_message_is_one_line(label: str) -> None:
 @pytest.mark.parametrize("list_", ["properties", "permissions"])
 async def test_an_entry_of_others_that_no_address_can_have_is_told(list_: str) -> None:
     """An exact list takes back what others set; here Pulsar has what cannot be written in an address."""
-    world = World()
+    world = LogicalWorld()
     world.tenant()
     world.namespace(exact={list_: True})
     await world.run()

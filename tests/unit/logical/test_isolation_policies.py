@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.ports import RefusedError
 from tests.fakes.admin import AdminCall
 from tests.support.logical.isolation import PIP, SHOP, B, domain, world
-from tests.support.logical.world import DRY_RUN, PAUSED, World
+from tests.support.logical.world import DRY_RUN, PAUSED, LogicalWorld
 
 DEFAULT = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
 WHOLE = {"namespaces": ["shop/.*"], "primary": [".*-broker-0\\..*"], "secondary": [], "auto_failover_policy": DEFAULT}
@@ -60,7 +60,7 @@ async def test_every_field_is_written_and_several_changes_are_one_call() -> None
 
 
 async def test_an_existing_policy_is_adopted_and_what_is_not_declared_stays() -> None:
-    w = World()
+    w = LogicalWorld()
     failover = {"policy_type": "min_available", "parameters": {"min_limit": "3", "usage_threshold": "99"}}
     foreign = {**WHOLE, "primary": ["y"], "secondary": ["z"], "auto_failover_policy": failover, "unload_scope": "none"}
     w.pulsar.isolation["a"] = {"i": foreign, "other": WHOLE}
@@ -150,7 +150,7 @@ LEFT = "BrokersLeft"
 
 
 async def test_namespaces_outside_that_have_no_broker_left_are_told_once() -> None:
-    w = World("a")
+    w = LogicalWorld("a")
     w.pulsar.tenants |= {t: {"adminRoles": [], "allowedClusters": ["a"]} for t in ("pulsar", "shop", "bank")}
     for name in ("pulsar/system", "shop/n", "bank/x", "bank/y", "pulsar/b-0.h:8080"):
         w.pulsar.namespaces[name] = {"replication_clusters": ["a"]}
@@ -175,7 +175,7 @@ async def test_namespaces_outside_that_have_no_broker_left_are_told_once() -> No
 
 
 async def test_policies_take_all_brokers_together_and_each_that_does_says_so() -> None:
-    w = World("a")
+    w = LogicalWorld("a")
     w.pulsar.tenants["bank"] = {"adminRoles": [], "allowedClusters": ["a"]}
     w.pulsar.namespaces["bank/x"] = {"replication_clusters": ["a"]}
     w.pulsar.live_brokers["a"] = B[:2]
@@ -190,7 +190,7 @@ async def test_policies_take_all_brokers_together_and_each_that_does_says_so() -
 @pytest.mark.parametrize("policies", [["bank/.*"], [".*"]])
 async def test_brokers_may_all_be_taken_where_nobody_is_outside(policies: list[str]) -> None:
     """Namespaces of other clusters are nobody's concern."""
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.pulsar.tenants |= {"bank": {"adminRoles": [], "allowedClusters": ["a"]}}
     w.pulsar.tenants |= {t: {"adminRoles": [], "allowedClusters": ["b"]} for t in ("other", "t")}
     w.pulsar.tenants["both"] = {"adminRoles": [], "allowedClusters": ["a", "b"]}
@@ -202,7 +202,7 @@ async def test_brokers_may_all_be_taken_where_nobody_is_outside(policies: list[s
 
 
 async def test_who_is_outside_is_unknown_where_pulsar_does_not_say() -> None:
-    w = World("a")
+    w = LogicalWorld("a")
 
     def refuse(call: AdminCall) -> None:
         if call.path == ("tenants",):
@@ -271,7 +271,7 @@ async def test_what_pulsar_refuses_is_not_taken_for_managed() -> None:
 
 
 async def test_the_name_of_pulsars_own_list_is_refused() -> None:
-    w = World("a")
+    w = LogicalWorld("a")
     w.isolation("brokers", **SHOP)
     await w.run()
     assert w.condition(PIP, "brokers", "Accepted")[:2] == ("False", "InvalidSpec")
@@ -280,7 +280,7 @@ async def test_the_name_of_pulsars_own_list_is_refused() -> None:
 
 async def test_writes_of_one_instance_follow_each_other_and_are_looked_at_again() -> None:
     """Pulsar loses one of two policies of a cluster that are written at the same time."""
-    w = World("a")
+    w = LogicalWorld("a")
     w.isolation("i", **SHOP)
     w.isolation("j", **SHOP)
     inside: list[str] = []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 
 async def test_a_cluster_joins_and_leaves_without_its_data() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace(replicationClusters=["a"])
     await w.run()
@@ -24,7 +24,7 @@ async def test_a_cluster_joins_and_leaves_without_its_data() -> None:
 
 
 async def test_plain_topics_are_made_in_every_cluster() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace()
     w.topic("x")
@@ -34,7 +34,7 @@ async def test_plain_topics_are_made_in_every_cluster() -> None:
 
 
 async def test_a_tenant_without_clusters_follows_the_instance() -> None:
-    w = World("a")
+    w = LogicalWorld("a")
     w.tenant()
     await w.run()
     w.pulsar.clusters.append("b")
@@ -54,7 +54,7 @@ async def test_a_tenant_without_clusters_follows_the_instance() -> None:
 
 
 async def test_unknown_clusters_are_named() -> None:
-    w = World("a")
+    w = LogicalWorld("a")
     w.tenant(allowedClusters=["a", "nowhere"])
     await w.run()
     status, reason, message = w.condition(Kind.TENANT, "t", "Accepted")
@@ -64,7 +64,7 @@ async def test_unknown_clusters_are_named() -> None:
 
 
 async def test_the_next_cluster_answers_when_the_first_is_away() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.admin.down = {"a"}
     w.tenant()
     w.namespace(policies={"messageTTLSeconds": 60})
@@ -75,7 +75,7 @@ async def test_the_next_cluster_answers_when_the_first_is_away() -> None:
 
 
 async def test_a_plain_topic_is_not_ready_while_one_of_its_clusters_is_silent() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace()
     await w.run()

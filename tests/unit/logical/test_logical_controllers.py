@@ -6,14 +6,14 @@ import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, LogicalWorld
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 QUOTA = {"destinationStorage": {"limitBytes": 1048576, "policy": "ProducerException"}}
 
 
-async def small_world(**policies: object) -> World:
-    w = World()
+async def small_world(**policies: object) -> LogicalWorld:
+    w = LogicalWorld()
     w.tenant(adminRoles=["admin"])
     w.namespace(bundles={"count": 4}, policies=policies)
     w.topic("plain")
@@ -50,7 +50,7 @@ async def test_without_deletion_there_is_no_finalizer() -> None:
 
 
 async def test_what_exists_is_adopted_and_never_made_again() -> None:
-    w = World()
+    w = LogicalWorld()
     w.pulsar.tenants["t"] = {"adminRoles": ["theirs"], "allowedClusters": ["a"]}
     w.pulsar.handle("a", "PUT", ("namespaces", "t", "n"), {}, {"bundles": {"numBundles": 8}})
     w.pulsar.handle("a", "POST", ("namespaces", "t", "n", "messageTTL"), {}, 7)
@@ -105,7 +105,7 @@ async def test_there_and_back_again_is_where_it_was() -> None:
 
 @pytest.mark.parametrize("policy", ["Repair", "Report"])
 async def test_drift(policy: str) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace(policies={"messageTTLSeconds": 60}, driftPolicy=policy)
     await w.run()
@@ -130,7 +130,7 @@ async def test_drift(policy: str) -> None:
 
 
 async def test_a_role_taken_away_by_others_is_drift() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant(adminRoles=["r"], driftPolicy="Report")
     await w.run()
     w.pulsar.tenants["t"]["adminRoles"] = []
@@ -143,7 +143,7 @@ async def test_a_role_taken_away_by_others_is_drift() -> None:
 
 
 async def test_one_refused_field_does_not_stop_the_others_and_is_not_reset_later() -> None:
-    w = World()
+    w = LogicalWorld()
     w.pulsar.refuse["retention"] = "no retention today"
     w.tenant()
     w.namespace(policies={"messageTTLSeconds": 60, "retention": RETENTION})
@@ -165,7 +165,7 @@ async def test_one_refused_field_does_not_stop_the_others_and_is_not_reset_later
 
 
 async def test_a_refused_field_is_applied_once_pulsar_accepts_it() -> None:
-    w = World()
+    w = LogicalWorld()
     w.pulsar.refuse["retention"] = "no"
     w.tenant()
     w.namespace(policies={"retention": RETENTION}, driftPolicy="Report")
@@ -181,7 +181,7 @@ async def test_a_refused_field_is_applied_once_pulsar_accepts_it() -> None:
 async def test_retention_and_quota_change_together_in_either_direction(
     first: tuple[int, int], second: tuple[int, int]
 ) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     for size, quota in (first, second):
         w.namespace(
@@ -220,7 +220,7 @@ async def test_partitions_grow_and_never_shrink() -> None:
 
 @pytest.mark.parametrize("declared", [None, 4])
 async def test_a_topic_of_the_other_kind_is_left_alone(declared: int | None) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace()
     await w.run()
@@ -238,7 +238,7 @@ async def test_a_topic_of_the_other_kind_is_left_alone(declared: int | None) -> 
 
 @pytest.mark.parametrize(("live", "differ"), [(2, True), (6, True), (8, False)], ids=["fewer", "others", "refined"])
 async def test_bundles_of_an_existing_namespace_are_reported_and_never_changed(live: int, differ: bool) -> None:
-    w = World()
+    w = LogicalWorld()
     w.pulsar.tenants["t"] = {"adminRoles": [], "allowedClusters": ["a"]}
     w.pulsar.handle("a", "PUT", ("namespaces", "t", "n"), {}, {"bundles": {"numBundles": live}})
     w.tenant()
@@ -251,7 +251,7 @@ async def test_bundles_of_an_existing_namespace_are_reported_and_never_changed(l
 
 
 async def test_a_split_after_creation_is_no_drift() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace(bundles={"count": 2})
     await w.run()
@@ -289,7 +289,7 @@ async def test_paused_observes_and_acts_on_nothing() -> None:
 
 
 async def test_dry_run_says_what_it_would_do() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant(annotations=DRY_RUN)
     await w.run()
     assert w.pulsar.tenants == {}
@@ -304,7 +304,7 @@ async def test_dry_run_says_what_it_would_do() -> None:
 
 @pytest.mark.parametrize("name", ["a-partition-3"])
 async def test_names_pulsar_would_misread_are_refused(name: str) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace()
     w.topic(name)

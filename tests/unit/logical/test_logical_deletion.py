@@ -9,11 +9,11 @@ from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.ports import CUSTOM, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_topics import FakeTopic
-from tests.support.logical.world import NS, PAUSED, World
+from tests.support.logical.world import NS, PAUSED, LogicalWorld
 
 
-async def world(*clusters: str, policy: str = "Delete") -> World:
-    w = World(*clusters)
+async def world(*clusters: str, policy: str = "Delete") -> LogicalWorld:
+    w = LogicalWorld(*clusters)
     w.tenant(deletionPolicy=policy)
     w.namespace(deletionPolicy=policy)
     w.topic("x", deletionPolicy=policy)
@@ -24,7 +24,7 @@ async def world(*clusters: str, policy: str = "Delete") -> World:
     return w
 
 
-def gone(w: World) -> bool:
+def gone(w: LogicalWorld) -> bool:
     return not w.pulsar.tenants and not w.pulsar.namespaces and not any(w.pulsar.topics.values())
 
 
@@ -180,7 +180,7 @@ async def test_force_does_only_what_pulsar_allows() -> None:
 
 
 async def test_a_replicated_namespace_is_only_reduced_when_empty_everywhere() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace(deletionPolicy="Delete")
     await w.run()
@@ -202,7 +202,7 @@ async def test_a_replicated_namespace_is_only_reduced_when_empty_everywhere() ->
 
 @pytest.mark.parametrize("missing", [Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT])
 async def test_without_a_parent_the_finalizer_is_released(missing: Kind) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace(deletionPolicy="Delete")
     await w.run()
@@ -249,7 +249,7 @@ async def test_paused_objects_are_not_deleted_in_pulsar() -> None:
 
 
 async def test_an_object_that_never_managed_anything_deletes_nothing() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant("first", name="same")
     await w.run()
     w.tenant("second", name="same", deletionPolicy="Delete")

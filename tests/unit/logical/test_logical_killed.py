@@ -11,12 +11,12 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.killed import Killed
-from tests.support.logical.world import LOGICAL, World
+from tests.support.logical.world import LOGICAL, LogicalWorld
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 
 
-def create(w: World) -> None:
+def create(w: LogicalWorld) -> None:
     w.tenant(adminRoles=["r"], deletionPolicy="Delete")
     w.namespace(
         bundles={"count": 3},
@@ -30,7 +30,7 @@ def create(w: World) -> None:
 BROKERS = [f"a-broker-{n}.h:8080" for n in range(3)]
 
 
-def create_shared(w: World) -> None:
+def create_shared(w: LogicalWorld) -> None:
     """What lives beside namespaces: a resource group, an isolation policy and failure domains."""
     w.tenant(deletionPolicy="Delete")
     w.namespace(policies={"resourceGroup": "g"}, deletionPolicy="Delete")
@@ -45,7 +45,7 @@ def create_shared(w: World) -> None:
     )
 
 
-def change_shared(w: World) -> None:
+def change_shared(w: LogicalWorld) -> None:
     """Limits change and go, a field and a cluster leave, two domains swap a broker, and one is new."""
     w.namespace(policies={}, deletionPolicy="Delete")
     w.group(limits={"publishRate": {"messagesPerSecond": 7}}, driftPolicy="Report", deletionPolicy="Delete")
@@ -60,7 +60,7 @@ def change_shared(w: World) -> None:
     )
 
 
-def lose_shared(w: World) -> None:
+def lose_shared(w: LogicalWorld) -> None:
     """All of it is lost under objects that only report drift."""
     w.pulsar.resource_groups.clear()
     w.pulsar.group_limits.clear()
@@ -68,14 +68,14 @@ def lose_shared(w: World) -> None:
     w.pulsar.domains.clear()
 
 
-def change(w: World) -> None:
+def change(w: LogicalWorld) -> None:
     w.tenant(adminRoles=["s"], deletionPolicy="Delete")
     w.namespace(bundles={"count": 3}, policies={"messageTTLSeconds": 6}, driftPolicy="Report", deletionPolicy="Delete")
     w.topic("x", deletionPolicy="Delete", policies={"maxProducers": 4}, policyScope="Global")
     w.topic("p", partitions=4, deletionPolicy="Delete")
 
 
-def lose(w: World) -> None:
+def lose(w: LogicalWorld) -> None:
     """Everything in Pulsar is lost under objects that only report drift."""
     w.pulsar.tenants.clear()
     w.pulsar.namespaces.clear()
@@ -84,13 +84,13 @@ def lose(w: World) -> None:
     w.pulsar.topic_policies.clear()
 
 
-def remove(w: World) -> None:
+def remove(w: LogicalWorld) -> None:
     for kind in LOGICAL:
         for obj in w.kube.all(CUSTOM[kind]):
             w.delete(kind, obj["metadata"]["name"])
 
 
-SCENARIOS: dict[str, list[Callable[[World], None]]] = {
+SCENARIOS: dict[str, list[Callable[[LogicalWorld], None]]] = {
     "create": [create],
     "change": [create, change],
     "lose": [create, change, lose],
@@ -102,7 +102,7 @@ SCENARIOS: dict[str, list[Callable[[World], None]]] = {
 }
 
 
-def end_state(w: World) -> str:
+def end_state(w: LogicalWorld) -> str:
     objects: dict[str, Any] = {}
     for kind in LOGICAL:
         for obj in w.kube.all(CUSTOM[kind]):
@@ -116,7 +116,7 @@ def end_state(w: World) -> str:
 class Killer:
     """Ends the process at the n-th write, before it or after it."""
 
-    def __init__(self, w: World, at: int, *, after: bool) -> None:
+    def __init__(self, w: LogicalWorld, at: int, *, after: bool) -> None:
         self.count, self.at, self.w = 0, at, w
         w.kube.before.append(lambda call: self.look(call.is_write, after is False))
         w.kube.after.append(lambda call: self.look(call.is_write, after is True))
@@ -130,9 +130,9 @@ class Killer:
                 raise Killed
 
 
-async def play(scenario: list[Callable[[World], None]], kill_at: int, *, after: bool) -> tuple[str, bool, int]:
+async def play(scenario: list[Callable[[LogicalWorld], None]], kill_at: int, *, after: bool) -> tuple[str, bool, int]:
     """The end state, whether a kill happened, and how many writes there were."""
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     for step in scenario[:-1]:
         step(w)
         await w.run(12)
@@ -160,7 +160,7 @@ async def test_killed_at_every_write(name: str, after: bool) -> None:
 
 
 async def test_the_managed_fields_are_stored_before_the_first_write() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     await w.run()
     w.namespace(policies={"messageTTLSeconds": 5})

@@ -12,7 +12,7 @@ from pulsar_operator.ports import CUSTOM, RefusedError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_clusters import UNOWNED
 from tests.fakes.pulsar_topics import GLOBAL
-from tests.support.logical.world import DRY_RUN, NS, World
+from tests.support.logical.world import DRY_RUN, NS, LogicalWorld
 
 X = "persistent://t/n/x"
 ENDPOINTS = {row.endpoint[-1] for row in LOCAL_POLICIES} | {"backlogQuotaMap"}
@@ -20,9 +20,9 @@ RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 RATE = {"messagesPerPeriod": 10}
 
 
-async def world(*clusters: str, **topic: Any) -> World:
+async def world(*clusters: str, **topic: Any) -> LogicalWorld:
     """A tenant, a namespace and topic x with these fields."""
-    w = World(*clusters)
+    w = LogicalWorld(*clusters)
     w.tenant()
     w.namespace()
     w.topic(**topic)
@@ -30,13 +30,13 @@ async def world(*clusters: str, **topic: Any) -> World:
     return w
 
 
-def stored(w: World, where: str = "a") -> dict[str, Any]:
+def stored(w: LogicalWorld, where: str = "a") -> dict[str, Any]:
     """What a cluster, or GLOBAL, keeps of x."""
     held = w.pulsar.topic_policies.get((where, X), {})
     return {name: value for name, value in held.items() if value not in ({}, [], False)}
 
 
-def policy_reads(w: World, since: int) -> list[str]:
+def policy_reads(w: LogicalWorld, since: int) -> list[str]:
     """Topic policies that were asked for."""
     return [c.path[-1] for c in w.admin.calls[since:] if c.method == "GET" and c.path[-1] in ENDPOINTS]
 
@@ -226,7 +226,7 @@ async def test_a_topic_that_no_broker_has_when_it_is_written_to_is_waited_for() 
 
 async def test_a_refusal_that_may_come_from_late_policies_is_looked_at_again() -> None:
     """Retention is judged by the quota Pulsar has seen so far."""
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace()
     w.topic(policies={"retention": RETENTION, "entryFilters": ["none"]})
@@ -237,7 +237,7 @@ async def test_a_refusal_that_may_come_from_late_policies_is_looked_at_again() -
 
 
 async def test_refused_namespace_policies_do_not_stop_the_others() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     policies = {
         "resourceGroup": "none",
@@ -270,7 +270,7 @@ async def test_refused_namespace_policies_do_not_stop_the_others() -> None:
 
 
 async def test_what_a_cluster_keeps_is_set_in_each_and_a_silent_one_is_not_forgotten() -> None:
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace(policies={"dispatchRate": RATE, "antiAffinityGroup": "g"})
     await w.run()
@@ -315,7 +315,7 @@ async def test_dry_run_names_topic_policies() -> None:
 
 
 async def test_a_policy_of_a_newer_pulsar_is_refused_by_name() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace(policies={"allowedTopicPropertyKeysForMetrics": ["team"], "maxTopics": 3})
     w.topic(policies={"subscriptionExpirationMinutes": 5, "maxProducers": 3})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical.world import NS, World
+from tests.support.logical.world import NS, LogicalWorld
 
 
 async def test_parents_are_waited_for_and_named() -> None:
-    w = World()
+    w = LogicalWorld()
     w.topic("x")
     outcome = await w.reconcile(Kind.TOPIC, "x")
     assert outcome.requeue_after == 15.0
@@ -25,7 +25,7 @@ async def test_parents_are_waited_for_and_named() -> None:
 
 
 async def test_no_ready_brokers_is_a_wait_and_not_an_error() -> None:
-    w = World()
+    w = LogicalWorld()
     w.cluster_status("a", ready=False)
     w.tenant()
     outcome = await w.reconcile(Kind.TENANT, "t")
@@ -35,7 +35,7 @@ async def test_no_ready_brokers_is_a_wait_and_not_an_error() -> None:
 
 
 async def test_another_kubernetes_namespace_needs_consent() -> None:
-    w = World()
+    w = LogicalWorld()
     w.put(Kind.TENANT, "t", {"instanceRef": {"name": "prod", "namespace": NS}}, ns="other")
     await w.run()
     assert w.condition(Kind.TENANT, "t", ns="other")[:2] == ("False", "ReferenceNotAllowed")
@@ -47,7 +47,7 @@ async def test_another_kubernetes_namespace_needs_consent() -> None:
 
 
 async def test_of_two_objects_for_one_tenant_one_manages() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant("first", name="same", adminRoles=["one"])
     await w.run()
     w.tenant("second", name="same", adminRoles=["two"], deletionPolicy="Delete")
@@ -63,7 +63,7 @@ async def test_of_two_objects_for_one_tenant_one_manages() -> None:
 
 
 async def test_of_two_new_objects_exactly_one_manages() -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant("x1", name="same", adminRoles=["one"])
     w.tenant("x2", name="same", adminRoles=["two"])
     await w.run()

@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.controllers.logical.namespace import NamespaceController
 from pulsar_operator.ports import Json, UnavailableError
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 AUTO: Json = {"tenantRef": {"name": "shop"}, "bundles": {"sizing": "Auto"}}
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,8 +31,8 @@ class Sizing:
         return self.answer
 
 
-def world_of(brokers: int, sizing: Any = None) -> World:
-    world = World("a")
+def world_of(brokers: int, sizing: Any = None) -> LogicalWorld:
+    world = LogicalWorld("a")
     world.pulsar.live_brokers["a"] = [f"a-broker-{n}.x:8080" for n in range(brokers)]
     if sizing is not None:
         deps = replace(world.controllers[Kind.NAMESPACE].deps, sizing=Sizing(sizing))
@@ -41,7 +41,7 @@ def world_of(brokers: int, sizing: Any = None) -> World:
     return world
 
 
-def boundaries(world: World) -> list[int]:
+def boundaries(world: LogicalWorld) -> list[int]:
     return [int(each, 16) for each in world.pulsar.namespaces["shop/orders"]["bundles"]["boundaries"]]
 
 
@@ -73,7 +73,7 @@ async def test_declared_topics_and_partitions_are_cut_apart() -> None:
     assert "16 declared topics" in next(e.message for e in world.kube.events if "Create namespace" in e.message)
 
 
-def _said(world: World) -> str:
+def _said(world: LogicalWorld) -> str:
     return next(e.message for e in world.kube.events if "Create namespace" in e.message)
 
 

@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.consents import Consent, ConsentAction
 from pulsar_operator.domain.logical.clusters import consented
 from pulsar_operator.ports import Json
 from tests.fakes.pulsar_parts import FakeTopic
-from tests.support.logical.world import DRY_RUN, World
+from tests.support.logical.world import DRY_RUN, LogicalWorld
 
 X = "persistent://t/n/x"
 LATER = "2026-06-01T00:00:00Z"
@@ -27,9 +27,9 @@ def consent(cluster: str, expires: str = LATER) -> Json:
     return {"action": "RemoveCluster", "cluster": cluster, "expiresTime": expires}
 
 
-async def world(*clusters: str, **spec: Any) -> World:
+async def world(*clusters: str, **spec: Any) -> LogicalWorld:
     """A namespace in clusters a and b, with topic x in each."""
-    w = World(*(clusters or ("a", "b")))
+    w = LogicalWorld(*(clusters or ("a", "b")))
     w.tenant()
     w.namespace(**spec)
     await w.run()
@@ -38,13 +38,13 @@ async def world(*clusters: str, **spec: Any) -> World:
     return w
 
 
-def lists(w: World) -> tuple[list[str], list[str]]:
+def lists(w: LogicalWorld) -> tuple[list[str], list[str]]:
     """replication_clusters and allowed_clusters."""
     live = w.pulsar.namespaces["t/n"]
     return live["replication_clusters"], live["allowed_clusters"]
 
 
-def holding(w: World) -> set[str]:
+def holding(w: LogicalWorld) -> set[str]:
     """Clusters that have topic x."""
     return {cluster for cluster, names in w.pulsar.topics.items() if X in names}
 
@@ -233,13 +233,13 @@ async def test_no_data_is_lost_without_a_consent(changes: list[tuple[Any, Any, A
 # -------------------------------------------------------------------------------------------------------- topics
 
 
-async def topic(w: World, **spec: Any) -> None:
+async def topic(w: LogicalWorld, **spec: Any) -> None:
     """Topic x with these fields."""
     w.topic(**spec)
     await w.run()
 
 
-def replicated(w: World, where: str) -> Any:
+def replicated(w: LogicalWorld, where: str) -> Any:
     """The list of topic x in a cluster, or in the replicated set (*)."""
     return w.pulsar.topic_policies.get((where, X), {}).get("replication")
 

@@ -12,14 +12,14 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.controllers.core.index import RefIndex, key_of
 from pulsar_operator.domain.logical.namespace import digest_of, wanted_policies
 from pulsar_operator.ports import Key
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
 
 
-async def world(defaults: dict[str, Any], **namespace: Any) -> World:
+async def world(defaults: dict[str, Any], **namespace: Any) -> LogicalWorld:
     """A tenant with defaults, and namespaces n, with these fields, and other."""
-    w = World()
+    w = LogicalWorld()
     w.tenant(namespaceDefaults=defaults)
     w.namespace(**namespace)
     w.namespace("other")
@@ -27,7 +27,7 @@ async def world(defaults: dict[str, Any], **namespace: Any) -> World:
     return w
 
 
-def live(w: World, name: str = "n") -> dict[str, Any]:
+def live(w: LogicalWorld, name: str = "n") -> dict[str, Any]:
     """Policies in Pulsar."""
     return w.pulsar.namespaces[f"t/{name}"]
 

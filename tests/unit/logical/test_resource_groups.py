@@ -9,20 +9,20 @@ import pytest
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.controllers.core.index import RefIndex
 from pulsar_operator.ports import Key
-from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, LogicalWorld
 
 PRG = Kind.RESOURCE_GROUP
 RATE = {"messagesPerSecond": 100, "bytesPerSecond": 5_000_000_000}
 
 
-def group(w: World, name: str = "g") -> dict[str, int]:
+def group(w: LogicalWorld, name: str = "g") -> dict[str, int]:
     """Limits Pulsar has, without those that are none."""
     _, found = w.pulsar.handle("a", "GET", ["resourcegroups", name], {}, None)
     return {key: value for key, value in found.items() if value != -1}
 
 
-async def world(**spec: Any) -> World:
-    w = World("a", "b")
+async def world(**spec: Any) -> LogicalWorld:
+    w = LogicalWorld("a", "b")
     w.group(**spec)
     await w.run()
     return w
@@ -71,7 +71,7 @@ async def test_a_limit_that_leaves_the_spec_is_reset_and_what_nobody_declared_st
 
 
 async def test_an_existing_group_is_adopted() -> None:
-    w = World()
+    w = LogicalWorld()
     w.pulsar.resource_groups.add("g")
     w.pulsar.group_limits["g"] = {"publishRateInMsgs": 1, "dispatchRateInMsgs": 2}
     w.group(limits={"publishRate": {"messagesPerSecond": 5}})
@@ -108,7 +108,7 @@ async def test_a_group_that_was_lost_is_made_again() -> None:
 
 async def test_a_namespace_joins_as_soon_as_the_group_is_there() -> None:
     """Pulsar refuses a group it does not have; the event of the group's object brings the namespace back."""
-    w = World()
+    w = LogicalWorld()
     w.tenant()
     w.namespace(policies={"resourceGroup": "G_1"})
     await w.run()
@@ -170,7 +170,7 @@ async def test_retain_needs_no_finalizer_and_leaves_the_group() -> None:
 
 @pytest.mark.parametrize("annotations", [PAUSED, DRY_RUN], ids=["paused", "dry-run"])
 async def test_held_objects_write_nothing(annotations: dict[str, str]) -> None:
-    w = World()
+    w = LogicalWorld()
     w.group(limits={"publishRate": RATE}, deletionPolicy="Delete", annotations=annotations)
     await w.run()
     assert w.admin.writes == []

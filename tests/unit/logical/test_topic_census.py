@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.logical.census import CROWD, KEEP_SECONDS
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 MANY = CROWD + 30
 
@@ -26,7 +26,7 @@ class Still:
         return self.time
 
 
-def settled_clock(w: World) -> Still:
+def settled_clock(w: LogicalWorld) -> Still:
     """A clock for the controllers; a new operator process."""
     clock = Still()
     w.restart()
@@ -36,8 +36,8 @@ def settled_clock(w: World) -> Still:
     return clock
 
 
-async def crowd(**spec: Any) -> tuple[World, Still]:
-    w = World("a")
+async def crowd(**spec: Any) -> tuple[LogicalWorld, Still]:
+    w = LogicalWorld("a")
     w.tenant()
     w.namespace()
     await w.run()
@@ -46,7 +46,7 @@ async def crowd(**spec: Any) -> tuple[World, Still]:
     return w, settled_clock(w)
 
 
-async def passes(w: World) -> Counter[str]:
+async def passes(w: LogicalWorld) -> Counter[str]:
     """One pass over every topic; the calls by method and what they ask."""
     since = len(w.admin.calls)
     for i in range(MANY):

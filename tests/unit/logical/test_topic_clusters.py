@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 
 async def test_clusters_stay_in_order_and_as_they_were_last_seen() -> None:
     """Another order would be a write of the status whenever a cluster goes away or comes back."""
-    w = World("a", "b")
+    w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace()
     w.topic("x")

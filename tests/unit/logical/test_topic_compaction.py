@@ -9,15 +9,15 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
-from tests.support.logical.world import DRY_RUN, NS, PAUSED, World
+from tests.support.logical.world import DRY_RUN, NS, PAUSED, LogicalWorld
 
 X = "persistent://t/n/x"
 NIGHTLY = {"schedule": "0 3 * * *"}
 
 
-async def world(*clusters: str, **spec: Any) -> World:
+async def world(*clusters: str, **spec: Any) -> LogicalWorld:
     """Topic x with a nightly compaction, seen at midnight of the first of January."""
-    w = World(*clusters)
+    w = LogicalWorld(*clusters)
     w.tenant()
     w.namespace()
     w.topic(compaction=NIGHTLY, **spec)
@@ -25,13 +25,13 @@ async def world(*clusters: str, **spec: Any) -> World:
     return w
 
 
-def wait(w: World, **time: int) -> None:
+def wait(w: LogicalWorld, **time: int) -> None:
     """Let time pass."""
     clock = w.controllers[Kind.TOPIC].deps.clock
     clock._now += timedelta(**time)
 
 
-def status(w: World) -> Any:
+def status(w: LogicalWorld) -> Any:
     """status.compaction."""
     return w.status(Kind.TOPIC, "x").get("compaction")
 

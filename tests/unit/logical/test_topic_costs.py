@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CUSTOM, Json
-from tests.support.logical.world import World
+from tests.support.logical.world import LogicalWorld
 
 POLICIES = {
     "messageTTLSeconds": 3600,
@@ -18,7 +18,7 @@ POLICIES = {
 PROPERTIES = {"team": "orders", "cost-centre": "12"}
 
 
-def requests_of(world: World) -> Counter[str]:
+def requests_of(world: LogicalWorld) -> Counter[str]:
     """Requests about topics from now on, as the adapter makes them: a status write of a version that is not the newest
     is refused, the object read, and the write repeated."""
     asked: Counter[str] = Counter()
@@ -43,16 +43,16 @@ def requests_of(world: World) -> Counter[str]:
     return asked
 
 
-async def prepared() -> World:
+async def prepared() -> LogicalWorld:
     """A world whose namespace is there."""
-    world = World()
+    world = LogicalWorld()
     world.tenant()
     world.namespace()
     await world.run()
     return world
 
 
-async def first_pass(world: World, **spec: object) -> tuple[Counter[str], list[tuple[str, str]]]:
+async def first_pass(world: LogicalWorld, **spec: object) -> tuple[Counter[str], list[tuple[str, str]]]:
     """Make a topic; its requests to the API server and its calls to Pulsar."""
     world.topic("x", policies=POLICIES, properties=PROPERTIES, **spec)
     asked, mark = requests_of(world), len(world.admin.calls)

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.pulsar_parts import FakeSubscription
-from tests.support.logical.world import DRY_RUN, NS, World
+from tests.support.logical.world import DRY_RUN, NS, LogicalWorld
 
 X = "persistent://t/n/x"
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
@@ -18,9 +18,9 @@ A_AND_B = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"
 NO_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}'
 
 
-async def world(*clusters: str, **topic: Any) -> World:
+async def world(*clusters: str, **topic: Any) -> LogicalWorld:
     """A tenant, a namespace and topic x with these fields."""
-    w = World(*clusters)
+    w = LogicalWorld(*clusters)
     w.tenant()
     w.namespace()
     w.topic(**topic)
@@ -28,12 +28,12 @@ async def world(*clusters: str, **topic: Any) -> World:
     return w
 
 
-def held(w: World, cluster: str = "a", name: str = X) -> dict[str, FakeSubscription]:
+def held(w: LogicalWorld, cluster: str = "a", name: str = X) -> dict[str, FakeSubscription]:
     """Subscriptions of x in a cluster."""
     return w.pulsar.topics[cluster][name].subscriptions
 
 
-def managed(w: World) -> list[str]:
+def managed(w: LogicalWorld) -> list[str]:
     """status.managedFields."""
     return list(w.status(Kind.TOPIC, "x").get("managedFields", []))
 
@@ -174,7 +174,7 @@ async def test_a_partition_that_lost_it_gets_it_again() -> None:
 # ------------------------------------------------------------------------------------------------------- schemas
 
 
-def versions(w: World, cluster: str = "a") -> list[tuple[str, str]]:
+def versions(w: LogicalWorld, cluster: str = "a") -> list[tuple[str, str]]:
     """Types and definitions of the versions of x."""
     return [(each["type"], each["data"]) for each in w.pulsar.schemas.get((cluster, "t/n/x"), [])]
 

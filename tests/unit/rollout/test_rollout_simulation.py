@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
-from tests.support.cluster.stateful_sets import World
+from tests.support.cluster.stateful_sets import SteppedStatefulSet
 
 ORDER = (Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER)
 
 
-def plan_of(worlds: list[World]) -> RollPlan:
+def plan_of(worlds: list[SteppedStatefulSet]) -> RollPlan:
     return plan_roll([ComponentPods(c, w.object(), w.pods()) for c, w in zip(ORDER, worlds, strict=False)])
 
 
-def act(worlds: list[World]) -> None:
+def act(worlds: list[SteppedStatefulSet]) -> None:
     """One pass of the operator, with the promise checked at the moment of the deletion."""
     plan = plan_of(worlds)
     if plan.delete is None:
@@ -58,7 +58,7 @@ EVENTS = st.lists(
 def test_any_interleaving_keeps_the_promise_and_converges(
     sizes: list[int], events: list[tuple[str, int, int, bool]]
 ) -> None:
-    worlds = [World(f"my-{c.value}", n) for c, n in zip(ORDER, sizes, strict=False)]
+    worlds = [SteppedStatefulSet(f"my-{c.value}", n) for c, n in zip(ORDER, sizes, strict=False)]
     for world in worlds:
         world.create_missing()
         world.settle()
@@ -93,7 +93,7 @@ def test_any_interleaving_keeps_the_promise_and_converges(
 
 @given(st.integers(2, 5))
 def test_a_broken_revision_takes_down_one_pod_and_no_more(size: int) -> None:
-    world = World("my-broker", size)
+    world = SteppedStatefulSet("my-broker", size)
     world.create_missing()
     world.settle()
     world.revision, world.broken = 1, {1}
@@ -105,7 +105,7 @@ def test_a_broken_revision_takes_down_one_pod_and_no_more(size: int) -> None:
 
 def test_a_cluster_that_was_never_up_is_repaired_whole() -> None:
     """All pods of a first, broken revision, where none can be ready before all are new: as with a ZooKeeper quorum."""
-    world = World("my-zookeeper", 3, broken={0, 1})
+    world = SteppedStatefulSet("my-zookeeper", 3, broken={0, 1})
     world.create_missing()
     world.revision = 1
     for _ in range(10):

@@ -24,7 +24,7 @@ from tests.fakes.broker_stats import FakeBrokers, FakeTopic, Fault
 NOW = datetime(2025, 1, 1, 12, 0, 30, tzinfo=UTC)
 
 
-class World:
+class ServedStore:
     """A served store and what the process would say of itself."""
 
     def __init__(self, root: Path) -> None:
@@ -45,8 +45,8 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    world = World(tmp_path)
+async def world(tmp_path: Path) -> AsyncIterator[ServedStore]:
+    world = ServedStore(tmp_path)
     await world.server.start("127.0.0.1", 0)
     yield world
     await world.server.close()
@@ -73,7 +73,7 @@ def result(minutes: int = 0) -> SizingResult:
     )
 
 
-async def test_without_a_result_a_sentence(world: World) -> None:
+async def test_without_a_result_a_sentence(world: ServedStore) -> None:
     status, _, body = await world.get("/v1/sizing/c")
     assert status == 404 and json.loads(body)["error"].startswith("no sizing result for cluster c of instance i yet")
     world.store.write_result(result())
@@ -81,7 +81,7 @@ async def test_without_a_result_a_sentence(world: World) -> None:
     assert (await world.get("/v1/sizing/..%2F..%2Finstance%3Di%2Fcluster%3Dc"))[0] == 404
 
 
-async def test_the_latest_result_with_its_tag(world: World) -> None:
+async def test_the_latest_result_with_its_tag(world: ServedStore) -> None:
     world.store.write_result(result())
     status, headers, body = await world.get("/v1/sizing/c")
     assert status == 200 and headers["Content-Type"].startswith("application/json")
@@ -93,7 +93,7 @@ async def test_the_latest_result_with_its_tag(world: World) -> None:
     assert status == 200 and headers["ETag"] != tag and SizingResult.model_validate_json(body) == result(1)
 
 
-async def test_gzip_for_those_who_take_it(world: World) -> None:
+async def test_gzip_for_those_who_take_it(world: ServedStore) -> None:
     world.store.write_result(result())
     plain = (await world.get("/v1/sizing/c"))[2]
     status, headers, body = await world.get("/v1/sizing/c", **{"Accept-Encoding": "gzip, deflate"})
@@ -101,7 +101,7 @@ async def test_gzip_for_those_who_take_it(world: World) -> None:
     assert gzip.decompress(body) == plain and len(body) < len(plain) / 2
 
 
-async def test_a_store_that_cannot_be_read(world: World, tmp_path: Path) -> None:
+async def test_a_store_that_cannot_be_read(world: ServedStore, tmp_path: Path) -> None:
     folder = tmp_path / "results/v1/instance=i/cluster=c"
     folder.mkdir(parents=True)
     (folder / "latest.json").mkdir()
@@ -109,7 +109,7 @@ async def test_a_store_that_cannot_be_read(world: World, tmp_path: Path) -> None
     assert status == 503 and json.loads(body)["error"].startswith("the store cannot be read: ")
 
 
-async def test_probe_status_and_metrics(world: World) -> None:
+async def test_probe_status_and_metrics(world: ServedStore) -> None:
     assert (await world.get("/healthz"))[::2] == (200, b'{"ok": true}')
     world.problem = "c: 200 s since its last round"
     status, _, body = await world.get("/healthz")
