@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
+from e2e.support.eventually import LOCAL, eventually
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, PLURALS, Kind
 from pulsar_operator.controllers.core.index import PARENT_FIELD, SITED
 from tests.support.admission.samples import manifest, minimal, path
-from tests.support.processes.apiserver import ApiServer, Response, eventually
+from tests.support.processes.apiserver import ApiServer, Response
 from tests.support.processes.helm import KUBE_VERSION, OPERATOR_CHART, PULSAR_CHART, Helm, of_kind
 
 Json = dict[str, Any]
@@ -124,7 +125,7 @@ def guard(helm: Helm, server: ApiServer, *, prefix: str = "guard") -> Guarded:
     made = Guarded(server, server.new_namespace(prefix), server.new_namespace(prefix))
     install(helm, server, made.release, {"watchNamespaces": [made.watched]})
     probe = made.make(Kind.TENANT)
-    eventually(lambda: made.dry_delete(Kind.TENANT, probe) == 403, what="the policy to be in force")
+    eventually(lambda: made.dry_delete(Kind.TENANT, probe) == 403, what="the policy to be in force", every=LOCAL)
     return made
 
 
@@ -227,6 +228,7 @@ def test_terminating_namespace(helm: Helm, apiserver: ApiServer) -> None:
         eventually(
             lambda kind=kind, name=name: guarded.delete(kind, name).code == 200,
             what=f"the deletion of {kind.value} in the terminating namespace",
+            every=LOCAL,
         )
 
 
@@ -254,13 +256,21 @@ def test_switched_off_then_gone(helm: Helm, apiserver: ApiServer) -> None:
     watched: Json = {"watchNamespaces": [guarded.watched]}
     install(helm, apiserver, guarded.release, {**watched, "deletionGuard": {"enabled": False}})
     assert apiserver.request("GET", f"{POLICIES}/{name}").code == 404
-    eventually(lambda: guarded.dry_delete(Kind.TENANT, tenant) == 200, what="the policy to be out of force")
+    eventually(
+        lambda: guarded.dry_delete(Kind.TENANT, tenant) == 200, what="the policy to be out of force", every=LOCAL
+    )
 
     install(helm, apiserver, guarded.release, watched)
-    eventually(lambda: guarded.dry_delete(Kind.TENANT, tenant) == 403, what="the policy to be in force again")
+    eventually(
+        lambda: guarded.dry_delete(Kind.TENANT, tenant) == 403, what="the policy to be in force again", every=LOCAL
+    )
     helm.run("uninstall", "op", f"--namespace={guarded.release}", "--no-hooks", kubeconfig=apiserver.kubeconfig)
     assert apiserver.request("GET", f"{POLICIES}/{name}").code == 404
-    eventually(lambda: guarded.delete(Kind.TENANT, tenant).code == 200, what="the release's policy to be out of force")
+    eventually(
+        lambda: guarded.delete(Kind.TENANT, tenant).code == 200,
+        what="the release's policy to be out of force",
+        every=LOCAL,
+    )
 
 
 APPLICATION: Json = {

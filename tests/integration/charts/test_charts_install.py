@@ -20,9 +20,10 @@ from typing import Any
 
 import pytest
 
+from e2e.support.eventually import LOCAL, eventually
 from pulsar_operator.api.constants import FINALIZER, Kind
 from tests.support.admission.samples import manifest, minimal, path
-from tests.support.processes.apiserver import SPARING, ApiServer, eventually, running_apiserver
+from tests.support.processes.apiserver import SPARING, ApiServer, running_apiserver
 from tests.support.processes.helm import OPERATOR_CHART, ROOT, Helm
 
 Json = dict[str, Any]
@@ -114,7 +115,9 @@ def remove_definitions(server: ApiServer) -> None:
             answer = server.request("PATCH", f"{held}/{obj['metadata']['name']}", free, content_type=MERGE)
             assert answer.code == 200, answer.message
         assert server.request("DELETE", f"{DEFINITIONS}/{name}").code == 200
-    eventually(lambda: server.request("GET", DEFINITIONS).body["items"] == [], what="the definitions to be gone")
+    eventually(
+        lambda: server.request("GET", DEFINITIONS).body["items"] == [], what="the definitions to be gone", every=LOCAL
+    )
 
 
 def may(server: ApiServer, token: str, namespace: str, right: tuple[str, str, str, str]) -> bool:
@@ -146,8 +149,8 @@ def wrong(server: ApiServer, token: str, namespace: str, allowed: list[Any], for
         return not last
 
     try:
-        eventually(settled, what=f"the roles in {namespace}", seconds=20)
-    except RuntimeError:
+        eventually(settled, what=f"the roles in {namespace}", within=20, every=LOCAL)
+    except AssertionError:
         return last
     return [right for right in forbidden if may(server, token, namespace, right)]
 
@@ -227,7 +230,9 @@ def test_uninstall_before_the_objects(place: Place, scope: str) -> None:
     namespaces = [own] if scope == "own namespace" else [own, place.a, place.b]
     for namespace in namespaces:
         tenants = path(Kind.TENANT, namespace)
-        eventually(lambda tenants=tenants: server.request("GET", tenants).code == 200, what="the definitions")
+        eventually(
+            lambda tenants=tenants: server.request("GET", tenants).code == 200, what="the definitions", every=LOCAL
+        )
         tenant = manifest(Kind.TENANT, "held", minimal(Kind.TENANT))
         tenant["metadata"]["finalizers"] = [FINALIZER]
         assert server.request("POST", tenants, tenant).code == 201
@@ -236,7 +241,9 @@ def test_uninstall_before_the_objects(place: Place, scope: str) -> None:
     with ThreadPoolExecutor(1) as pool:
         ending = pool.submit(place.uninstall)
         job_path = f"/apis/batch/v1/namespaces/{own}/jobs/{RELEASE}-uninstall"
-        eventually(lambda: ending.done() or server.request("GET", job_path).code == 200, what="the hook's Job")
+        eventually(
+            lambda: ending.done() or server.request("GET", job_path).code == 200, what="the hook's Job", every=LOCAL
+        )
         if ending.done():
             ending.result()
         job = server.request("GET", job_path).body

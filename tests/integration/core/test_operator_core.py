@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from e2e.support.eventually import LOCAL, eventually
 from pulsar_operator.api.constants import (
     FINALIZER,
     LABEL_MANAGED_BY,
@@ -17,7 +18,7 @@ from pulsar_operator.api.constants import (
     MANAGED_BY,
 )
 from tests.support.core.objects import config_map, tenant, topic
-from tests.support.processes.apiserver import ApiServer, eventually
+from tests.support.processes.apiserver import ApiServer
 
 from .conftest import StartOperator
 
@@ -39,24 +40,29 @@ def test_events_become_passes_and_watching_writes_nothing(
     put(apiserver, TENANTS.format(namespace, "before"), tenant(namespace, "before"))
     mark = apiserver.audit_mark()
     operator = start_operator()
-    eventually(operator.ready, what="the operator to be ready")
-    # Its output is read by a thread, which may be behind.
-    eventually(lambda: operator.begun(f"PulsarTenant {namespace}/before"), what="a pass over what was there before")
+    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
+    eventually(
+        lambda: operator.begun(f"PulsarTenant {namespace}/before"),
+        what="a pass over what was there before",
+        every=LOCAL,
+    )
 
     key = f"PulsarTenant {namespace}/live"
     put(apiserver, TENANTS.format(namespace, "live"), tenant(namespace, "live"))
-    eventually(lambda: len(operator.begun(key)) == 1, what="a pass of the new object")
+    eventually(lambda: len(operator.begun(key)) == 1, what="a pass of the new object", every=LOCAL)
     changed = tenant(namespace, "live")
     changed["spec"]["adminRoles"] = ["me"]
     put(apiserver, TENANTS.format(namespace, "live"), changed)
-    eventually(lambda: [p["generation"] for p in operator.begun(key)] == [1, 2], what="a pass of the change")
+    eventually(
+        lambda: [p["generation"] for p in operator.begun(key)] == [1, 2], what="a pass of the change", every=LOCAL
+    )
     apiserver.request("DELETE", TENANTS.format(namespace, "live"))
-    eventually(lambda: operator.begun(key)[-1]["found"] is False, what="a pass of the deletion")
+    eventually(lambda: operator.begun(key)[-1]["found"] is False, what="a pass of the deletion", every=LOCAL)
 
     labels = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_OWNER_KIND: "PulsarCluster", LABEL_OWNER_NAME: "c"}
     put(apiserver, f"/api/v1/namespaces/{namespace}/configmaps/other", config_map(namespace, "other", {}))
     put(apiserver, f"/api/v1/namespaces/{namespace}/configmaps/ours", config_map(namespace, "ours", {}, labels=labels))
-    eventually(lambda: operator.begun(f"PulsarCluster {namespace}/c"), what="a pass of the owner")
+    eventually(lambda: operator.begun(f"PulsarCluster {namespace}/c"), what="a pass of the owner", every=LOCAL)
 
     code, metrics = operator.http("/metrics", metrics=True)
     assert code == 200
@@ -77,13 +83,13 @@ def test_a_second_operator_waits_and_takes_over(
     apiserver: ApiServer, namespace: str, start_operator: StartOperator
 ) -> None:
     first = start_operator(pod="first")
-    eventually(first.ready, what="the first operator to be ready")
+    eventually(first.ready, what="the operator to be ready", every=LOCAL)
     second = start_operator(pod="second")
-    eventually(lambda: "held by first_" in second.http("/readyz")[1], what="the second operator to wait")
+    eventually(lambda: "held by first_" in second.http("/readyz")[1], what="the second operator to wait", every=LOCAL)
     assert second.http("/healthz")[0] == 200
-    eventually(lambda: second.logged("waiting for the Lease held by first_"), what="the second to log it")
+    eventually(lambda: second.logged("waiting for the Lease held by first_"), what="the second to log it", every=LOCAL)
     put(apiserver, TENANTS.format(namespace, "t"), tenant(namespace))
-    eventually(lambda: first.begun(f"PulsarTenant {namespace}/t"), what="a pass by the first")
+    eventually(lambda: first.begun(f"PulsarTenant {namespace}/t"), what="a pass by the first", every=LOCAL)
     assert not [line for line in second.lines if "begin" in line]
 
     def holder() -> str:
@@ -94,25 +100,25 @@ def test_a_second_operator_waits_and_takes_over(
     assert holder().startswith("first_")
     assert first.stop() == 0
     assert not holder().startswith("first_")
-    eventually(second.ready, what="the second operator to act")
-    eventually(lambda: second.begun(f"PulsarTenant {namespace}/t"), what="a pass by the second")
+    eventually(second.ready, what="the operator to be ready", every=LOCAL)
+    eventually(lambda: second.begun(f"PulsarTenant {namespace}/t"), what="a pass by the second", every=LOCAL)
 
     # A killed one keeps it until it runs out, which is here cut short.
     third = start_operator(pod="third")
-    eventually(lambda: "held by second_" in third.http("/readyz")[1], what="the third operator to wait")
+    eventually(lambda: "held by second_" in third.http("/readyz")[1], what="the third operator to wait", every=LOCAL)
     second.stop(signal.SIGKILL)
     kept = apiserver.request("GET", LEASE.format(namespace)).body["spec"]
     assert kept["holderIdentity"].startswith("second_") and kept["leaseDurationSeconds"] == 30
     assert "held by second_" in third.http("/readyz")[1]
     promised = {"spec": {"leaseDurationSeconds": 1}}
     assert apiserver.request("PATCH", LEASE.format(namespace), promised, content_type=MERGE).code == 200
-    eventually(third.ready, what="the third operator to act")
+    eventually(third.ready, what="the operator to be ready", every=LOCAL)
 
 
 def test_losing_the_lease_ends_the_process(apiserver: ApiServer, namespace: str, start_operator: StartOperator) -> None:
     # It notices when it renews the Lease, every third of that; and gives up when it could not for two thirds of that.
     operator = start_operator(lease_seconds="15")
-    eventually(operator.ready, what="the operator to be ready")
+    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
     stolen = apiserver.request(
         "PATCH",
         LEASE.format(namespace),
@@ -121,7 +127,7 @@ def test_losing_the_lease_ends_the_process(apiserver: ApiServer, namespace: str,
     )
     assert stolen.code == 200
     assert operator.wait() == 1
-    eventually(lambda: operator.logged("taken by thief"), what="the loss in the log")
+    eventually(lambda: operator.logged("taken by thief"), what="the loss in the log", every=LOCAL)
     assert apiserver.request("GET", LEASE.format(namespace)).body["spec"]["holderIdentity"] == "thief"
 
 
@@ -130,12 +136,12 @@ def test_sigterm_lets_a_pass_end(
 ) -> None:
     release = tmp_path / "release"
     operator = start_operator(str(release))
-    eventually(operator.ready, what="the operator to be ready")
+    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
     put(apiserver, TOPICS.format(namespace, "slow"), topic(namespace, "slow"))
     key = f"PulsarTopic {namespace}/slow"
-    eventually(lambda: operator.begun(key), what="the slow pass to begin")
+    eventually(lambda: operator.begun(key), what="the slow pass to begin", every=LOCAL)
     operator.process.send_signal(signal.SIGTERM)
-    eventually(lambda: "stopping" in operator.http("/readyz")[1], what="the operator to stop")
+    eventually(lambda: "stopping" in operator.http("/readyz")[1], what="the operator to stop", every=LOCAL)
     patient = time.monotonic() + 1
     while time.monotonic() < patient:
         assert "stopping" in operator.http("/readyz")[1], "it waits for the pass"
@@ -170,7 +176,7 @@ def test_release_finalizers_frees_objects(apiserver: ApiServer, namespace: str, 
 
 def test_release_finalizers_waits_for_the_running_operator(namespace: str, start_operator: StartOperator) -> None:
     operator = start_operator()
-    eventually(operator.ready, what="the operator to be ready")
+    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
     release = start_operator("release-finalizers", "--wait", "2", module="pulsar_operator")
     assert release.wait() == 1
     assert any("stop that operator first" in line.get("text", "") for line in release.lines)
@@ -191,13 +197,13 @@ def test_silent_watches_that_missed_nothing_are_alive(
     mark = apiserver.audit_mark()
     # Bookmarks come once a minute if at all, so every stream is under suspicion all the time.
     operator = start_operator(watch_silence_seconds="1.5")
-    eventually(operator.ready, what="the operator to be ready")
+    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
 
     def verifications() -> int:
         events = apiserver.audit_events(since=mark, user_agent_prefix="pulsar-operator/")
         return sum(event.verb == "list" and event.resource == "statefulsets" for event in events)
 
-    eventually(lambda: verifications() > 5, what="silent streams to be verified again and again")
+    eventually(lambda: verifications() > 5, what="silent streams to be verified again and again", every=LOCAL)
     code, body = operator.http("/healthz")
     assert code == 200, body
     print("RSS of the idle operator:", operator.rss(), "MiB")

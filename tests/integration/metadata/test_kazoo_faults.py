@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper, canonical_servers
 from pulsar_operator.ports import ConflictError, RefusedError, UnavailableError
 from tests.support.processes.zookeeper import RealZooKeeper
@@ -39,15 +39,14 @@ async def port() -> AsyncIterator[KazooZooKeeper]:
     await adapter.close()
 
 
-async def eventually(call: Callable[[], Awaitable[T]]) -> T:
+async def answered(call: Callable[[], Awaitable[T]]) -> T:
     """The first answer that is not UnavailableError, within a deadline."""
-    deadline = time.monotonic() + EVENTUALLY_SECONDS
-    while True:
-        try:
-            return await call()
-        except UnavailableError:
-            if time.monotonic() > deadline:
-                raise
+    return await eventually_async(call, lambda _: True, what="an answer", retried=UnavailableError)
+
+
+async def forgotten(port: KazooZooKeeper) -> None:
+    """Wait until it has no client any more."""
+    await eventually_async(lambda: port.open_ensembles, lambda left: not left, what="no client is open")
 
 
 async def test_a_session_outlives_restarts_of_the_server(server: RealZooKeeper, port: KazooZooKeeper) -> None:
@@ -57,7 +56,7 @@ async def test_a_session_outlives_restarts_of_the_server(server: RealZooKeeper, 
     with pytest.raises(UnavailableError, match=server.servers):
         await session.get("/a")
     server.start()
-    node = await eventually(lambda: session.get("/a"))
+    node = await answered(lambda: session.get("/a"))
     assert node is not None
     assert node.data == b"kept"
 
@@ -67,17 +66,14 @@ async def test_a_client_whose_server_is_gone_is_dropped_without_being_asked(
 ) -> None:
     await port.session(server.servers)
     server.stop()
-    deadline = time.monotonic() + EVENTUALLY_SECONDS
-    while port.open_ensembles:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+    await forgotten(port)
 
 
 async def test_a_session_sees_an_emptied_server_as_empty(server: RealZooKeeper, port: KazooZooKeeper) -> None:
     session = await port.session(server.servers)
     await session.create("/a", b"")
     server.wipe()
-    assert await eventually(lambda: session.get("/a")) is None
+    assert await answered(lambda: session.get("/a")) is None
 
 
 async def test_a_hanging_server_meets_the_deadline_without_blocking_the_loop(
@@ -102,7 +98,7 @@ async def test_a_hanging_server_meets_the_deadline_without_blocking_the_loop(
     turning.cancel()
     assert turns > 100
     server.resume()
-    assert await eventually(lambda: session.get("/a")) is not None
+    assert await answered(lambda: session.get("/a")) is not None
 
 
 async def test_a_write_without_answer_is_sent_at_most_once(server: RealZooKeeper, port: KazooZooKeeper) -> None:
@@ -113,7 +109,7 @@ async def test_a_write_without_answer_is_sent_at_most_once(server: RealZooKeeper
         # Of any version: a second one would be taken too, and seen.
         await port.run(server.servers, "set /a", lambda client: client.set_async("/a", b"1"))
     server.resume()
-    node = await eventually(lambda: session.get("/a"))
+    node = await answered(lambda: session.get("/a"))
     assert node is not None
     assert node.version in (0, 1)
 
@@ -142,10 +138,7 @@ async def test_an_idle_client_is_closed_and_opened_again_when_needed(server: Rea
     port = KazooZooKeeper(deadline_seconds=10, idle_seconds=0.2)
     session = await port.session(server.servers)
     await session.create("/a", b"")
-    deadline = time.monotonic() + EVENTUALLY_SECONDS
-    while port.open_ensembles:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+    await forgotten(port)
     with pytest.raises(ConflictError):
         await session.create("/a", b"")
     await port.close()
@@ -158,7 +151,7 @@ async def test_a_cancelled_call_leaves_the_client_usable(server: RealZooKeeper, 
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert await eventually(lambda: session.get("/")) is not None
+    assert await answered(lambda: session.get("/")) is not None
 
 
 async def test_kazoo_says_nothing_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -194,8 +187,8 @@ async def test_watches_are_told_when_the_session_ends_and_work_again_with_the_ne
             await event.wait()
     server.start()
     again = asyncio.Event()
-    await eventually(lambda: session.watch("/0", again.set))
-    await eventually(lambda: session.create("/0", b""))
+    await answered(lambda: session.watch("/0", again.set))
+    await answered(lambda: session.create("/0", b""))
     async with asyncio.timeout(EVENTUALLY_SECONDS):
         await again.wait()
 
@@ -207,10 +200,10 @@ async def test_a_watch_that_was_not_answered_tells_nothing(server: RealZooKeeper
     with pytest.raises(UnavailableError):
         await session.watch("/a", lambda: told.append(1))
     server.resume()
-    await eventually(lambda: session.create("/a", b""))
+    await answered(lambda: session.create("/a", b""))
     last = asyncio.Event()
-    await eventually(lambda: session.watch("/b", last.set))
-    await eventually(lambda: session.create("/b", b""))
+    await answered(lambda: session.watch("/b", last.set))
+    await answered(lambda: session.create("/b", b""))
     async with asyncio.timeout(EVENTUALLY_SECONDS):
         await last.wait()
     assert told == []
@@ -239,18 +232,13 @@ async def test_a_client_with_a_watch_is_not_idle(server: RealZooKeeper) -> None:
         await (await watching.session(server.servers)).watch("/a", told.set)
         # As soon as an equally idle client without a watch is gone, this one would be too.
         await (await idle.session(server.servers)).get("/")
-        deadline = time.monotonic() + EVENTUALLY_SECONDS
-        while idle.open_ensembles:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.02)
+        await forgotten(idle)
         assert watching.open_ensembles == [server.servers]
         assert not told.is_set()
         await (await idle.session(server.servers)).create("/a", b"")
         async with asyncio.timeout(EVENTUALLY_SECONDS):
             await told.wait()
-        while watching.open_ensembles:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.02)
+        await forgotten(watching)
     finally:
         await watching.close()
         await idle.close()

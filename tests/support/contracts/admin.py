@@ -5,7 +5,6 @@ A subclass provides the fixture ``site``. Every test has a tenant of its own, si
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import uuid
 from collections.abc import Awaitable, Callable
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
@@ -44,17 +44,9 @@ class Site:
         return await self.port.call(self.endpoint, method, path, query=query, body=body)
 
 
-async def settled(step: Callable[[], Awaitable[object]], *, within: float = 60.0) -> None:
+async def settled(step: Callable[[], Awaitable[object]]) -> None:
     """Repeat a deletion until Pulsar takes it: for moments after another one it answers 409 or 500 (seen on 4.0.8)."""
-    deadline = asyncio.get_running_loop().time() + within
-    while True:
-        try:
-            await step()
-            return
-        except PortError:
-            if asyncio.get_running_loop().time() > deadline:
-                raise
-        await asyncio.sleep(0.5)
+    await eventually_async(step, lambda _: True, what="Pulsar takes the call", every=0.5, retried=PortError)
 
 
 async def _unowned(site: Site, namespace: str, topic: str) -> None:

@@ -5,20 +5,21 @@ One broker is enough: what differs between brokers is who owns what, and that is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from zlib import crc32
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
-from pulsar_operator.balance.model.observation import RESOURCES
+from pulsar_operator.balance.model.observation import RESOURCES, Observed
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.dataplane.load_balancer import CONFIGURATION, FLAGS
 from pulsar_operator.ports import ConflictError, RefusedError
 
+PAUSE_SECONDS = 0.25
 HALF, QUARTER, LAST = 0x80000000, 0x40000000, 0xFFFFFFFF
 
 
@@ -50,11 +51,12 @@ async def check_boundaries_and_splits(site: Site) -> None:
     for name in more:
         await site.make(name)
     await traffic.split(lower, QUARTER)
-    for _ in range(40):  # the answering broker may know the old ones for a moment
-        if await traffic.boundaries(site.namespace) == (0, QUARTER, HALF, LAST):
-            break
-        await asyncio.sleep(0.25)
-    assert await traffic.boundaries(site.namespace) == (0, QUARTER, HALF, LAST)
+    await eventually_async(  # the answering broker may know the old ones for a moment
+        lambda: traffic.boundaries(site.namespace),
+        lambda bounds: bounds == (0, QUARTER, HALF, LAST),
+        what="the boundaries after the split",
+        every=PAUSE_SECONDS,
+    )
     with pytest.raises(RefusedError):
         await traffic.split(lower, QUARTER)
     await traffic.split(BundleId(site.namespace, 0, QUARTER), HALF + 5)
@@ -82,14 +84,19 @@ async def check_observation(site: Site) -> None:
     """One look gives brokers, boundaries, owners and a cell for every loaded topic at its hash."""
     (name,) = names(site, HALF, LAST, 1)
     await site.make(name)
-    for _ in range(100):  # the document is made anew once in a statistics period
-        observed = await site.traffic.observe()
+
+    def counted(observed: Observed) -> bool:
         assert observed.missing == []
-        if topic_hash(name) in observed.cells.get(site.namespace, {}):
-            break
-        await asyncio.sleep(1)
-    else:
-        pytest.fail(f"{name} is not in the statistics of its broker")
+        return topic_hash(name) in observed.cells.get(site.namespace, {})
+
+    observed = await eventually_async(
+        site.traffic.observe,
+        counted,
+        what=f"{name} is in the statistics of its broker",
+        within=150,  # they are made anew once in a statistics period
+        every=1,
+        retried=(),
+    )
     assert site.namespace in observed.boundaries
     assert await site.traffic.domains() == {}
     assert await site.traffic.stats_period() > 0

@@ -5,18 +5,18 @@ Run against the fakes and against a real Pulsar; a subclass provides the fixture
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.policies import Call, Scope
 from pulsar_operator.domain.policies.entry_rows import HOSTILE, NAMESPACE_ENTRIES, TOPIC_ENTRIES, EntryRow
 from pulsar_operator.ports import NotFoundError, RefusedError
-from tests.support.contracts.policies import PAUSE_SECONDS, READS, Place
+from tests.support.contracts.policies import PAUSE_SECONDS, Place
 
 KEYS = {"permissions": "role", "subscriptionPermissions": "subscription"}
 """Member of an entry that is its key; properties are a map."""
@@ -69,14 +69,13 @@ class EntryContract:
     async def until(
         self, place: Place, row: EntryRow, base: tuple[str, ...], wanted: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Read until these are the entries, and no others; what was read last."""
-        found: dict[str, Any] = {}
-        for _ in range(READS):
-            found = await self.read(place, row, base)
-            if found.keys() == wanted.keys() and all(row.in_sync(wanted[key], found[key]) for key in wanted):
-                break
-            await asyncio.sleep(PAUSE_SECONDS)
-        return found
+        """Read until these are the entries, and no others; the entries as they were read."""
+
+        def there(found: dict[str, Any]) -> bool:
+            return found.keys() == wanted.keys() and all(row.in_sync(wanted[key], found[key]) for key in wanted)
+
+        what = f"{row.field} of {'/'.join(base)}: {wanted!r}"
+        return await eventually_async(lambda: self.read(place, row, base), there, what=what, every=PAUSE_SECONDS)
 
     @pytest.mark.parametrize(("row", "kind"), rows())
     async def test_entries_survive_and_are_taken_back_one_by_one(self, place: Place, row: EntryRow, kind: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.isolation_policy import UnloadScope
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path, resource_group_path
@@ -24,6 +25,7 @@ from pulsar_operator.domain.policies.instance_rows import RESOURCE_GROUP_LIMITS
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
+    Json,
     NotFoundError,
     PulsarAdminPort,
     RefusedError,
@@ -32,7 +34,6 @@ from pulsar_operator.ports import (
 from tests.support.logical.world import LogicalWorld
 
 PRG, PIP = Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY
-TRIES = 100
 PAUSE_SECONDS = 0.2
 NOBODY = "there-is-no-such-broker"
 ELSEWHERE = "nor-such-a-broker"
@@ -62,12 +63,13 @@ class Site:
 
     async def until(self, kind: Kind, name: str, fact: Callable[[], bool]) -> None:
         """Passes over an object until the fact holds."""
-        for _ in range(TRIES):
+
+        async def passed() -> Json | None:
             await self.world.reconcile(kind, name)
-            if fact():
-                return
-            await asyncio.sleep(PAUSE_SECONDS)
-        raise AssertionError(f"{kind} {name}: {self.world.get(kind, name)}")
+            return self.world.get(kind, name)
+
+        what = f"what a test awaits of {kind} {name}"
+        await eventually_async(passed, lambda _: fact(), what=what, every=PAUSE_SECONDS, retried=())
 
     async def ready(self, kind: Kind, name: str) -> None:
         """Passes over an object until it is Ready for its newest specification."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.domain.logical.topic import GLOBAL_CLUSTERS
 from pulsar_operator.domain.policies import POLICIES, TOPIC_POLICIES, Call, PolicyRow, Scope, too_old
 from pulsar_operator.domain.policies.model import CLUSTER
@@ -32,7 +33,6 @@ OTHER = "policy-test-other"
 """A second cluster that exists in name only, for policies that list clusters."""
 NOWHERE = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
 """What Pulsar knows of it."""
-READS = 50
 PAUSE_SECONDS = 0.2
 
 
@@ -85,6 +85,7 @@ class Place:
             path[0], path[-1]
         )
         last: Exception | None = None
+        # No eventually: between two tries there is an unload, and only what is said of the deletion is waited for.
         try:
             async with asyncio.timeout(180):
                 while name in await self.ask("GET", *listing):
@@ -149,13 +150,12 @@ class Place:
 
     async def until(self, row: PolicyRow, wanted: Any, topic: str = "x") -> Any:
         """Read until the value is there: topic policies travel through a topic. Unset and never set are the same."""
-        found: Any = None
-        for _ in range(READS):
-            found = await self.read(row, topic)
-            if row.in_sync(wanted, found) if row.is_set(wanted) else not row.is_set(found) or found == wanted:
-                return found
-            await asyncio.sleep(PAUSE_SECONDS)
-        return found
+
+        def there(found: Any) -> bool:
+            return row.in_sync(wanted, found) if row.is_set(wanted) else not row.is_set(found) or found == wanted
+
+        what = f"{row.field} of {topic} is {wanted!r}"
+        return await eventually_async(lambda: self.read(row, topic), there, what=what, every=PAUSE_SECONDS)
 
     @property
     def names(self) -> dict[str, str]:
@@ -310,14 +310,13 @@ class PolicyContract:
         await place.ask("PUT", *topics, "y")
         path = (*topics, "y", "replication")
         await place.ask("POST", *path, body=[OTHER], isGlobal="true")
-        left = ["?"]
-        for _ in range(READS):
+
+        async def look() -> tuple[Any, Any]:
             left = await place.ask("GET", *topics)
-            here = await place.ask("GET", *path, isGlobal="true") if allowed else [OTHER]
-            if here == [OTHER] and bool(left) == allowed:
-                break
-            await asyncio.sleep(PAUSE_SECONDS)
-        assert left == ([f"persistent://{place.tenant}/{namespace}/y"] if allowed else [])
+            return left, await place.ask("GET", *path, isGlobal="true") if allowed else [OTHER]
+
+        wanted = [f"persistent://{place.tenant}/{namespace}/y"] if allowed else [], [OTHER]
+        await eventually_async(look, lambda found: found == wanted, what=f"{wanted}", every=PAUSE_SECONDS)
 
     async def test_every_key_of_a_namespace_is_read_or_known_to_be_left_alone(self, place: Place) -> None:
         """A policy that a newer Pulsar adds fails here by its name."""

@@ -5,7 +5,6 @@ Run against the fakes and against a real Pulsar; a subclass provides the fixture
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import quote, unquote, unquote_plus
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.v1alpha1.policies import DispatchRate
 from pulsar_operator.api.v1alpha1.topic_parts import (
     InitialPosition,
@@ -43,7 +43,7 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
 from pulsar_operator.domain.policies.entry_rows import HOSTILE
 from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, UnavailableError
-from tests.support.contracts.policies import PAUSE_SECONDS, READS, Place
+from tests.support.contracts.policies import PAUSE_SECONDS, Place
 
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 A_SPACED = '{"name": "R", "type": "record", "fields": [ {"name": "a", "type": "string"} ]}'
@@ -81,15 +81,9 @@ NAMES = ("plain", "%41", *HOSTILE)
 KINDS = ("plain", "partitioned")
 
 
-async def eventually(read: Callable[[], Awaitable[Any]], wanted: Any) -> Any:
-    """Read until it is so; what was read last."""
-    found: Any = None
-    for _ in range(READS):
-        found = await read()
-        if found == wanted:
-            break
-        await asyncio.sleep(PAUSE_SECONDS)
-    return found
+async def equals(read: Callable[[], Awaitable[Any]], wanted: Any, what: str) -> None:
+    """Read until it is so."""
+    await eventually_async(read, lambda found: found == wanted, what=f"{what}: {wanted!r}", every=PAUSE_SECONDS)
 
 
 def parts_of(path: tuple[str, ...], kind: str) -> list[tuple[str, ...]]:
@@ -172,11 +166,11 @@ class TopicPartsContract:
         rates = {name: DispatchRate(messages_per_period=10 + n) for n, name in enumerate(names)}
         for name, rate in rates.items():
             await place.call(rate_call(topic, "POST", name, rate))
-        assert await eventually(read, rates) == rates
+        await equals(read, rates, "dispatch rates")
         for name in names:
             await place.call(rate_call(topic, "DELETE", name))
             await place.call(rate_call(topic, "DELETE", name))
-        assert await eventually(read, {}) == {}
+        await equals(read, {}, "dispatch rates")
 
     # -------------------------------------------------------------------------------------------------- schemas
 
@@ -302,7 +296,7 @@ class TopicPartsContract:
             async def last(part: tuple[str, ...] = part) -> Any:
                 return (await place.ask("GET", *part, "compaction"))["status"]
 
-            assert await eventually(last, "SUCCESS") == "SUCCESS"
+            await equals(last, "SUCCESS", "compaction")
 
     @pytest.mark.parametrize("kind", KINDS)
     async def test_a_topic_loaded_anew_has_forgotten_its_last_compaction(self, place: Place, kind: str) -> None:
@@ -315,7 +309,7 @@ class TopicPartsContract:
 
             assert await last() == "NOT_RUN"
             await place.ask("PUT", *part, "compaction")
-            assert await eventually(last, "SUCCESS") == "SUCCESS"
+            await equals(last, "SUCCESS", "compaction")
             await place.ask("PUT", *part, "unload")
             assert await last() == "NOT_RUN"
 

@@ -5,18 +5,17 @@ Run against the fakes and against a real Pulsar; a subclass provides the fixture
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM
+from pulsar_operator.ports import CUSTOM, Json
 from tests.support.contracts.policies import Place
 from tests.support.logical.topic_sets import SET, SetWorld
 from tests.support.logical.world import NS
 
 TOPICS = 12
-WITHIN_SECONDS = 60
 PAUSE_SECONDS = 0.2
 
 
@@ -37,12 +36,13 @@ class TopicSetContract:
 
     async def until(self, w: SetWorld, done: Callable[[], bool], step: Callable[[], Any] | None = None) -> None:
         """Passes until it is done: what is written to a real Pulsar takes a moment to be seen."""
-        async with asyncio.timeout(WITHIN_SECONDS):
-            while True:
-                await (step or (lambda: w.wait(2.0)))()
-                if done():
-                    return
-                await asyncio.sleep(PAUSE_SECONDS)
+
+        async def passed() -> Json:
+            await (step or (lambda: w.wait(2.0)))()
+            return w.get(SET, "s") or {}
+
+        what = "what a test awaits of the set"
+        await eventually_async(passed, lambda _: done(), what=what, every=PAUSE_SECONDS, retried=())
 
     async def ready(self, w: SetWorld, number: int) -> None:
         """Every topic is as declared."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.domain.logical.names import isolation_path
 from pulsar_operator.domain.logical.subscriptions import subscription_path
 from pulsar_operator.domain.policies import (
@@ -25,7 +25,6 @@ HOSTILE = ("Upper_Case", "a b", "a%2Fb", "süß", "a?b#c", "c+d", "1e3", "x-retr
 PROPERTIES = {"team": "shop", "a/b": "c: d", "\u00fc": ""}
 SUBSCRIPTION = "a/b c+d"
 DEFINITION = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
-TRIES = 100
 PAUSE_SECONDS = 0.2
 
 
@@ -103,23 +102,28 @@ async def _set(place: Place, rows: Iterable[PolicyRow], base: tuple[str, ...], w
             await place.call(row.set_call(base, value))
         except (RefusedError, NotFoundError):
             continue  # a value Pulsar does not take, or a policy this version does not have
-        for _ in range(TRIES if row.own_get else 0):
-            found = row.read(await place.call(row.get_call(base)), place.cluster)
-            if row.in_sync(value, found) or not row.is_set(value):
-                break
-            await asyncio.sleep(PAUSE_SECONDS)
-        else:
-            assert not row.own_get, f"{row.field} was set and is not there"
+        if row.own_get and row.is_set(value):
+            await eventually_async(
+                lambda row=row: place.call(row.get_call(base)),
+                lambda found, row=row, value=value: row.in_sync(value, row.read(found, place.cluster)),
+                what=f"{row.field} is there, which was set",
+                every=PAUSE_SECONDS,
+            )
 
 
 async def _removed(place: Place) -> None:
     await place.removed(*isolation_path(place.cluster, place.tenant))
     for domain in ("persistent", "non-persistent"):
-        async with asyncio.timeout(60):
-            while split := await place.ask("GET", domain, place.tenant, "n", "partitioned"):
+
+        async def left(domain: str = domain) -> list[str]:
+            split: list[str] = await place.ask("GET", domain, place.tenant, "n", "partitioned")
+            if split:
                 with contextlib.suppress(PortError):
                     await place.ask("DELETE", *_path(split[0]), "partitions", force="true")
-                await asyncio.sleep(PAUSE_SECONDS)
+            return split
+
+        what = f"no {domain} partitioned topic is left"
+        await eventually_async(left, lambda split: not split, what=what, every=PAUSE_SECONDS)
     # A topic with shadow topics goes before them: its replicators hold them open.
     for full in sorted(await place.ask("GET", "persistent", place.tenant, "n"), key=lambda n: not n.endswith("/x")):
         await place.removed(*_path(full))

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import ConditionType
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
 from pulsar_operator.ports import ConflictError, UnavailableError
@@ -92,7 +93,7 @@ class Carrying:
         else:
             problems = [] if text in set(_texts(now)) else [f"{text!r} is not there: {differences(others, now)}"]
         world.delete(self.kind, self.me)
-        for _ in range(PASSES):
+        for _ in range(PASSES):  # no eventually: all that is wrong with a place is collected
             if world.get(self.kind, self.me) is None:
                 break
             await world.reconcile(self.kind, self.me)
@@ -139,17 +140,14 @@ class Carrying:
 
     async def made(self, *call: str, body: Any = None) -> None:
         """A plain call of a test, until Pulsar answers: a busy one says 500 to the first topic of a namespace."""
-        last: UnavailableError | None = None
-        for _ in range(PASSES):
+
+        async def ask() -> bool:
             with contextlib.suppress(ConflictError):  # a call before had taken effect
-                try:
-                    await self.attempt.place.ask(*call, body=body)
-                except UnavailableError as error:
-                    last = error
-                    await asyncio.sleep(self.attempt.bench.pause)
-                    continue
-            return
-        raise AssertionError(f"{' '.join(call)}: {last}")
+                await self.attempt.place.ask(*call, body=body)
+            return True
+
+        pause = self.attempt.bench.pause
+        await eventually_async(ask, what=" ".join(call), every=pause, retried=UnavailableError)
 
     async def others(self) -> Json:
         """All of Pulsar's objects but the one under test, by name, and what bystanders have."""

@@ -3,9 +3,9 @@ repaired, and taken back. Run on the in-memory Pulsar and on a real one."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint, Json
 from tests.support.logical.world import LogicalWorld
@@ -19,7 +19,6 @@ RATE = {
     "ratePeriodInSecond": 1,
 }
 OTHER_RATE = {**RATE, "dispatchThrottlingRateInMsg": 99}
-PASSES = 60
 PAUSE_SECONDS = 0.5
 KEYS = ("app", "a/b", "a%2Fb", "a+b", "\u00fc")
 
@@ -55,15 +54,19 @@ class Scenario:
 
     async def settled(self) -> None:
         """Passes until everything is Ready; a policy of a topic takes a moment to be seen."""
-        said: list[Any] = []
-        for _ in range(PASSES):
+
+        async def passed() -> list[tuple[str, str, str]]:
             await self.w.run()
             objects = ((Kind.TENANT, self.tenant), (Kind.NAMESPACE, "n"), (Kind.TOPIC, "x"))
-            said = [self.w.condition(kind, name) for kind, name in objects]
-            if all(status == "True" for status, _, _ in said):
-                return
-            await asyncio.sleep(PAUSE_SECONDS)
-        raise AssertionError(f"not settled: {said}")
+            return [self.w.condition(kind, name) for kind, name in objects]
+
+        await eventually_async(
+            passed,
+            lambda said: all(status == "True" for status, _, _ in said),
+            what="tenant, namespace and topic are Ready",
+            every=PAUSE_SECONDS,
+            retried=(),
+        )
 
     async def live(self) -> Json:
         """What Pulsar has."""
@@ -131,12 +134,14 @@ class Scenario:
         assert await self.live() == self.wanted()
         await self.drift()
         assert await self.live() != self.wanted()
-        for _ in range(PASSES):
+
+        async def repaired() -> Json:
             await self.settled()
-            if await self.live() == self.wanted():
-                break
-            await asyncio.sleep(PAUSE_SECONDS)  # a policy of a topic that was changed beside us is seen late
-        assert await self.live() == self.wanted(), "repaired"
+            return await self.live()
+
+        await eventually_async(  # a policy of a topic that was changed beside us is seen late
+            repaired, lambda live: live == self.wanted(), what="drift is repaired", every=PAUSE_SECONDS, retried=()
+        )
         assert (await self.ask("GET", "tenants", self.tenant))["adminRoles"] == ["admin"]
         for kind in (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC):
             assert "DriftRepaired" in self.w.reasons(kind), kind

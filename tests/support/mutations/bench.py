@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path, resource_group_path
@@ -121,7 +122,10 @@ class Attempt:
         return problems
 
     async def equal(self, what: str, look: Callable[[], Awaitable[Json]], wanted: Json) -> list[str]:
-        """Differences that do not go away: what is written to a topic is seen a moment later."""
+        """Differences that do not go away: what is written to a topic is seen a moment later.
+
+        No eventually, since all that a mutation leaves is collected.
+        """
         found: list[str] = []
         for _ in range(PASSES if self.bench.pause else 1):
             found = differences(wanted, await look())
@@ -340,16 +344,13 @@ class Attempt:
         cannot be loaded to be deleted, until they know that the policy is gone."""
         for scope in ("true", "false") if "offload" in self.mutation.path else ():
             await self.place.ask("DELETE", *path, "offloadPolicies", isGlobal=scope)
-        last: UnavailableError | None = None
-        for _ in range(PASSES):
-            try:
-                await self.place.ask("DELETE", *path, "partitions", force="true")
-            except UnavailableError as error:
-                last = error
-                await asyncio.sleep(self.bench.pause)
-            else:
-                return
-        raise AssertionError(f"{'/'.join(path)} cannot be deleted: {last}")
+        await eventually_async(
+            lambda: self.place.ask("DELETE", *path, "partitions", force="true"),
+            lambda _: True,
+            what=f"{'/'.join(path)} is deleted",
+            every=self.bench.pause,
+            retried=UnavailableError,
+        )
 
 
 def _told(subscriptions: Any) -> Json:

@@ -14,11 +14,10 @@ import shutil
 import ssl
 import subprocess
 import tempfile
-import time
 import urllib.parse
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,9 +25,10 @@ from typing import Any
 
 import yaml
 
+from e2e.support.eventually import LOCAL, eventually
 from tests.support.processes.audit import AUDIT_POLICY, WRITE_VERBS, AuditEvent, read_audit
 from tests.support.processes.keepalive import KeptConnections
-from tests.support.processes.launching import free_ports, launch, stop
+from tests.support.processes.launching import assert_runs, free_ports, launch, stop
 from tests.support.yamls import documents
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ class MissingBinariesError(RuntimeError):
 
 
 class ApiServerError(RuntimeError):
-    """A process did not come up, or a request of a helper was refused."""
+    """A request of a helper was refused."""
 
 
 @dataclass(frozen=True)
@@ -168,14 +168,13 @@ class ApiServer:
 
     def eventually_code(self, code: int, method: str, path: str, *, token: str | None = None) -> Response:
         """Repeat a request without a body until it is answered with the code: RBAC takes effect a moment later."""
-        answers: list[Response] = []
 
-        def answered() -> bool:
-            answers.append(self.request(method, path, token=token))
-            return answers[-1].code == code
+        def answered() -> Response:
+            answer = self.request(method, path, token=token)
+            assert answer.code == code, answer
+            return answer
 
-        eventually(answered, what=f"{method} {path} to be answered with {code}")
-        return answers[-1]
+        return eventually(answered, what=f"{method} {path} to be answered with {code}", every=LOCAL)
 
     def new_namespace(self, prefix: str = "test", *, labels: Mapping[str, str] | None = None) -> str:
         """Create a Kubernetes namespace with a unique name and return the name."""
@@ -202,8 +201,8 @@ class ApiServer:
             spec = crd["spec"]
             listing = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
             definition = f"{base}/{crd['metadata']['name']}"
-            eventually(partial(self._established, definition), what=f"{definition} to be Established")
-            eventually(partial(self._served, listing), what=f"{listing} to be served")
+            eventually(partial(self._established, definition), what=f"{definition} to be Established", every=LOCAL)
+            eventually(partial(self._served, listing), what=f"{listing} to be served", every=LOCAL)
         return [crd["metadata"]["name"] for crd in definitions]
 
     def _established(self, definition: str) -> bool:
@@ -249,7 +248,7 @@ class ApiServer:
         probe = f"{MARK}{uuid.uuid4().hex}"
         begun = self.audit_log.stat().st_size
         self.request("GET", "/version", user_agent=probe)
-        eventually(lambda: probe in self._audit_text(begun), what="the audit log to be written")
+        eventually(lambda: probe in self._audit_text(begun), what="the audit log to be written", every=LOCAL)
         return self.audit_log.stat().st_size
 
     def _audit_text(self, since: int) -> str:
@@ -277,15 +276,6 @@ class ApiServer:
         """Like :meth:`audit_events`, only what asked for a change, whether or not the server accepted it."""
         events = self.audit_events(since=since, user_agent_prefix=user_agent_prefix, username=username)
         return [event for event in events if event.verb in WRITE_VERBS]
-
-
-def eventually(check: Callable[[], bool], *, what: str, seconds: float = 60.0) -> None:
-    """Wait until the check holds. Raises ApiServerError naming what was awaited at the deadline."""
-    deadline = time.monotonic() + seconds
-    while not check():
-        if time.monotonic() > deadline:
-            raise ApiServerError(f"waited {seconds:.0f} s in vain for {what}")
-        time.sleep(0.05)
 
 
 @contextmanager
@@ -377,17 +367,13 @@ def _start(
     def ready() -> bool:
         nonlocal api
         for process, log in zip(processes, ("etcd", "kube-apiserver"), strict=True):
-            if process.poll() is not None:
-                tail = (folder / f"{log}.log").read_text(errors="replace")[-3000:]
-                raise ApiServerError(f"{log} ended with status {process.returncode}:\n{tail}")
+            assert_runs(process, folder / f"{log}.log")
         if not (folder / "pki" / "apiserver.crt").is_file():
             return False
         api = api or ApiServer(url=f"https://127.0.0.1:{secure_port}", folder=folder, token=token)
-        with suppress(OSError):
-            return api.request("GET", "/readyz").code == 200
-        return False
+        return api.request("GET", "/readyz").code == 200
 
-    eventually(ready, what="kube-apiserver to be ready", seconds=STARTUP_SECONDS)
+    eventually(ready, what="kube-apiserver to be ready", within=STARTUP_SECONDS, every=LOCAL)
     assert api is not None
     return api
 

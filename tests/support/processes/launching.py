@@ -9,12 +9,39 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 STOP_SECONDS = 20.0
+LAST_LINES = 20
 
 
-def launch(log: Path, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a command whose output goes to the file ``log``; ``environment`` is added to this process's own."""
+class EndedError(Exception):
+    """A process ended that something is expected of. None of the errors that ``eventually`` waits on at."""
+
+
+def assert_runs(process: subprocess.Popen[Any], log: Path) -> None:
+    """Raises EndedError with the end of its log when the process has ended."""
+    if process.poll() is not None:
+        raise EndedError(f"{log.stem} ended with status {process.returncode}:\n{tail(log)}")
+
+
+def tail(log: Path) -> str:
+    """The last words in a log."""
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
+
+
+def launch(
+    log: Path,
+    command: list[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    inherited: Mapping[str, str] = os.environ,
+    folder: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a command in a folder; its output goes to the file ``log``.
+
+    ``environment`` is added to what it has of this process's, which is ``inherited``.
+    """
     # Where util-linux is there, the kernel ends the child when a killed test run cannot.
     guard = shutil.which("setpriv")
     prefix = [guard, "--pdeathsig", "TERM"] if guard else []
@@ -24,7 +51,8 @@ def launch(log: Path, command: list[str], environment: Mapping[str, str] | None 
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | (environment or {}),
+            cwd=folder,
+            env={**inherited, **(environment or {})},
         )
 
 

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from e2e.kind import cache, pulsar
-from tests.support.processes.launching import free_ports
+from e2e.support.eventually import LOCAL, eventually
+from tests.support.processes.launching import assert_runs, free_ports, tail
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 START_SECONDS = 60.0
@@ -94,13 +94,17 @@ class RealZooKeeper:
         command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-Dlog4j.configurationFile={self._folder / 'log4j2.xml'}", "-Dzookeeper.jmx.log4j.disable=true"]
         command += ["-cp", f"{self._home / 'lib'}/*", MAIN, str(self._folder / "zoo.cfg")]
-        with (self._folder / "log").open("ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self._folder)
-        deadline = time.monotonic() + START_SECONDS
-        while not self.serves():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"ZooKeeper did not start:\n{(self._folder / 'log').read_text()[-3000:]}")
-            time.sleep(0.05)
+        log = self._folder / "zookeeper.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self._folder)
+        self._process = process
+
+        def serves() -> bool:
+            assert_runs(process, log)
+            assert self.serves(), tail(log)
+            return True
+
+        eventually(serves, within=START_SECONDS, what="ZooKeeper serves", every=LOCAL)
 
     def serves(self) -> bool:
         """Whether the server answers requests, by its four-letter command srvr."""

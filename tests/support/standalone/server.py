@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.support.eventually import eventually
-from tests.support.processes.launching import free_ports, launch
+from tests.support.processes.launching import assert_runs, free_ports, launch
 from tests.support.standalone.tokens import secret_key, token
 
 TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
@@ -36,10 +36,6 @@ PLACES = {
     "allowLoopback": "true",
     "brokerDeleteInactiveTopicsEnabled": "false",
 }
-
-
-class StandaloneEndedError(Exception):
-    """The process ended before it served; the message has the end of its log."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ def open_standalone(
 
     ``home`` is the unpacked distribution, ``settings`` are added to its standalone.conf, ``admin_token`` is the
     superuser's where the settings ask for one, ``jvm`` has options beside those of memory. Raises FileNotFoundError
-    without a distribution, StandaloneEndedError when the process ends, AssertionError when it is not ready in time.
+    without a distribution, EndedError when the process ends, AssertionError when it is not ready in time.
     """
     launcher = home / "bin" / "pulsar"
     if not launcher.is_file():
@@ -140,9 +136,7 @@ def secured_standalone(
 
 def _serves(found: Standalone, process: subprocess.Popen[bytes], admin_token: str) -> bool:
     """Whether the superuser's call is answered; public/default is the last thing a standalone makes."""
-    if process.poll() is not None:
-        tail = "\n".join(found.log.read_text(errors="replace").splitlines()[-20:])
-        raise StandaloneEndedError(f"Pulsar standalone ended with status {process.returncode}:\n{tail}")
+    assert_runs(process, found.log)
     headers = {"Authorization": f"Bearer {admin_token}"} if admin_token else {}
     request = urllib.request.Request(f"{found.admin_url}/admin/v2/namespaces/public/default", headers=headers)
     try:

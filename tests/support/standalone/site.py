@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies import Call
@@ -18,7 +19,6 @@ from tests.support.logical.world import LogicalWorld
 
 T = TypeVar("T")
 
-LOOKS = 150
 PAUSE_SECONDS = 0.1
 NAMES = {Kind.NAMESPACE: "n", Kind.TOPIC: "x"}
 """Name of the one object of each kind."""
@@ -86,14 +86,13 @@ class Site:
 
         Raises AssertionError with ``what`` and what was seen last.
         """
-        for _ in range(LOOKS):
+
+        async def looked() -> T:
             if by is not None:
                 await self.world.reconcile(by, NAMES[by])
-            seen = await look()
-            if right(seen):
-                return seen
-            await asyncio.sleep(PAUSE_SECONDS)
-        raise AssertionError(f"not so: {what}; last seen: {seen!r}")
+            return await look()
+
+        return await eventually_async(looked, right, what=what, every=PAUSE_SECONDS, retried=())
 
 
 def asked(step: Callable[[AiohttpAdmin], Awaitable[T]]) -> T:

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.adapters.clock import SystemClock
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
@@ -122,12 +123,6 @@ class Sink:
         self.children.append(obj["metadata"]["name"])
 
 
-async def eventually(check: Any, what: str, seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not check():  # noqa: ASYNC110 - what is awaited happens in the library
-            await asyncio.sleep(0.02)
-
-
 @pytest.fixture
 async def served() -> AsyncIterator[tuple[WatchServer, str]]:
     server = WatchServer()
@@ -158,15 +153,15 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
     async def reopened() -> None:
         """Wait until every stream is another connection: what was on its way on the one before has come."""
         before = Counter(server.opened)
-        await eventually(
-            lambda: all(server.opened[plural] > before[plural] for plural in before), "every stream is opened anew"
+        await eventually_async(
+            lambda: all(server.opened[plural] > before[plural] for plural in before), what="every stream is opened anew"
         )
 
     task = asyncio.create_task(
         handlers.watch(sink, session, namespaces=[], stop=stop, started=started, inactivity_seconds=INACTIVITY)
     )
     try:
-        await eventually(lambda: len(set(told)) == streams, "every stream is heard of")
+        await eventually_async(lambda: len(set(told)) == streams, what="every stream is heard of")
         # Filters are the server's work, and only for kinds we do not own alone.
         assert server.label_selectors["pods"] == "app.kubernetes.io/managed-by=pulsar-operator"
         assert server.label_selectors["pulsartenants"] == ""
@@ -174,13 +169,13 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
         obj = tenant("ns", uid="u1", resourceVersion="3")
         server.feeds[-1].put_nowait({"type": "ADDED", "object": obj})
         server.feeds[-1].put_nowait({"type": "DELETED", "object": obj})
-        await eventually(lambda: len(sink.seen) == 2, "both events")
+        await eventually_async(lambda: len(sink.seen) == 2, what="both events")
         assert sink.seen == [(Kind.TENANT, "t", False), (Kind.TENANT, "t", True)]
 
         # Bookmarks alone are a sign of life.
         now += LONGER
         assert len(monitor.silent(SILENCE)) == streams
-        await eventually(lambda: monitor.silent(SILENCE) == {}, "a bookmark on every stream")
+        await eventually_async(lambda: monitor.silent(SILENCE) == {}, what="a bookmark on every stream")
 
         # The server still takes connections and sends headers, but no byte: new connections are no sign of life.
         server.muted = True
@@ -201,7 +196,7 @@ async def test_events_arrive_bookmarks_keep_alive_and_silence_is_noticed(served:
         assert monitor.dead(60) == {}
 
         server.muted = False
-        await eventually(lambda: monitor.silent(SILENCE) == {}, "all streams are back")
+        await eventually_async(lambda: monitor.silent(SILENCE) == {}, what="all streams are back")
         assert monitor.dead(-1) == {}
     finally:
         stop.set()
