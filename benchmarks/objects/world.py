@@ -25,6 +25,7 @@ from e2e.kind.paths import paths
 from pulsar_operator.api.constants import API_VERSION, GROUP
 from tests.support.processes.apiserver import ApiServer, running_apiserver
 from tests.support.processes.launching import free_ports
+from tests.support.processes.operator import environment
 from tests.support.standalone.server import SERIAL, open_standalone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,20 +219,16 @@ def world(folder: Path, pulsar: Pulsar) -> Iterator[World]:
 def operator(found: World, *, workers: int | None = None, resync: float = 600) -> Iterator[Running]:
     """The operator until the block ends; its log goes to a file in the world's folder."""
     health, metrics = free_ports(2)
-    environ = {
-        **os.environ,
-        "PULSAR_OPERATOR_KUBECONFIG": str(found.api.kubeconfig),
-        "PULSAR_OPERATOR_WATCH_NAMESPACES": NAMESPACE,
-        "PULSAR_OPERATOR_NAMESPACE": NAMESPACE,
-        "PULSAR_OPERATOR_POD_NAME": "bench",
-        "PULSAR_OPERATOR_HEALTH_PORT": str(health),
-        "PULSAR_OPERATOR_METRICS_PORT": str(metrics),
-        "PULSAR_OPERATOR_LOG_LEVEL": "warning",
-        "PULSAR_OPERATOR_RESYNC_SECONDS": str(resync),
-        "PYTHONPATH": f"{ROOT}/operator:{ROOT}",
-    }
-    if workers is not None:
-        environ["PULSAR_OPERATOR_WORKERS"] = str(workers)
+    environ = environment(
+        found.api.kubeconfig,
+        NAMESPACE,
+        pod_name="bench",
+        health_port=health,
+        metrics_port=metrics,
+        log_level="warning",
+        resync_seconds=resync,
+        **({} if workers is None else {"workers": workers}),
+    )
     with _process(found, "benchmarks.objects.logical_operator", environ) as (process, started):
         yield Running(process, started, health, metrics)
 

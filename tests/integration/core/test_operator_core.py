@@ -40,7 +40,7 @@ def test_events_become_passes_and_watching_writes_nothing(
     put(apiserver, TENANTS.format(namespace, "before"), tenant(namespace, "before"))
     mark = apiserver.audit_mark()
     operator = start_operator()
-    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
+    operator.ready()
     eventually(
         lambda: operator.begun(f"PulsarTenant {namespace}/before"),
         what="a pass over what was there before",
@@ -83,7 +83,7 @@ def test_a_second_operator_waits_and_takes_over(
     apiserver: ApiServer, namespace: str, start_operator: StartOperator
 ) -> None:
     first = start_operator(pod="first")
-    eventually(first.ready, what="the operator to be ready", every=LOCAL)
+    first.ready()
     second = start_operator(pod="second")
     eventually(lambda: "held by first_" in second.http("/readyz")[1], what="the second operator to wait", every=LOCAL)
     assert second.http("/healthz")[0] == 200
@@ -100,7 +100,7 @@ def test_a_second_operator_waits_and_takes_over(
     assert holder().startswith("first_")
     assert first.stop() == 0
     assert not holder().startswith("first_")
-    eventually(second.ready, what="the operator to be ready", every=LOCAL)
+    second.ready()
     eventually(lambda: second.begun(f"PulsarTenant {namespace}/t"), what="a pass by the second", every=LOCAL)
 
     # A killed one keeps it until it runs out, which is here cut short.
@@ -112,13 +112,13 @@ def test_a_second_operator_waits_and_takes_over(
     assert "held by second_" in third.http("/readyz")[1]
     promised = {"spec": {"leaseDurationSeconds": 1}}
     assert apiserver.request("PATCH", LEASE.format(namespace), promised, content_type=MERGE).code == 200
-    eventually(third.ready, what="the operator to be ready", every=LOCAL)
+    third.ready()
 
 
 def test_losing_the_lease_ends_the_process(apiserver: ApiServer, namespace: str, start_operator: StartOperator) -> None:
     # It notices when it renews the Lease, every third of that; and gives up when it could not for two thirds of that.
     operator = start_operator(lease_seconds="15")
-    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
+    operator.ready()
     stolen = apiserver.request(
         "PATCH",
         LEASE.format(namespace),
@@ -136,7 +136,7 @@ def test_sigterm_lets_a_pass_end(
 ) -> None:
     release = tmp_path / "release"
     operator = start_operator(str(release))
-    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
+    operator.ready()
     put(apiserver, TOPICS.format(namespace, "slow"), topic(namespace, "slow"))
     key = f"PulsarTopic {namespace}/slow"
     eventually(lambda: operator.begun(key), what="the slow pass to begin", every=LOCAL)
@@ -176,7 +176,7 @@ def test_release_finalizers_frees_objects(apiserver: ApiServer, namespace: str, 
 
 def test_release_finalizers_waits_for_the_running_operator(namespace: str, start_operator: StartOperator) -> None:
     operator = start_operator()
-    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
+    operator.ready()
     release = start_operator("release-finalizers", "--wait", "2", module="pulsar_operator")
     assert release.wait() == 1
     assert any("stop that operator first" in line.get("text", "") for line in release.lines)
@@ -197,7 +197,7 @@ def test_silent_watches_that_missed_nothing_are_alive(
     mark = apiserver.audit_mark()
     # Bookmarks come once a minute if at all, so every stream is under suspicion all the time.
     operator = start_operator(watch_silence_seconds="1.5")
-    eventually(operator.ready, what="the operator to be ready", every=LOCAL)
+    operator.ready()
 
     def verifications() -> int:
         events = apiserver.audit_events(since=mark, user_agent_prefix="pulsar-operator/")

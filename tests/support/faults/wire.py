@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import ssl
-import subprocess
-import sys
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -23,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import API_VERSION, GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.ports import Json
 from tests.fakes.admin import serve
@@ -41,9 +38,9 @@ from tests.support.faults.http import (
     serving,
 )
 from tests.support.processes.apiserver import ApiServer
-from tests.support.processes.launching import free_ports
+from tests.support.processes.operator import OperatorProcess
 
-ROOT = Path(__file__).resolve().parents[3]
+MODULE = "tests.support.processes.logical_operator"
 RESYNC_SECONDS = 3
 EVENTUALLY_SECONDS = 180.0
 REACHED_SECONDS = 4.0
@@ -99,8 +96,7 @@ class Site:
     namespace: str
     pulsar: FakePulsar
     wires: dict[str, Wire]
-    process: subprocess.Popen[bytes]
-    log: Path
+    operator: OperatorProcess
     numbers: int = 0
     calm: Json = field(default_factory=dict)
     own: dict[tuple[str, str], list[Request]] = field(default_factory=dict)
@@ -174,16 +170,14 @@ class Site:
 
     async def until(self, check: Callable[[], bool], what: str) -> None:
         """Wait for it."""
-        deadline = time.monotonic() + EVENTUALLY_SECONDS
-        await self.fresh()
-        while not check():
-            assert self.process.poll() is None, f"the operator ended: {self.tail()}"
-            assert time.monotonic() < deadline, f"in vain for {what}: {self.tail()}"
-            await self.fresh()
 
-    def tail(self) -> str:
-        """The operator's last words."""
-        return "\n".join(self.log.read_text(encoding="utf-8").splitlines()[-15:])
+        async def seen() -> bool:
+            await self.fresh()
+            self.operator.assert_runs()
+            assert check(), self.operator.tail()
+            return True
+
+        await eventually_async(seen, within=EVENTUALLY_SECONDS, what=what, every=0)
 
     def ready(self, name: str) -> bool:
         """Whether all three are Ready."""
@@ -281,7 +275,7 @@ class Site:
                 wrong += self._hot(phase, name, marks, time.monotonic() - begun)
         except AssertionError as error:
             wrong.append(str(error))
-            assert self.process.poll() is None, str(error)
+            self.operator.assert_runs()
         finally:
             wire.calm(key)
         if not self.ready(BYSTANDER) or BYSTANDER not in self.pulsar.tenants:
@@ -304,7 +298,7 @@ class Site:
         await self.until(lambda: check(name), f"{name} after {phase}")
 
     async def _settled(self, name: str) -> list[str]:
-        """Differences that do not go away by themselves."""
+        """Differences that do not go away by themselves. No eventually: a case that differs is told of, not raised."""
         deadline = time.monotonic() + 3 * RESYNC_SECONDS
         while (found := differences(self.calm, self.state(name))) and time.monotonic() < deadline:
             await self.fresh()
@@ -368,46 +362,20 @@ async def operating(apiserver: ApiServer, namespace: str, folder: Path) -> Async
             config["clusters"][0]["cluster"] = {"server": kube_url}
             kubeconfig = folder / "kubeconfig"
             kubeconfig.write_text(yaml.safe_dump(config), encoding="utf-8")
-            (health,), log = free_ports(1), folder / "operator.log"
-            process = await asyncio.to_thread(_start, kubeconfig, namespace, health, log)
-            site = Site(apiserver, namespace, pulsar, {KUBERNETES: kube.wire, ADMIN: admin.wire}, process, log)
+            operator = OperatorProcess(
+                folder / "operator.log", kubeconfig, namespace, module=MODULE, resync_seconds=RESYNC_SECONDS
+            )
+            site = Site(apiserver, namespace, pulsar, {KUBERNETES: kube.wire, ADMIN: admin.wire}, operator)
             looking = asyncio.create_task(site.look())
             try:
                 await site.surroundings(admin_url)
-                while not await asyncio.to_thread(_is_ready, health):
-                    assert process.poll() is None, site.tail()
-                    await asyncio.sleep(0.1)
+                await asyncio.to_thread(operator.ready, within=EVENTUALLY_SECONDS)
                 await site.declare(BYSTANDER)
                 await site.until(lambda: site.ready(BYSTANDER), "the bystander")
                 await site.undisturbed()
                 yield site
             finally:
                 looking.cancel()
-                process.kill()
-                await asyncio.to_thread(process.wait)
+                await asyncio.to_thread(operator.kill)
                 await kube.client.close()
                 await admin.client.close()
-
-
-def _start(kubeconfig: Path, namespace: str, health: int, log: Path) -> subprocess.Popen[bytes]:
-    env = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("PULSAR_OPERATOR_")},
-        "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
-        "KUBECONFIG": str(kubeconfig),
-        "PULSAR_OPERATOR_NAMESPACE": namespace,
-        "PULSAR_OPERATOR_WATCH_NAMESPACES": namespace,
-        "PULSAR_OPERATOR_RESYNC_SECONDS": str(RESYNC_SECONDS),
-        "PULSAR_OPERATOR_HEALTH_PORT": str(health),
-        "PULSAR_OPERATOR_METRICS_PORT": "0",
-    }
-    command = [sys.executable, "-m", "tests.support.processes.logical_operator"]
-    with log.open("wb") as output:
-        return subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT)
-
-
-def _is_ready(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
