@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.objects.names import NAMESPACE, TOPICS
 from benchmarks.objects.pulsar_server import CLUSTER
 from e2e.kind.paths import paths
+from e2e.support.admin import ask
 from pulsar_operator.api.constants import API_VERSION, GROUP
 from tests.support.processes.apiserver import ApiServer, running_apiserver
 from tests.support.processes.launching import free_ports
@@ -198,8 +199,7 @@ def standalone_pulsar(folder: Path) -> Iterator[Pulsar]:
 
 def pulsar_at(admin_url: str) -> Pulsar:
     """A Pulsar that runs already, without authentication."""
-    with urllib.request.urlopen(f"{admin_url}/admin/v2/clusters", timeout=30) as answer:
-        names = [name for name in json.load(answer) if name != "global"]
+    names = [name for name in ask(admin_url, "GET", "clusters") if name != "global"]
     return Pulsar(admin_url, names[0], counts=False)
 
 

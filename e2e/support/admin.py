@@ -10,15 +10,17 @@ from urllib.error import HTTPError
 SECONDS = 30
 
 
-def ask(admin_url: str, method: str, path: str, body: object = None) -> Any:
+def ask(
+    admin_url: str, method: str, path: str, body: object = None, *, token: str = "", seconds: float = SECONDS
+) -> Any:
     """One call below ``admin/v2``; its answer decoded, None where that is empty. Raises HTTPError, which is an OSError.
 
-    ``path`` comes with its query, both quoted.
+    ``path`` comes with its query, both quoted; ``token`` is for a Pulsar that asks for one.
     """
     data = None if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     request = urllib.request.Request(f"{admin_url}/admin/v2/{path}", data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+    with urllib.request.urlopen(request, timeout=seconds) as answer:
         text = answer.read()
     return json.loads(text) if text.strip() else None
 

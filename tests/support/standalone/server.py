@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from e2e.support.admin import ask
 from e2e.support.eventually import eventually
 from tests.support.processes.launching import assert_runs, free_ports, launch
 from tests.support.standalone.tokens import secret_key, token
@@ -137,10 +136,5 @@ def secured_standalone(
 def _serves(found: Standalone, process: subprocess.Popen[bytes], admin_token: str) -> bool:
     """Whether the superuser's call is answered; public/default is the last thing a standalone makes."""
     assert_runs(process, found.log)
-    headers = {"Authorization": f"Bearer {admin_token}"} if admin_token else {}
-    request = urllib.request.Request(f"{found.admin_url}/admin/v2/namespaces/public/default", headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            return int(answer.status) == 200
-    except urllib.error.HTTPError as error:
-        raise OSError(f"{request.full_url}: {error.code}") from None
+    ask(found.admin_url, "GET", "namespaces/public/default", token=admin_token, seconds=5)
+    return True
