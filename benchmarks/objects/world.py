@@ -24,7 +24,8 @@ from benchmarks.objects.pulsar_server import CLUSTER
 from e2e.kind.paths import paths
 from e2e.support.admin import ask
 from pulsar_operator.api.constants import API_VERSION, GROUP
-from tests.support.processes.apiserver import ApiServer, running_apiserver
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.control_plane import running_apiserver
 from tests.support.processes.launching import free_ports
 from tests.support.processes.operator import environment
 from tests.support.standalone.server import SERIAL, open_standalone

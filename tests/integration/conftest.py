@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from pulsar_operator import crdgen
-from tests.support.processes.apiserver import SPARING, ApiServer, running_apiserver
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.control_plane import SPARING, running_apiserver
 
 
 @pytest.fixture(scope="session")

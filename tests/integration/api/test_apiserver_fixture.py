@@ -11,7 +11,8 @@ from kubernetes.aio.config import load_kube_config
 
 from pulsar_operator.api.constants import Kind
 from tests.support.admission.samples import manifest, minimal, path
-from tests.support.processes.apiserver import ApiServer, MissingBinariesError, binaries
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.control_plane import MissingBinariesError, binaries
 
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}, "data": {"a": "1"}}
 

@@ -23,7 +23,8 @@ import pytest
 from e2e.support.eventually import LOCAL, eventually
 from pulsar_operator.api.constants import FINALIZER, Kind
 from tests.support.admission.samples import manifest, minimal, path
-from tests.support.processes.apiserver import SPARING, ApiServer, running_apiserver
+from tests.support.processes.apiserver import ApiServer
+from tests.support.processes.control_plane import SPARING, running_apiserver
 from tests.support.processes.helm import OPERATOR_CHART, ROOT, Helm
 
 Json = dict[str, Any]
