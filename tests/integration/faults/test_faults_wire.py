@@ -13,7 +13,8 @@ from random import Random
 import pytest
 
 from tests.support.faults.summary import Missable, Summary, Tally, rng
-from tests.support.faults.wire import Case, Site, operating
+from tests.support.faults.wire import Site, operating
+from tests.support.faults.wire_cases import Case
 from tests.support.processes.apiserver import ApiServer
 
 SAMPLE = 8

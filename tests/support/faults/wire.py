@@ -7,208 +7,46 @@ one that names nobody, is disturbed. Cases of their own names run beside each ot
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from e2e.support.eventually import eventually_async
-from pulsar_operator.api.constants import API_VERSION, GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.ports import Json
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
 from tests.support.cluster.end_state import differences
-from tests.support.faults.http import (
-    ADMIN_WIRE,
-    CASE,
-    KUBE_WIRE,
-    STREAM_WIRE,
-    WATCH_WIRE,
-    AdminProxy,
-    KubeProxy,
-    Request,
-    Wire,
-    serving,
-)
+from tests.support.faults.http import CASE, AdminProxy, KubeProxy, Request, Wire, serving
+from tests.support.faults.wire_cases import ADMIN, CREATE, DELETE, FAULTS, KUBERNETES, Case, common
+from tests.support.faults.wire_chains import EVENTUALLY_SECONDS, Chains
 from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.operator import OperatorProcess
 
 MODULE = "tests.support.processes.logical_operator"
 RESYNC_SECONDS = 3
-EVENTUALLY_SECONDS = 180.0
 REACHED_SECONDS = 4.0
 """How long a fault may wait for a request once the operator is done: a little more than a resync."""
 CALM = 4
 """Undisturbed runs; what only some of them asked is no place."""
-LOOK_SECONDS = 0.6
-"""Between two looks at the objects of all cases."""
 BYSTANDER = "case0"
-CHAIN = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC)
-CLUSTER: Json = {"metadataStore": {"managed": {}}, "bookkeeper": {}, "broker": {}}
-CREATE, DELETE = "create", "delete"
-KUBERNETES, ADMIN = "kubernetes", "admin"
-FAULTS = {KUBERNETES: (*KUBE_WIRE, *WATCH_WIRE), ADMIN: ADMIN_WIRE}
-
-
-@dataclass(frozen=True)
-class Case:
-    """One fault at one place of the undisturbed run."""
-
-    side: str
-    phase: str
-    fault: str
-    after: int
-    """Equal requests of the case that pass before."""
-    words: str
-    """The request in the undisturbed run."""
-    shared: bool = False
-    """Whether the request names no case, so that its words alone tell it."""
-
-    @property
-    def alone(self) -> bool:
-        """Whether it concerns others too, so that nothing else runs beside it."""
-        return self.shared or self.fault in STREAM_WIRE
-
-    @property
-    def certain(self) -> bool:
-        """Whether the request is made in every run. Two events that come close together are one pass, so that of equal
-        requests only the first is certain; the status of what is being deleted is written where something has to be
-        waited for; and an answer that concerns no case in particular is remembered."""
-        waits = self.phase == DELETE and self.words.endswith("/status")
-        return not self.shared and self.after == 0 and not waits
-
-    def __str__(self) -> str:
-        return f"{self.side} {self.phase}: {self.fault} at number {self.after} of {self.words}"
 
 
 @dataclass
-class Site:
+class Site(Chains):
     """The operator and everything around it."""
 
-    apiserver: ApiServer
-    namespace: str
-    pulsar: FakePulsar
-    wires: dict[str, Wire]
-    operator: OperatorProcess
+    wires: dict[str, Wire] = field(default_factory=dict)
     numbers: int = 0
     calm: Json = field(default_factory=dict)
     own: dict[tuple[str, str], list[Request]] = field(default_factory=dict)
     """Requests of the undisturbed run that name its case, by side and phase."""
     shared: dict[tuple[str, str], list[Request]] = field(default_factory=dict)
     """Different requests of it that name nobody."""
-    objects: dict[tuple[Kind, str], Json] = field(default_factory=dict)
-    looked: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and replaced, when all objects were looked at."""
-
-    # ------------------------------------------------------------------------------------------------- what is there
-
-    def _path(self, kind: Kind, name: str) -> str:
-        return f"/apis/{GROUP}/{VERSION}/namespaces/{self.namespace}/{PLURALS[kind]}/{name}"
-
-    async def put(self, kind: Kind, name: str, spec: Json) -> None:
-        """A user applies an object."""
-        meta = {"name": name, "namespace": self.namespace}
-        manifest = {"apiVersion": API_VERSION, "kind": kind.value, "metadata": meta, "spec": spec}
-        answer = await asyncio.to_thread(self.apiserver.apply, self._path(kind, name), manifest)
-        assert answer.code < 300, answer.message
-
-    async def surroundings(self, url: str) -> None:
-        """An instance with one cluster whose brokers are ready."""
-        await self.put(Kind.INSTANCE, "prod", {"configurationStore": {"external": {"servers": "zk:2181"}}})
-        await self.put(Kind.CLUSTER, "a", {"instanceRef": {"name": "prod"}, **CLUSTER})
-        ready = {"type": "BrokersReady", "status": "True", "reason": "Ready", "message": "", "observedGeneration": 1}
-        status = {
-            "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
-            "endpoints": {"brokerWebServiceUrl": url},
-            "version": "4.0.8",
-        }
-        meta = {"name": "a", "namespace": self.namespace}
-        body = {"apiVersion": API_VERSION, "kind": "PulsarCluster", "metadata": meta, "status": status}
-        answer = await asyncio.to_thread(self.apiserver.apply, self._path(Kind.CLUSTER, "a") + "/status", body)
-        assert answer.code < 300, answer.message
-
-    async def declare(self, name: str) -> None:
-        """A tenant with a namespace with a topic, all of one name."""
-        common = {"deletionPolicy": "Delete"}
-        await self.put(Kind.TENANT, name, {"instanceRef": {"name": "prod"}, "adminRoles": ["r"], **common})
-        policies = {"messageTTLSeconds": 5}
-        await self.put(Kind.NAMESPACE, name, {"tenantRef": {"name": name}, "policies": policies, **common})
-        topic = {"namespaceRef": {"name": name}, "partitions": 2, "policies": {"maxProducers": 3}, **common}
-        await self.put(Kind.TOPIC, name, topic)
-
-    async def delete(self, name: str) -> None:
-        """A user deletes all three."""
-        for kind in CHAIN:
-            answer = await asyncio.to_thread(self.apiserver.request, "DELETE", self._path(kind, name))
-            assert answer.code == 200, answer.message
-
-    async def look(self) -> None:
-        """Look at the objects of all cases, again and again."""
-        while True:
-            found: dict[tuple[Kind, str], Json] = {}
-            for kind in CHAIN:
-                path = self._path(kind, "").rstrip("/")
-                answer = await asyncio.to_thread(self.apiserver.request, "GET", path)
-                assert answer.code == 200, answer.message
-                found |= {(kind, obj["metadata"]["name"]): obj for obj in answer.body["items"]}
-            self.objects, looked, self.looked = found, self.looked, asyncio.Event()
-            looked.set()
-            await asyncio.sleep(LOOK_SECONDS)
-
-    async def fresh(self) -> None:
-        """Wait for a look that began after now."""
-        async with asyncio.timeout(EVENTUALLY_SECONDS):
-            for _ in range(2):  # one may be under way
-                await self.looked.wait()
-
-    async def until(self, check: Callable[[], bool], what: str) -> None:
-        """Wait for it."""
-
-        async def seen() -> bool:
-            await self.fresh()
-            self.operator.assert_runs()
-            assert check(), self.operator.tail()
-            return True
-
-        await eventually_async(seen, within=EVENTUALLY_SECONDS, what=what, every=0)
-
-    def ready(self, name: str) -> bool:
-        """Whether all three are Ready."""
-        for kind in CHAIN:
-            conditions = (self.objects.get((kind, name), {}).get("status") or {}).get("conditions") or []
-            if not any(c["type"] == "Ready" and c["status"] == "True" for c in conditions):
-                return False
-        return True
-
-    def gone(self, name: str) -> bool:
-        """Whether none of the three is there."""
-        return not any((kind, name) in self.objects for kind in CHAIN)
-
-    def state(self, name: str) -> Json:
-        """The three objects and what Pulsar has, by a name that is the same for all."""
-        objects: Json = {}
-        for kind in CHAIN:
-            obj = json.loads(json.dumps(self.objects.get((kind, name), {"metadata": {}})))
-            for condition in (obj.get("status") or {}).get("conditions") or []:
-                del condition["lastTransitionTime"]
-            meta = {key: obj["metadata"].get(key) for key in ("finalizers", "generation", "annotations")}
-            objects[kind.value] = {"spec": obj.get("spec"), "status": obj.get("status"), "metadata": meta}
-        found = {"kubernetes": objects, "pulsar": self.in_pulsar(name)}
-        return dict(_filled(json.loads(json.dumps(found, default=str).replace(name, "NAME"))))
-
-    def in_pulsar(self, name: str) -> list[str]:
-        """Everything in Pulsar that has to do with the name, in words."""
-        parts = json.loads(json.dumps(self.pulsar.snapshot(), default=str))
-        return sorted(f"{n} {part}" for n, part in enumerate(_about(parts, name)) if part)
-
-    # --------------------------------------------------------------------------------------------------------- cases
 
     def cases(self) -> list[Case]:
         """Every fault at every request the undisturbed run made."""
@@ -318,38 +156,6 @@ class Site:
         return out
 
 
-def common(runs: list[list[Request]]) -> list[Request]:
-    """Requests of the first run that all runs made: as many equal ones as each of them has."""
-    counted = [Counter(CASE.sub("", request.words) for request in run) for run in runs]
-    out: list[Request] = []
-    for request in runs[0]:
-        words = CASE.sub("", request.words)
-        if sum(CASE.sub("", each.words) == words for each in out) < min(counts[words] for counts in counted):
-            out.append(request)
-    return out
-
-
-def _filled(value: Any) -> Any:
-    """Without what is empty: the API server keeps an empty list as it is given, and none where none was."""
-    if isinstance(value, dict):
-        return {k: kept for k, v in value.items() if (kept := _filled(v)) not in (None, [], {})}
-    return [_filled(each) for each in value] if isinstance(value, list) else value
-
-
-def _about(value: Any, name: str) -> list[Any]:
-    """The parts of a nested value that name something, one for each value on top."""
-
-    def cut(each: Any) -> Any:
-        if isinstance(each, dict):
-            kept = {k: v if name in k else cut(v) for k, v in each.items()}
-            return {k: v for k, v in sorted(kept.items()) if v or name in k}
-        if isinstance(each, list):
-            return [item for item in (cut(item) for item in each) if item]
-        return each if isinstance(each, str) and name in each else None
-
-    return [cut(each) for each in value]
-
-
 @asynccontextmanager
 async def operating(apiserver: ApiServer, namespace: str, folder: Path) -> AsyncIterator[Site]:
     """The operator between its proxies, a bystander that must stay, and the undisturbed run played."""
@@ -365,7 +171,8 @@ async def operating(apiserver: ApiServer, namespace: str, folder: Path) -> Async
             operator = OperatorProcess(
                 folder / "operator.log", kubeconfig, namespace, module=MODULE, resync_seconds=RESYNC_SECONDS
             )
-            site = Site(apiserver, namespace, pulsar, {KUBERNETES: kube.wire, ADMIN: admin.wire}, operator)
+            wires = {KUBERNETES: kube.wire, ADMIN: admin.wire}
+            site = Site(apiserver, namespace, pulsar, operator, wires=wires)
             looking = asyncio.create_task(site.look())
             try:
                 await site.surroundings(admin_url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.faults.http import Request, Wire
-from tests.support.faults.wire import CREATE, DELETE, KUBERNETES, Case, common
+from tests.support.faults.wire_cases import CREATE, DELETE, KUBERNETES, Case, common
 
 TENANT, STATUS = "GET /tenants/case1", "PATCH /tenants/case1/status"
 
