@@ -70,7 +70,7 @@ def test_what_is_named_is_there() -> None:
         assert (ROOT / PACKAGE / "controllers" / f"{name}.py").is_file(), name
     assert f"{PACKAGE}/balance/execution/drain.py" in modules(ROOT)
     assert not any("/simulator/" in name for name in modules(ROOT))
-    assert "tests/unit/cluster/test_cluster_handover.py" in asked_files(ROOT)
+    assert "tests/unit/cluster/test_cluster_drain.py" in asked_files(ROOT)
     assert not any(name.startswith("tests/unit/sizing") for name in asked_files(ROOT))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import API_VERSION, Kind
 from pulsar_operator.controllers.core import index as refindex
-from pulsar_operator.controllers.core import watch_cache as reader
+from pulsar_operator.controllers.core import watch_cache
 from pulsar_operator.controllers.core.index import key_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.ports import CUSTOM, Json
@@ -115,7 +115,7 @@ async def test_ten_thousand_children_are_counted_without_going_through_them(monk
         looked += 1
         return refindex.consents(*args, **options)
 
-    monkeypatch.setattr(reader, "consents", consents)
+    monkeypatch.setattr(watch_cache, "consents", consents)
     cache = WatchCache(direct(FakeKube()))
     for n in range(10_000):
         cache.update(Kind.TOPIC, topic(f"t{n}", SPACES[n % 2]))
@@ -155,7 +155,7 @@ async def test_a_question_waits_for_the_first_list_instead_of_making_another() -
 
 
 async def test_a_first_list_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "FIRST_LIST_SECONDS", 0.01)
+    monkeypatch.setattr(watch_cache, "FIRST_LIST_SECONDS", 0.01)
     asked = Counting(FakeKube())
     cache = WatchCache(asked)
     cache.expect([Kind.TOPIC])
