@@ -92,7 +92,8 @@ class Traffic:
             thread.join(timeout=10)
             if thread.is_alive():
                 self._ended.append(f"thread {thread.name} did not end")
-        # Each send is answered within its timeout; shutting down fails what is under way, which is no failure.
+        # Each send is answered within its timeout; shutting down fails what is under way, which is no failure, so that
+        # nothing is raised here as eventually would.
         end = time.monotonic() + self._send_timeout
         while self._answers < self._asked and time.monotonic() < end:
             time.sleep(TICK_SECONDS)

@@ -142,7 +142,7 @@ def test_sigterm_lets_a_pass_end(
     eventually(lambda: operator.begun(key), what="the slow pass to begin", every=LOCAL)
     operator.process.send_signal(signal.SIGTERM)
     eventually(lambda: "stopping" in operator.http("/readyz")[1], what="the operator to stop", every=LOCAL)
-    patient = time.monotonic() + 1
+    patient = time.monotonic() + 1  # no eventually: it is to stay like this for a while
     while time.monotonic() < patient:
         assert "stopping" in operator.http("/readyz")[1], "it waits for the pass"
     assert not [line for line in operator.lines if line.get("end") == key]

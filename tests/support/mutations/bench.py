@@ -196,7 +196,10 @@ class Attempt:
         return self.mutation.kind is PTN and self.mutation.path.startswith("namespaceDefaults")
 
     async def settle(self, kind: Kind, name: str, *, refused: str | None = None, ready: bool = True) -> None:
-        """Passes until the object is Ready, or refused with these words, or as done as it can be."""
+        """Passes until the object is Ready, or refused with these words, or as done as it can be.
+
+        No eventually, since what counts is passes in a row that write nothing.
+        """
         quiet, said = 0, ("", "", "")
         for _ in range(PASSES):
             before = len(self.world.kube.writes)
