@@ -136,7 +136,7 @@ TOPICS = (
     Concept(
         "D.topic.name",
         "A topic is {persistent or non-persistent}://tenant/namespace/topic",
-        ("PulsarTopic: spec.name", "PulsarTopic: spec.persistence", "PulsarTopic: spec.namespaceRef"),
+        ("PulsarTopic: spec.name", "PulsarTopic: spec.persistent", "PulsarTopic: spec.namespaceRef"),
         "operator: names Pulsar refuses are refused by the API server",
     ),
     Concept(
@@ -171,7 +171,7 @@ TOPICS = (
     Concept(
         "D.topic.nonpersistent.partitioned",
         "Topics that are not persistent can be partitioned as well",
-        ("PulsarTopic: spec.persistence", "PulsarTopic: spec.partitions"),
+        ("PulsarTopic: spec.persistent", "PulsarTopic: spec.partitions"),
         "operator: created over admin REST",
     ),
     Concept(

@@ -150,7 +150,7 @@ FEATURES = (
     Concept(
         "E.nonpersistent",
         "Non-persistent topics store nothing: who is not there when a message comes does not get it",
-        ("PulsarTopic: spec.persistence",),
+        ("PulsarTopic: spec.persistent",),
         "operator: creates the topic; Pulsar for every client",
     ),
     Concept(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.api.v1alpha1.topic import Persistence
 from pulsar_operator.balance.model.isolation import matches
 from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.domain.export import (
@@ -86,7 +85,7 @@ class _Topic:
     tenant: str
     namespace: str
     name: str
-    persistence: Persistence
+    persistent: bool
     partitioned: bool
     policies: bool
     """Whether its policies are read."""
@@ -271,22 +270,22 @@ class Exporter:
         place = (found.tenant, found.name)
         with_system = {"includeSystemTopic": "true"}
         read = self._options.topic_policies
-        for persistence in Persistence:
-            base = (domain_of(persistence), *place)
-            prefix = topic_name(persistence, *place, "")
+        for persistent in (True, False):
+            base = (domain_of(persistent), *place)
+            prefix = topic_name(persistent, *place, "")
             named = await self._calls.find(Call("GET", base, with_system)) or ()
             split = await self._calls.find(Call("GET", (*base, "partitioned"), with_system)) or ()
             whole = {str(topic).removeprefix(prefix) for topic in split if str(topic).startswith(prefix)}
             local = {str(topic).removeprefix(prefix) for topic in named if str(topic).startswith(prefix)}
             single = {name for name in local if not _is_part_of(name, whole)}
-            if persistence is Persistence.PERSISTENT:
+            if persistent:
                 read = read and await self._any_policies(place, single | whole, local)
             # Pulsar keeps no policies for a non-persistent topic without partitions.
             for name in sorted(single | whole):
                 if self._options.exclude_system and is_system_topic(name):
                     continue
-                policies = read and (persistence is Persistence.PERSISTENT or name in whole)
-                found.topics.append(_Topic(*place, name, persistence, name in whole, policies, found.live))
+                policies = read and (persistent or name in whole)
+                found.topics.append(_Topic(*place, name, persistent, name in whole, policies, found.live))
 
     async def _any_policies(self, place: tuple[str, str], topics: set[str], parts: set[str]) -> bool:
         """Whether a topic of the namespace may have policies; True where that cannot be told."""
@@ -295,7 +294,7 @@ class Exporter:
         logs = [p for p in parts if (split_partition(p) or (p, 0))[0] == CHANGE_EVENTS]
         for log in logs or [CHANGE_EVENTS]:
             try:
-                path = (*topic_path(Persistence.PERSISTENT, *place, log), "internalStats")
+                path = (*topic_path(True, *place, log), "internalStats")
                 stats = await self._calls.ask(Call("GET", path))
             except PortError:
                 return True
@@ -305,7 +304,7 @@ class Exporter:
 
     async def _topic(self, topic: _Topic) -> Entry | None:
         place = (topic.tenant, topic.namespace, topic.name)
-        path = topic_path(topic.persistence, *place)
+        path = topic_path(topic.persistent, *place)
         try:
             metadata: Mapping[str, Any] = {}
             if topic.partitioned:
@@ -323,17 +322,17 @@ class Exporter:
             if self._options.schemas:
                 schema = await self._calls.readable(Call("GET", schema_path(*place, "schema")))
         except PortError as error:
-            about = f"topic {topic_name(topic.persistence, *place)}"
+            about = f"topic {topic_name(topic.persistent, *place)}"
             return not_exported(Kind.TOPIC, about, f"could not be read: {error}", failed=True)
         finally:
             self._progress.done("topics")
         partitions = int(metadata.get("partitions") or 0)
-        answers = TopicAnswers(topic.persistence, partitions, lists, policies, subscriptions, rates, schema)
+        answers = TopicAnswers(topic.persistent, partitions, lists, policies, subscriptions, rates, schema)
         return export_topic(self._settings, *place, answers)
 
     async def _subscriptions(self, topic: _Topic, path: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
         """The statistics that tell the subscriptions, and their own dispatch rates, which are policies of the topic."""
-        if not self._options.subscriptions or topic.persistence is not Persistence.PERSISTENT:
+        if not self._options.subscriptions or not topic.persistent:
             return None, {}
         query = {"perPartition": "true"} if topic.partitioned else {}
         call = Call("GET", (*path, "partitioned-stats" if topic.partitioned else "stats"), query)

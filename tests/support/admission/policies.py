@@ -114,15 +114,13 @@ _OWN: tuple[Create, ...] = (
     Create(PT, "age-and-no-limit", _age(-1, 600)),
     Create(PT, "scope-global", {"policyScope": "Global", "policies": {"maxProducers": 3}}),
     Create(PT, "scope-unknown", {"policyScope": "Everywhere"}, "Unsupported value"),
-    Create(
-        PT, "non-persistent-with-policies", {"persistence": "NonPersistent", **_policies(maxProducers=1)}, UNPARTITIONED
-    ),
+    Create(PT, "non-persistent-with-policies", {"persistent": False, **_policies(maxProducers=1)}, UNPARTITIONED),
     Create(
         PT,
         "non-persistent-partitioned-with-policies",
-        {"persistence": "NonPersistent", "partitions": 2, **_policies(maxProducers=1)},
+        {"persistent": False, "partitions": 2, **_policies(maxProducers=1)},
     ),
-    Create(PT, "non-persistent-without-policies", {"persistence": "NonPersistent"}),
+    Create(PT, "non-persistent-without-policies", {"persistent": False}),
     Create(PT, "shadow-topic-local-name", _policies(shadowTopics=["clicks"]), PATTERN),
 )
 _CLUSTERS: tuple[Create, ...] = (

@@ -77,7 +77,7 @@ VALUES: Mapping[FieldKey, Any] = {
     (PulsarIsolationPolicySpec, "primary"): ["east-broker-[01]\\..*", ".*"],
     (PulsarIsolationPolicySpec, "secondary"): ["(?:a|b)\\.[[:alpha:]]+"],
     (Permission, "actions"): ["Produce", "Consume"],
-    (PulsarTopicSpec, "persistence"): "Persistent",
+    (PulsarTopicSpec, "persistent"): True,
     (PulsarTopicSetSpec, "deletion_policy"): "Retain",
     (TopicSchema, "type"): lambda omit: "KeyValue" if (TopicSchema, "definition") in omit else "Avro",
     (SchemaPart, "type"): "Avro",

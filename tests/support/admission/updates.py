@@ -34,7 +34,12 @@ def _immutable(kind: Kind, member: str, first: Any, second: Any) -> tuple[Update
         Update(kind, f"{member}-changed", {member: first}, {member: second}, message),
         Update(kind, f"{member}-added", {}, {member: first}, message),
         Update(kind, f"{member}-removed", {member: first}, {member: None}, message),
-        Update(kind, f"{member}-kept", {member: first}, {"allowedNamespaces": ["other"]} if kind is not PT else {}),
+        Update(
+            kind,
+            f"{member}-kept",
+            {member: first},
+            {"allowedKubernetesNamespaces": ["other"]} if kind is not PT else {},
+        ),
     )
 
 
@@ -52,7 +57,7 @@ def _nested(kind: Kind, id_: str, base: Json, path: tuple[str, ...], values: tup
         Update(kind, f"{id_}-changed", merged(base, at(first)), at(second), message),
         Update(kind, f"{id_}-added", base, at(first), message),
         Update(kind, f"{id_}-removed", merged(base, at(first)), at(None), message),
-        Update(kind, f"{id_}-kept", merged(base, at(first)), {"allowedNamespaces": ["other"]}),
+        Update(kind, f"{id_}-kept", merged(base, at(first)), {"allowedKubernetesNamespaces": ["other"]}),
     ]
 
 
@@ -175,7 +180,7 @@ UPDATES: tuple[Update, ...] = (
     # PulsarTopic
     *_immutable(PT, "name", "payments", "clicks"),
     Update(PT, "namespaceRef-changed", {}, {"namespaceRef": {"name": "other"}}, "spec.namespaceRef is immutable"),
-    Update(PT, "persistence-changed", {}, {"persistence": "NonPersistent"}, "spec.persistence is immutable"),
+    Update(PT, "persistent-changed", {}, {"persistent": False}, "spec.persistent is immutable"),
     Update(PT, "partitions-grow", {"partitions": 4}, {"partitions": 8}),
     Update(PT, "partitions-shrink", {"partitions": 4}, {"partitions": 3}, "spec.partitions cannot shrink"),
     Update(PT, "partitions-removed", {"partitions": 4}, {"partitions": None}, "cannot become non-partitioned"),

@@ -60,7 +60,7 @@ class Chain:
 FIXED: Mapping[Kind, Mapping[str, str]] = {
     PTN: {"name": "immutable", "instanceRef": "immutable"},
     PNS: {"name": "immutable", "tenantRef": "immutable", "bundles": "immutable: counts at creation"},
-    PT: {"name": "immutable", "namespaceRef": "immutable", "persistence": "immutable"},
+    PT: {"name": "immutable", "namespaceRef": "immutable", "persistent": "immutable"},
     PRG: {"name": "immutable", "instanceRef": "immutable"},
     PIP: {"name": "immutable", "instanceRef": "immutable", "autoFailover.type": "has one value"},
     PTS: {
@@ -122,7 +122,7 @@ def _subs(about: str, *values: Json, name: str = "", **more: Any) -> Chain:
 
 _DRIFT = Chain("driftPolicy", (ABSENT, "Repair", "Report"), more=OURS)
 _COMMON = (Chain("deletionPolicy", (ABSENT, "Retain", "Delete", "ForceDelete"), more=OURS), _DRIFT)
-_PARENTS = (*_COMMON, Chain("allowedNamespaces", (ABSENT, [], ["other"], ["*"]), more=OURS))
+_PARENTS = (*_COMMON, Chain("allowedKubernetesNamespaces", (ABSENT, [], ["other"], ["*"]), more=OURS))
 _LISTS = (
     Chain(
         "permissions",

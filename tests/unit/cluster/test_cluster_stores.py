@@ -244,9 +244,9 @@ async def test_a_reference_from_a_namespace_that_is_not_allowed() -> None:
     obj = (await world.backstage.all(CUSTOM[Kind.CLUSTER]))[0]
     by_type = {c["type"]: c for c in obj["status"]["conditions"]}
     assert by_type["BrokersReady"]["reason"] == "ReferenceNotAllowed"
-    assert "spec.allowedNamespaces" in by_type["BrokersReady"]["message"]
+    assert "spec.allowedKubernetesNamespaces" in by_type["BrokersReady"]["message"]
     assert (await world.status(Kind.INSTANCE, "demo")).get("clusters") in (None, [])
-    await world.change(Kind.INSTANCE, "demo", lambda spec: spec.update(allowedNamespaces=["elsewhere"]))
+    await world.change(Kind.INSTANCE, "demo", lambda spec: spec.update(allowedKubernetesNamespaces=["elsewhere"]))
     await world.run()
     assert (await world.condition(Kind.INSTANCE, "demo"))[0] == "True"
 

@@ -37,7 +37,7 @@ def namespace(allowed: list[str]) -> Json:
         "apiVersion": API_VERSION,
         "kind": "PulsarNamespace",
         "metadata": {"name": "orders", "namespace": "one"},
-        "spec": {"tenantRef": {"name": "team"}, "allowedNamespaces": allowed},
+        "spec": {"tenantRef": {"name": "team"}, "allowedKubernetesNamespaces": allowed},
     }
 
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.api.v1alpha1.topic import Persistence
 from pulsar_operator.domain.export import is_system_namespace, is_system_tenant, is_system_topic, object_name
 from pulsar_operator.domain.export.names import split_partition
 
@@ -20,16 +19,16 @@ PARTS = st.one_of(
     st.text(max_size=20),
     st.from_regex(r"[a-z0-9.-]{1,8}", fullmatch=True),
 )
-NAMES = st.tuples(st.lists(PARTS, min_size=1, max_size=3), st.sampled_from(Persistence)).map(
-    lambda found: (tuple(found[0]), found[1] if len(found[0]) == 3 else Persistence.PERSISTENT)
+NAMES = st.tuples(st.lists(PARTS, min_size=1, max_size=3), st.booleans()).map(
+    lambda found: (tuple(found[0]), found[1] if len(found[0]) == 3 else True)
 )
 
 
 @given(NAMES, NAMES)
 def test_two_names_never_meet_within_a_kind(
-    one: tuple[tuple[str, ...], Persistence], two: tuple[tuple[str, ...], Persistence]
+    one: tuple[tuple[str, ...], bool], two: tuple[tuple[str, ...], bool]
 ) -> None:
-    first, second = (object_name(*parts, persistence=persistence) for parts, persistence in (one, two))
+    first, second = (object_name(*parts, persistent=persistent) for parts, persistent in (one, two))
     assert SUBDOMAIN.fullmatch(first) and len(first) <= 240
     if len(one[0]) == len(two[0]):
         assert (first == second) == (one == two)

@@ -80,7 +80,7 @@ async def test_a_fresh_pulsar_is_exported_without_noise() -> None:
         "replicationClusters": ["a"],
     }
     assert found["PulsarTopic", "t.n.parts"] == {"namespaceRef": {"name": "t.n"}, "name": "parts", "partitions": 3}
-    assert found["PulsarTopic", "t.n.x.non-persistent"]["persistence"] == "NonPersistent"
+    assert found["PulsarTopic", "t.n.x.non-persistent"]["persistent"] is False
     kinds = [kind for kind, _ in found]
     assert {kind: kinds.count(kind) for kind in kinds} == {
         "PulsarResourceGroup": 2,

@@ -102,7 +102,7 @@ def topic(name: str, noted: bool = False, **spec: Any) -> Entry:
         topic("b", noted=True),
         topic("b", subscriptions=[{"name": "s"}]),
         topic("b", permissions=[{"role": "r", "actions": ["Produce"]}]),
-        topic("b", persistence="NonPersistent", partitions=1),
+        topic("b", persistent=False, partitions=1),
         topic("b", policies={"replicationClusters": ["a"]}),
         topic("__change_events"),
         Entry(Kind.TOPIC, "b", None, (Note("b", "cannot be", False),)),

@@ -221,7 +221,7 @@ CHANGES: list[tuple[str, dict[str, Any], set[Component]]] = [
         {"broker": {"replicas": 2, "maxMessageSizeBytes": 2097152}},
         {Component.BROKER, Component.BOOKIE, Component.AUTORECOVERY},
     ),
-    ("nothing that pods see", {"allowedNamespaces": ["x"]}, set()),
+    ("nothing that pods see", {"allowedKubernetesNamespaces": ["x"]}, set()),
 ]
 
 

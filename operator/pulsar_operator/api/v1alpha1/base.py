@@ -90,10 +90,10 @@ class ObjectReference(ApiModel):
     """metadata.name of the referenced object."""
     namespace: Annotated[str, Field(min_length=1, max_length=63, pattern=DNS_LABEL)] | None = None
     """Kubernetes namespace of the referenced object; absent = the same one. Another one needs that object's consent in
-    spec.allowedNamespaces."""
+    spec.allowedKubernetesNamespaces."""
 
 
-AllowedNamespaces = Annotated[
+AllowedKubernetesNamespaces = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=63)]],
     Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
 ]

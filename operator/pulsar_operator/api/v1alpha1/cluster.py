@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from pulsar_operator.api.v1alpha1.base import (
     DNS_1035,
     STORAGE_IMMUTABLE,
-    AllowedNamespaces,
+    AllowedKubernetesNamespaces,
     ApiModel,
     ConfigMapValues,
     Jvm,
@@ -376,7 +376,7 @@ class PulsarClusterSpec(ApiModel):
     """Image overrides."""
     cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"
     """DNS domain of the Kubernetes cluster."""
-    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose objects may refer to this cluster; "*" = all."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
     """What happens to the volumes, and to the data in them, when this object is deleted."""

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import (
     STORAGE_IMMUTABLE,
-    AllowedNamespaces,
+    AllowedKubernetesNamespaces,
     ApiModel,
     CommonStatus,
     Jvm,
@@ -126,7 +126,7 @@ class PulsarInstanceSpec(ApiModel):
 
     configuration_store: ConfigurationStore
     """The store shared by all clusters of the instance."""
-    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose objects may refer to this instance; "*" = all."""
     preset: Preset = Preset.PRODUCTION
     """Resources and JVM settings of a managed configuration store."""

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import (
-    AllowedNamespaces,
+    AllowedKubernetesNamespaces,
     ApiModel,
     ClusterName,
     ObjectReference,
@@ -129,7 +129,7 @@ class PulsarNamespaceSpec(LogicalSpec):
     exact.properties is set."""
     exact: NamespaceExact | None = None
     """Lists that are complete; absent = entries of others stay."""
-    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose PulsarTopics may refer to this namespace; "*" = all."""
 
 

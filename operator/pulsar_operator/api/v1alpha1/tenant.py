@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import (
-    AllowedNamespaces,
+    AllowedKubernetesNamespaces,
     ClusterName,
     ObjectReference,
     PulsarName,
@@ -45,7 +45,7 @@ class PulsarTenantSpec(LogicalSpec):
     namespace_defaults: NamespacePolicies | None = None
     """Policies that each PulsarNamespace of the tenant has unless it sets the field itself. Pulsar has no policies of a
     tenant: the operator sets them on every namespace, and resets them there when they are removed here."""
-    allowed_namespaces: AllowedNamespaces = Field(default_factory=list)
+    allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose PulsarNamespaces may refer to this tenant; "*" = all."""
 
 

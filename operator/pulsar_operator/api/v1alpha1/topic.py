@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
@@ -31,13 +30,6 @@ TOPIC_RULES = (
 )
 
 
-class Persistence(StrEnum):
-    """Whether messages are stored."""
-
-    PERSISTENT = "Persistent"
-    NON_PERSISTENT = "NonPersistent"
-
-
 class PulsarTopicSpec(LogicalSpec):
     """A topic."""
 
@@ -45,7 +37,7 @@ class PulsarTopicSpec(LogicalSpec):
         json_schema_extra=validations(
             immutable("name"),
             immutable("namespaceRef"),
-            immutable("persistence"),
+            immutable("persistent"),
             (
                 "has(self.partitions) == has(oldSelf.partitions)",
                 "a partitioned topic cannot become non-partitioned, nor the other way round: create another topic",
@@ -59,20 +51,20 @@ class PulsarTopicSpec(LogicalSpec):
                 "spec.name must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
             ),
             (
-                "self.persistence != 'NonPersistent' || has(self.partitions) || !has(self.policies)",
+                "self.persistent || has(self.partitions) || !has(self.policies)",
                 "spec.policies of a non-persistent topic need spec.partitions: Pulsar keeps none for a non-persistent "
                 "topic without partitions",
             ),
             (
-                "self.persistence != 'NonPersistent' || !has(self.properties) || size(self.properties) == 0",
+                "self.persistent || !has(self.properties) || size(self.properties) == 0",
                 "spec.properties need a persistent topic: Pulsar keeps none for others",
             ),
             (
-                "self.persistence != 'NonPersistent' || !has(self.subscriptions) || size(self.subscriptions) == 0",
+                "self.persistent || !has(self.subscriptions) || size(self.subscriptions) == 0",
                 "spec.subscriptions need a persistent topic: on others only consumers make them",
             ),
             (
-                "self.persistence != 'NonPersistent' || !has(self.compaction)",
+                "self.persistent || !has(self.compaction)",
                 "spec.compaction needs a persistent topic: of others nothing is stored",
             ),
             PROPERTY_KEY,
@@ -83,8 +75,8 @@ class PulsarTopicSpec(LogicalSpec):
     """The PulsarNamespace the topic belongs to."""
     name: Annotated[str, Field(min_length=1, max_length=255, pattern=TOPIC_NAME)] | None = None
     """Local name inside the namespace; absent = metadata.name."""
-    persistence: Persistence = Persistence.PERSISTENT
-    """Whether messages are stored."""
+    persistent: bool = True
+    """Whether messages are stored; false = they reach only those who are connected."""
     partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
     """Number of partitions, may grow; absent = a non-partitioned topic."""
     policies: TopicPolicies | None = None

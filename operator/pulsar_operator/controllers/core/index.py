@@ -82,7 +82,7 @@ def consents(target: Json, *, target_namespace: str, from_namespace: str) -> boo
     """Whether the target object allows references from another Kubernetes namespace."""
     if target_namespace == from_namespace:
         return True
-    allowed = (target.get("spec") or {}).get("allowedNamespaces") or []
+    allowed = (target.get("spec") or {}).get("allowedKubernetesNamespaces") or []
     return from_namespace in allowed or "*" in allowed
 
 

@@ -79,7 +79,7 @@ class DirectReader:
     async def _children(self, target: Json, child: Kind) -> list[Json]:
         key = key_of(Kind(target["kind"]), target)
         # Other Kubernetes namespaces are only looked at where the target allows them.
-        alone = not (target.get("spec") or {}).get("allowedNamespaces")
+        alone = not (target.get("spec") or {}).get("allowedKubernetesNamespaces")
         objects = await self._deps.kube.list(CUSTOM[child], key.namespace if alone else None)
         named = (obj for obj in objects if key in references(child, obj))
         return [obj for obj in named if _counts(target, obj["metadata"]["namespace"])]

@@ -177,7 +177,7 @@ class ClusterController:
                     False,
                     reason=Reason.REFERENCE_NOT_ALLOWED,
                     message=f"{found.text} does not allow references from Kubernetes namespace "
-                    f"{state.meta.namespace}: add it to its spec.allowedNamespaces",
+                    f"{state.meta.namespace}: add it to its spec.allowedKubernetesNamespaces",
                 )
             return StoreFact(
                 False,

@@ -10,7 +10,6 @@ from math import ceil
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.api.v1alpha1.topic import Persistence
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
 from pulsar_operator.balance.model.cluster import Broker, Cell
 from pulsar_operator.balance.model.hashing import partition_name
@@ -61,7 +60,7 @@ async def _recorded(deps: Deps, instance: Json, cluster: str, full: str) -> list
 async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
     """Objects of a kind that refer to the namespace and may."""
     key = key_of(Kind.NAMESPACE, namespace)
-    alone = not (namespace.get("spec") or {}).get("allowedNamespaces")
+    alone = not (namespace.get("spec") or {}).get("allowedKubernetesNamespaces")
     objects = await deps.kube.list(CUSTOM[kind], key.namespace if alone else None)
     return [
         each
@@ -74,7 +73,7 @@ async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
 def _names_of_topics(topics: list[Json], full: str) -> Iterator[str]:
     for each in topics:
         spec = each.get("spec") or {}
-        domain = "non-persistent" if spec.get("persistence") == Persistence.NON_PERSISTENT.value else "persistent"
+        domain = "non-persistent" if spec.get("persistent") is False else "persistent"
         partitions = spec.get("partitions")
         yield from _parts(f"{domain}://{full}/{name_of(each)}", partitions if isinstance(partitions, int) else None)
 

@@ -206,7 +206,7 @@ async def _parent(deps: Deps, child: Json, field: str, kind: Kind) -> Json:
         raise ObstacleError(
             Reason.REFERENCE_NOT_ALLOWED,
             f"{found.text} does not allow references from Kubernetes namespace {child_meta['namespace']}: add it to "
-            f"spec.allowedNamespaces of {found.text}",
+            f"spec.allowedKubernetesNamespaces of {found.text}",
             known=True,
             gone=True,
         )

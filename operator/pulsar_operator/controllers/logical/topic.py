@@ -6,7 +6,6 @@ from typing import Any
 
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.topic import (
-    Persistence,
     PulsarTopicSpec,
     PulsarTopicStatus,
     TopicClusterStatus,
@@ -47,7 +46,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     def name_in_pulsar(self, p: TopicPass, scope: Scope) -> str:
         """Full topic name."""
-        return topic_name(p.spec.persistence, *_place(scope), name_of(p.obj))
+        return topic_name(p.spec.persistent, *_place(scope), name_of(p.obj))
 
     def problem_of_name(self, p: TopicPass) -> str | None:
         """A name Pulsar would read as something else."""
@@ -106,7 +105,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         Only the first look of a pass may come from a list, and only one that asks for nothing but a creation.
         """
         first, p.looked = not p.looked, True
-        if not first or _declared_clusters(p) or p.spec.persistence is not Persistence.PERSISTENT:
+        if not first or _declared_clusters(p) or not p.spec.persistent:
             return None
         census = await self._registrar.ask(scope, *_place(scope))
         if census is None or not census.topics:
@@ -210,7 +209,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
     async def _present(self, p: TopicPass, scope: Scope, cluster: str) -> list[str]:
         """Local names of the topic, or of its partitions, that exist in a cluster. Raises AdminUnreachableError."""
         tenant, namespace = _place(scope)
-        if p.spec.persistence is Persistence.NON_PERSISTENT:
+        if not p.spec.persistent:
             return []
         topics = await scope.admin.at(cluster, Call("GET", ("persistent", tenant, namespace))) or []
         full = self.name_in_pulsar(p, scope)
@@ -232,4 +231,4 @@ def _place(scope: Scope) -> tuple[str, str]:
 
 
 def _path(p: TopicPass, scope: Scope) -> tuple[str, ...]:
-    return topic_path(p.spec.persistence, *_place(scope), name_of(p.obj))
+    return topic_path(p.spec.persistent, *_place(scope), name_of(p.obj))

@@ -58,7 +58,7 @@ class PartsReader:
         self._spec = spec
         self._place = place
         self._present = present
-        self._path = topic_path(spec.persistence, *place)
+        self._path = topic_path(spec.persistent, *place)
         self._parts = Parts()
 
     async def read(self, managed: frozenset[str]) -> Parts:
@@ -96,7 +96,7 @@ class PartsReader:
         if row.own_get is None:
             namespace = await self._scope.admin.find(Call("GET", namespace_path(*self._place[:2])))
             live = namespace[1] if namespace is not None else {}
-            return {None: row.read(live, topic_name(self._spec.persistence, *self._place))}
+            return {None: row.read(live, topic_name(self._spec.persistent, *self._place))}
         call = Call("GET", (*self._path, *row.own_get))
 
         async def ask(cluster: str) -> dict[str, Any]:

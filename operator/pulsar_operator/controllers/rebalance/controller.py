@@ -92,7 +92,7 @@ class RebalanceController:
             return (
                 Reason.REFERENCE_NOT_ALLOWED,
                 f"{found.text} does not allow references from Kubernetes namespace {state.meta.namespace}: add it to "
-                "its spec.allowedNamespaces",
+                "its spec.allowedKubernetesNamespaces",
             )
         # What the cluster says of its balancer must not be an old copy.
         meta = found.obj["metadata"]

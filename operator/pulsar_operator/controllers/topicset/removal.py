@@ -12,7 +12,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.api.v1alpha1.topic import Persistence
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, delete_in, in_use
 from pulsar_operator.controllers.topicset.round import Listing
@@ -102,7 +101,7 @@ def _there(listing: Listing, left: Left) -> set[str]:
 
 
 async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: str) -> Blocker | None:
-    path = topic_path(Persistence.PERSISTENT, *place, name)
+    path = topic_path(True, *place, name)
     present: dict[str, list[str]] = {}
     for cluster in sorted({*listing.clusters, *listing.orphans}):
         places = (listing.topics.get(cluster, {}), listing.orphans.get(cluster, {}))

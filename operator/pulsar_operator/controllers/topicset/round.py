@@ -207,7 +207,7 @@ class Round:
     def _pass_of(self, name: str, turn: Turn) -> TopicOfSet:
         mine = self.set_pass
         status = turn.status or PulsarTopicStatus(refused_fields=mine.before.refused_fields if turn.seen else [])
-        full = topic_name(self._spec(name).persistence, *self.place, name)
+        full = topic_name(self._spec(name).persistent, *self.place, name)
         before = status.model_copy(
             update={
                 "managed_fields": list(mine.before.managed_fields),

@@ -10,7 +10,7 @@ from pulsar_operator.api.constants import API_VERSION, Kind
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
-from pulsar_operator.api.v1alpha1.topic import Persistence, PulsarTopicSpec
+from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.export.names import object_name
 from pulsar_operator.domain.export.parts import (
     SUBSCRIPTIONS,
@@ -71,7 +71,7 @@ class NamespaceAnswers:
 class TopicAnswers:
     """What was read of a topic."""
 
-    persistence: Persistence
+    persistent: bool
     partitions: int
     """0 = a topic without partitions."""
     lists: Mapping[str, Any] = field(default_factory=dict)
@@ -176,12 +176,12 @@ def export_namespace(settings: Settings, tenant: str, namespace: str, answers: N
 
 def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, answers: TopicAnswers) -> Entry:
     """A topic, with the policies that are set on it."""
-    persistence = answers.persistence
-    about = f"topic {topic_name(persistence, tenant, namespace, topic)}"
-    name = object_name(tenant, namespace, topic, persistence=persistence)
+    persistent = answers.persistent
+    about = f"topic {topic_name(persistent, tenant, namespace, topic)}"
+    name = object_name(tenant, namespace, topic, persistent=persistent)
     spec: dict[str, Any] = {"namespaceRef": {"name": object_name(tenant, namespace)}, **_named(name, topic)}
-    if persistence is not Persistence.PERSISTENT:
-        spec["persistence"] = persistence.value
+    if not persistent:
+        spec["persistent"] = False
     if answers.partitions:
         spec["partitions"] = answers.partitions
     problem = topic_name_problem(topic) or problem_of(PulsarTopicSpec, spec)
@@ -194,7 +194,7 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
         spec["policyScope"] = scope.value
     mine = [(row, value) for row, value in found.values if declared_in(row, scope)]
     spec, refused = laid_over(PulsarTopicSpec, spec, mine)
-    full, lists = topic_name(persistence, tenant, namespace, topic), []
+    full, lists = topic_name(persistent, tenant, namespace, topic), []
     for each in TOPIC_ENTRIES:
         answer = answers.lists.get(each.field)
         if isinstance(answer, Unreadable):

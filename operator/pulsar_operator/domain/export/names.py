@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from pulsar_operator.api.v1alpha1.base import DNS_LABEL
-from pulsar_operator.api.v1alpha1.topic import Persistence
+from pulsar_operator.domain.logical.names import domain_of
 
 CHANGE_EVENTS = "__change_events"
 """Topic of each namespace in which Pulsar keeps the policies of its topics (class SystemTopicNames)."""
@@ -25,7 +25,7 @@ SLUG = 48
 HASH = 12
 
 
-def object_name(*parts: str, persistence: Persistence = Persistence.PERSISTENT) -> str:
+def object_name(*parts: str, persistent: bool = True) -> str:
     """metadata.name for a tenant, a namespace (tenant, namespace) or a topic (tenant, namespace, topic).
 
     It depends on the name in Pulsar alone, so that an export stays the same when other objects come and go. Parts that
@@ -34,8 +34,8 @@ def object_name(*parts: str, persistence: Persistence = Persistence.PERSISTENT) 
     """
     plain = ".".join(parts)
     if len(plain) <= MAX_NAME and all(_LABEL.fullmatch(part) for part in parts):
-        return plain if persistence is Persistence.PERSISTENT else f"{plain}.non-persistent"
-    whole = "\0".join((persistence.value, *parts)).encode("utf-8", "surrogatepass")
+        return plain if persistent else f"{plain}.non-persistent"
+    whole = "\0".join((domain_of(persistent), *parts)).encode("utf-8", "surrogatepass")
     return ".".join([*map(_slug, parts), hashlib.sha256(whole).hexdigest()[:HASH]])
 
 

@@ -55,7 +55,7 @@ def _boundaries_cover(struct: Struct) -> bool:
 
 
 def _policies_fit(struct: Struct) -> bool:
-    return struct.get("persistence") != "NonPersistent" or "partitions" in struct or "policies" not in struct
+    return struct.get("persistent") is not False or "partitions" in struct or "policies" not in struct
 
 
 def _keys_fit(struct: Struct) -> bool:
@@ -63,7 +63,7 @@ def _keys_fit(struct: Struct) -> bool:
 
 
 def _durable(name: str) -> Callable[[Struct], bool]:
-    return lambda struct: struct.get("persistence") != "NonPersistent" or not struct.get(name)
+    return lambda struct: struct.get("persistent") is not False or not struct.get(name)
 
 
 CHECKS: Mapping[str, Callable[[Struct], bool]] = {
@@ -94,9 +94,7 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
     "spec.allowedClusters must contain all of spec.replicationClusters": (
         lambda s: "allowedClusters" not in s or set(s.get("replicationClusters") or ()) <= set(s["allowedClusters"])
     ),
-    "spec.compaction needs a persistent topic": (
-        lambda s: s.get("persistence") != "NonPersistent" or "compaction" not in s
-    ),
+    "spec.compaction needs a persistent topic": (lambda s: s.get("persistent") is not False or "compaction" not in s),
     "schema.definition is required": (
         lambda s: ("definition" in s) == (s["type"] in {"Avro", "Json", "Protobuf", "ProtobufNative"})
     ),

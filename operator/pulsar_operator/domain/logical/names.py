@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pulsar_operator.api.v1alpha1.base import PULSAR_NAME
-from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX, Persistence
+from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
 
 _PARTITION = re.compile(PARTITION_SUFFIX)
 _NAME = re.compile(PULSAR_NAME)
@@ -32,19 +32,19 @@ def policies_node(*names: str) -> str | None:
     return "/".join(("/admin/policies", *names))
 
 
-def domain_of(persistence: Persistence) -> str:
+def domain_of(persistent: bool) -> str:
     """Pulsar's topic domain."""
-    return "persistent" if persistence is Persistence.PERSISTENT else "non-persistent"
+    return "persistent" if persistent else "non-persistent"
 
 
-def topic_path(persistence: Persistence, tenant: str, namespace: str, topic: str) -> tuple[str, ...]:
+def topic_path(persistent: bool, tenant: str, namespace: str, topic: str) -> tuple[str, ...]:
     """Path of a topic."""
-    return (domain_of(persistence), tenant, namespace, topic)
+    return (domain_of(persistent), tenant, namespace, topic)
 
 
-def topic_name(persistence: Persistence, tenant: str, namespace: str, topic: str) -> str:
+def topic_name(persistent: bool, tenant: str, namespace: str, topic: str) -> str:
     """Full name of a topic."""
-    return f"{domain_of(persistence)}://{tenant}/{namespace}/{topic}"
+    return f"{domain_of(persistent)}://{tenant}/{namespace}/{topic}"
 
 
 def topic_name_problem(name: str) -> str | None:

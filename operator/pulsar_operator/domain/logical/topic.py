@@ -277,8 +277,8 @@ def _again(memory: Memory) -> str:
 
 
 def _path(spec: PulsarTopicSpec, facts: TopicFacts) -> tuple[str, ...]:
-    return topic_path(spec.persistence, facts.tenant, facts.namespace, facts.name)
+    return topic_path(spec.persistent, facts.tenant, facts.namespace, facts.name)
 
 
 def _name(spec: PulsarTopicSpec, facts: TopicFacts) -> str:
-    return topic_name(spec.persistence, facts.tenant, facts.namespace, facts.name)
+    return topic_name(spec.persistent, facts.tenant, facts.namespace, facts.name)
