@@ -17,7 +17,7 @@ from tests.support.export.furnished import DEFINITION, HOSTILE, PROPERTIES, SUBS
 from tests.support.export.memory import dry_run, exported, manifests, notes
 
 RATE = {"messagesPerPeriod": 7, "periodSeconds": 1, "relativeToPublishRate": False}
-SHADOWING = ("policies.retention", "policies.backlogQuotas", "policies.replicationClusters")
+SHADOWING = ("policies.retention", "policies.backlogQuotas", "replicationClusters")
 """Policies Pulsar compares with others, so that it may refuse one of them here: replication clusters of scope Global
 need a namespace that is replicated."""
 

@@ -100,11 +100,7 @@ CHOICES: tuple[tuple[FieldKey, ...], ...] = (
 
 EXCLUDED: Mapping[FieldKey, frozenset[FieldKey]] = {
     (TopicSchema, "definition"): frozenset({(TopicSchema, "value"), (TopicSchema, "encoding")}),
-    (PulsarTopicSetSpec, "names"): frozenset({(TopicPolicies, "replication_clusters")}),
-    (PulsarTopicSetSpec, "count"): frozenset({(TopicPolicies, "replication_clusters")}),
-    (PulsarTopicSetSpec, "patterns"): frozenset(
-        {(TopicTemplate, "partitions"), (TopicPolicies, "replication_clusters")}
-    ),
+    (PulsarTopicSetSpec, "patterns"): frozenset({(TopicTemplate, "partitions")}),
 }
 """Fields that go without a chosen member."""
 

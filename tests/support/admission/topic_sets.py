@@ -69,11 +69,14 @@ TOPIC_SET_CREATES: tuple[Create, ...] = (
     *(
         Create(PTS, f"template-{case.id}", {"template": case.patch}, case.refused)
         for case in (*CREATES, *POLICY_CREATES)
-        if case.kind is Kind.TOPIC
-        and set(case.patch) == {"policies"}
-        and "replicationClusters" not in (case.patch["policies"] or {})
+        if case.kind is Kind.TOPIC and set(case.patch) == {"policies"}
     ),
-    Create(PTS, "replicationClusters", _template(policies={"replicationClusters": ["a"]}), "is not for many at once"),
+    Create(
+        PTS,
+        "replicationClusters",
+        _template(replicationClusters=["a"]),
+        'unknown field "spec.template.replicationClusters"',
+    ),
     Create(PTS, "unknown-field", _template(subscriptions=[]), 'unknown field "spec.template.subscriptions"'),
 )
 

@@ -244,7 +244,7 @@ def _avro(part: str) -> Json:
 def _templates() -> Iterator[Place]:
     """What a topic has and templates have."""
     for place in _OF_TOPICS:
-        if place.field in OF_TEMPLATES and not place.path.startswith("policies.replicationClusters"):
+        if place.field in OF_TEMPLATES:
             before = {**AROUND[PTS], "template": {"policyScope": "Local", **place.before}}
             yield replace(place, kind=PTS, path=f"template.{place.path}", before=before)
 
@@ -253,7 +253,7 @@ _OF_TOPICS: tuple[Place, ...] = (
     Place(PT, "name", TOPIC, {}, _TOPIC),
     *_policies(PT, "policies", {}),
     *_lists(PT, {}),
-    Place(PT, "policies.replicationClusters[]", NAME, beside=_ONE, needs=_CLUSTER),
+    Place(PT, "replicationClusters[]", NAME, beside=_ONE, needs=_CLUSTER),
     Place(PT, "compaction.schedule", BOUNDARY),
     Place(PT, "policies.shadowTopics[]", FULL_TOPIC, prefix="{shadow}"),
     Place(PT, "subscriptions[].name", PATH_TEXT, _LATEST, _DELETE),
@@ -285,13 +285,6 @@ PLACES: tuple[Place, ...] = (
     Place(PTS, "names[]", TOPIC, {}, AROUND[PTS] | _DELETE | {"template": _TEMPLATE}, beside=("{own}",)),
     Place(PTS, "count.prefix", TOPIC_PREFIX, {"first": 0, "number": 1}, {"template": _TEMPLATE}, suffix="0"),
     Place(PTS, "patterns[]", TEXT, {}, {"template": {}}, goes_to_pulsar=False),
-    Place(
-        PTS,
-        "template.policies.replicationClusters[]",
-        BOUNDARY,
-        {},
-        {**AROUND[PTS], "template": {}},
-    ),
     Place(PIP, "name", NAME, {}, _ISOLATION),
     Place(PIP, "clusters[]", NAME, {}, _ISOLATION, beside=_ONE, needs=_CLUSTER),
     Place(PIP, "namespaces[]", EXPRESSION, {}, _ISOLATION),

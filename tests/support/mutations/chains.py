@@ -67,7 +67,6 @@ FIXED: Mapping[Kind, Mapping[str, str]] = {
         "namespaceRef": "immutable",
         "count.prefix": "immutable",
         "count.first": "immutable",
-        "template.policies.replicationClusters": "refused: a cluster that is left out may lose its data",
     },
 }
 """Fields, with all below them, that no mutation changes, and why."""
@@ -198,7 +197,7 @@ CHAINS: Mapping[Kind, tuple[Chain, ...]] = {
         Chain("compaction", (ABSENT, {"schedule": "0 3 1 7 *"}), more=LATER),
         Chain("compaction.schedule", ("0 3 1 7 *", "0 4 1 7 *"), more=LATER),
         Chain(
-            "policies.replicationClusters",
+            "replicationClusters",
             (ABSENT, ["{cluster}"]),
             {"policyScope": "Global", **PARTS},
             "global",
@@ -317,7 +316,7 @@ AROUND: Mapping[Kind, Json] = {
 """What every specification of a kind has, unless a chain says otherwise."""
 REQUIRED = frozenset({"namespaces", "primary"})
 """Fields that cannot be added or removed."""
-TOLD_ELSEWHERE = frozenset({"replicationClusters", "allowedClusters", "policies.replicationClusters@Global"})
-"""Rows whose chain is in CHAINS."""
+TOLD_ELSEWHERE = frozenset({(PNS, "replicationClusters"), (PNS, "allowedClusters"), (PT, "replicationClusters@Global")})
+"""Rows, by kind, whose chain is in CHAINS."""
 OF_TEMPLATES = ("policies", "policyScope", "properties", "schema")
 """Fields of a topic that the template of a set has too."""

@@ -55,7 +55,7 @@ def mutations(kind: Kind) -> list[Mutation]:
         PIP: [(row, "", {}) for row in ISOLATION_FIELDS],
         PTS: [],
     }
-    chains = [*CHAINS[kind], *(_of_row(*each) for each in rows[kind] if each[0].field not in TOLD_ELSEWHERE)]
+    chains = [*CHAINS[kind], *(_of_row(*each) for each in rows[kind] if (kind, each[0].field) not in TOLD_ELSEWHERE)]
     out = [mutation for chain in chains for mutation in links(kind, chain)]
     more: Mapping[Kind, Callable[[], Iterator[Mutation]]] = {PTN: _defaults, PTS: _templates}
     return [*out, *more[kind]()] if kind in more else out
@@ -86,7 +86,7 @@ def _templates() -> Iterator[Mutation]:
     allowed = {*OF_TEMPLATES, "partitions"}
     for each in mutations(PT):
         specs = (each.before, each.after)
-        fits = each.path.split(".")[0] in OF_TEMPLATES and not each.path.startswith("policies.replicationClusters")
+        fits = each.path.split(".")[0] in OF_TEMPLATES
         if fits and all(set(spec) <= allowed for spec in specs):
             before, after = ({**AROUND[PTS], "template": spec} for spec in specs)
             yield replace(

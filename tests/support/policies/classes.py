@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pulsar_operator.domain.policies import LOCAL_POLICIES, NAMESPACE_POLICIES, UNMANAGED_KEYS, UNMANAGED_MEMBERS
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
+from pulsar_operator.domain.policies.topic_rows import CLUSTERS
 
 POLICIES_CLASS = "org.apache.pulsar.common.policies.data.Policies"
 LOCAL_POLICIES_CLASS = "org.apache.pulsar.common.policies.data.LocalPolicies"
@@ -108,7 +109,7 @@ TOPIC_FIELDS: dict[str, tuple[str, ...]] = {
     "replicationClusters": ("replicationClusters",),
     "subscriptionExpirationTimeInMinutes": ("subscriptionExpirationMinutes",),  # from 4.2.0
 }
-"""Class TopicPolicies: its fields but those of UNMANAGED_MEMBERS, and their rows below spec.policies."""
+"""Class TopicPolicies: its fields but those of UNMANAGED_MEMBERS, and their rows below spec.policies, but CLUSTERS, which is beside it."""
 
 
 def unknown_of_namespace(names: Iterable[str]) -> set[str]:
@@ -133,5 +134,5 @@ def unknown_of_topic(names: Iterable[str]) -> set[str]:
 
 def rows_without_field() -> set[str]:
     """Rows of topics that stand for no field of the class."""
-    covered = {f"policies.{path}" for paths in TOPIC_FIELDS.values() for path in paths}
+    covered = {path if path == CLUSTERS else f"policies.{path}" for paths in TOPIC_FIELDS.values() for path in paths}
     return covered ^ {row.path for row in LOCAL_POLICIES}

@@ -23,7 +23,6 @@ PLACEHOLDERS = {
 EXCEPT = (
     "replicationClusters",
     "allowedClusters",
-    "policies.replicationClusters",
     "policies.retention",
     "policies.messageTTL",
     "policies.backlogQuotas",

@@ -44,17 +44,13 @@ def used(value: Any, schema: Json, prefix: str = "") -> set[str]:
     return found
 
 
-REFUSED_EVERYWHERE = {Kind.TOPIC_SET: {".template.policies.replicationClusters"}}
-"""Fields of a shared struct that an admission rule of the kind refuses."""
-
-
 @pytest.mark.parametrize("kind", Kind)
 def test_largest_samples_together_set_every_field(kind: Kind) -> None:
     schema = structural(MODELS[kind].spec)
     covered: set[str] = set()
     for sample in largest(kind):
         covered |= used(sample.spec, schema)
-    assert paths(schema) - covered == REFUSED_EVERYWHERE.get(kind, set())
+    assert paths(schema) - covered == set()
     status = structural(MODELS[kind].status, defaults=False)
     assert paths(status) - used(largest_status(kind), status) == set()
 

@@ -18,6 +18,7 @@ from pulsar_operator.domain.policies import (
     PolicyRow,
     declared_in,
 )
+from pulsar_operator.domain.policies.namespace_rows import REPLICATION_CLUSTERS
 from tests.fakes.admin import FakeAdmin
 from tests.support.export.memory import (
     ExportPulsar,
@@ -141,7 +142,7 @@ async def test_every_topic_policy_with_every_example(row: PolicyRow) -> None:
 
 def some(rows: tuple[PolicyRow, ...]) -> st.SearchStrategy[Chosen]:
     """Some of the rows, each with one of its examples, in any order."""
-    usable = [row for row in rows if row.refused_without is None and row.field != "replicationClusters"]
+    usable = [row for row in rows if row.refused_without is None and row is not REPLICATION_CLUSTERS]
     picked = st.lists(st.sampled_from(usable), unique_by=lambda row: row.field, max_size=12)
     return picked.flatmap(
         lambda found: st.tuples(*(st.sampled_from(row.examples) for row in found)).map(

@@ -103,7 +103,7 @@ def topic(name: str, noted: bool = False, **spec: Any) -> Entry:
         topic("b", subscriptions=[{"name": "s"}]),
         topic("b", permissions=[{"role": "r", "actions": ["Produce"]}]),
         topic("b", persistent=False, partitions=1),
-        topic("b", policies={"replicationClusters": ["a"]}),
+        topic("b", replicationClusters=["a"]),
         topic("__change_events"),
         Entry(Kind.TOPIC, "b", None, (Note("b", "cannot be", False),)),
     ],

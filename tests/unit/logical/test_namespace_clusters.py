@@ -246,7 +246,7 @@ def replicated(w: LogicalWorld, where: str) -> Any:
 
 async def test_a_topic_of_its_own_clusters() -> None:
     w = await world()
-    await topic(w, policies={"replicationClusters": ["a"]})
+    await topic(w, replicationClusters=["a"])
     assert (replicated(w, "a"), replicated(w, "b")) == (["a"], ["b"]), "b keeps it for itself"
     assert w.condition(Kind.TOPIC, "x")[0] == "True"
     assert await w.second_pass_writes() == ([], [])
@@ -261,7 +261,7 @@ async def test_a_topic_of_its_own_clusters() -> None:
 
 async def test_a_global_list_must_not_delete_the_topic_elsewhere() -> None:
     w = await world()
-    await topic(w, policies={"replicationClusters": ["a"], "maxProducers": 3}, policyScope="Global")
+    await topic(w, replicationClusters=["a"], policies={"maxProducers": 3}, policyScope="Global")
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
     assert (status, reason) == ("False", "ConsentRequired")
     assert "leaves out b, and Pulsar would delete the topic there" in message
@@ -277,7 +277,7 @@ async def test_a_global_list_must_not_delete_the_topic_elsewhere() -> None:
 async def test_a_topic_goes_where_its_namespace_may_be() -> None:
     w = await world(replicationClusters=["a"], allowedClusters=["a", "b"])
     del w.pulsar.topics["b"][X]
-    await topic(w, policies={"replicationClusters": ["a", "b"]}, deletionPolicy="Delete")
+    await topic(w, replicationClusters=["a", "b"], deletionPolicy="Delete")
     assert holding(w) == {"a", "b"}
     assert replicated(w, "a") == replicated(w, "b") == ["a", "b"]
     w.delete(Kind.TOPIC, "x")
@@ -290,12 +290,11 @@ async def test_a_topic_goes_where_its_namespace_may_be() -> None:
 async def test_a_cluster_nobody_knows_is_refused(clusters: list[str], scope: str) -> None:
     """Nothing of the list is written: the name may be meant for a cluster that has the topic."""
     w = await world()
-    before = {"replicationClusters": ["a", "b"], "maxProducers": 3}
-    await topic(w, policies=before, policyScope=scope)
-    await topic(w, policies={"replicationClusters": clusters, "maxProducers": 4}, policyScope=scope)
+    await topic(w, replicationClusters=["a", "b"], policies={"maxProducers": 3}, policyScope=scope)
+    await topic(w, replicationClusters=clusters, policies={"maxProducers": 4}, policyScope=scope)
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
     assert (status, reason) == ("False", "InvalidSpec")
-    assert "spec.policies.replicationClusters names 'typo', which is no cluster of the instance" in message
+    assert "spec.replicationClusters names 'typo', which is no cluster of the instance" in message
     assert "(its clusters: a, b): correct the name or create a PulsarCluster with that clusterName" in message
     assert w.condition(Kind.TOPIC, "x")[0] == "False"
     where = "a" if scope == "Local" else "*"

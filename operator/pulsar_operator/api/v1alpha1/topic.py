@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectReference, immutable, validations
+from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName, ObjectReference, immutable, validations
 from pulsar_operator.api.v1alpha1.compaction import Compaction, CompactionStatus
 from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Permissions, Properties, TopicExact
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
@@ -56,6 +56,11 @@ class PulsarTopicSpec(LogicalSpec):
                 "topic without partitions",
             ),
             (
+                "self.persistent || has(self.partitions) || !has(self.replicationClusters)",
+                "spec.replicationClusters of a non-persistent topic need spec.partitions: Pulsar keeps none for a "
+                "non-persistent topic without partitions",
+            ),
+            (
                 "self.persistent || !has(self.properties) || size(self.properties) == 0",
                 "spec.properties need a persistent topic: Pulsar keeps none for others",
             ),
@@ -79,12 +84,20 @@ class PulsarTopicSpec(LogicalSpec):
     """Whether messages are stored; false = they reach only those who are connected."""
     partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
     """Number of partitions, may grow; absent = a non-partitioned topic."""
+    replication_clusters: (
+        Annotated[
+            list[ClusterName], Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"})
+        ]
+        | None
+    ) = None
+    """Clusters that replicate the topic to each other, by their Pulsar name, instead of those of its namespace. A
+    cluster of the namespace that is left out keeps the topic with what it has, for itself."""
     policies: TopicPolicies | None = None
     """Policies; only fields that are set are managed. They win over those of the namespace."""
     policy_scope: PolicyScope = PolicyScope.LOCAL
-    """Local = each cluster of the namespace keeps the policies for itself, they are set in each; Global = one set that
-    Pulsar replicates to all clusters of the namespace, and over which local values of others win. A change moves them:
-    they are set in the new scope, then reset in the old one."""
+    """Of policies and replicationClusters. Local = each cluster of the namespace keeps them for itself, they are set in
+    each; Global = one set that Pulsar replicates to all clusters of the namespace, and over which local values of
+    others win. A change moves them: they are set in the new scope, then reset in the old one."""
     permissions: Permissions = Field(default_factory=list)
     """What roles may do with the topic, besides what they may in its namespace. A role that leaves the list loses it;
     roles others added stay, unless exact.permissions is set."""

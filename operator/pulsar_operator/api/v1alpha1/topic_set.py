@@ -52,18 +52,9 @@ class TopicCount(ApiModel):
 
 class TopicTemplate(ApiModel):
     """What each topic is like: fields of a PulsarTopic. Subscriptions and permissions are left to the namespace, to
-    clients and to objects of their own."""
+    clients and to objects of their own, and so is replicationClusters: a cluster that is left out may lose its data."""
 
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            PROPERTY_KEY,
-            (
-                "!has(self.policies) || !has(self.policies.replicationClusters)",
-                "spec.template.policies.replicationClusters is not for many at once, since a cluster that is left out "
-                "may lose its data: set it on the PulsarNamespace, or on a PulsarTopic",
-            ),
-        )
-    )
+    model_config = ConfigDict(json_schema_extra=validations(PROPERTY_KEY))
 
     partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
     """Number of partitions of each topic, may grow; absent = non-partitioned topics."""

@@ -220,9 +220,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
 
 def _declared_clusters(p: TopicPass) -> frozenset[str]:
-    """spec.policies.replicationClusters."""
-    policies = p.spec.policies
-    return frozenset((policies.replication_clusters if policies is not None else None) or ())
+    """spec.replicationClusters."""
+    return frozenset(p.spec.replication_clusters or ())
 
 
 def _place(scope: Scope) -> tuple[str, str]:

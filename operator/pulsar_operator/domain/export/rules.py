@@ -54,8 +54,8 @@ def _boundaries_cover(struct: Struct) -> bool:
     return found is None or (found[0], found[-1]) == ("0x00000000", "0xffffffff")
 
 
-def _policies_fit(struct: Struct) -> bool:
-    return struct.get("persistent") is not False or "partitions" in struct or "policies" not in struct
+def _kept(name: str) -> Callable[[Struct], bool]:
+    return lambda struct: struct.get("persistent") is not False or "partitions" in struct or name not in struct
 
 
 def _keys_fit(struct: Struct) -> bool:
@@ -86,7 +86,8 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
         lambda s: s.get("boundaries") is None or s["boundaries"] == sorted(s["boundaries"])
     ),
     "spec.name must not end with -partition-N": lambda s: re.search(PARTITION_SUFFIX, s.get("name") or "") is None,
-    "spec.policies of a non-persistent topic need spec.partitions": _policies_fit,
+    "spec.policies of a non-persistent topic need spec.partitions": _kept("policies"),
+    "spec.replicationClusters of a non-persistent topic need spec.partitions": _kept("replicationClusters"),
     "spec.properties need a persistent topic": _durable("properties"),
     "spec.subscriptions need a persistent topic": _durable("subscriptions"),
     "a key of properties must have": _keys_fit,

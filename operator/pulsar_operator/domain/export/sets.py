@@ -50,8 +50,7 @@ def _in_template(entry: Entry) -> tuple[str, Mapping[str, Any]] | None:
     spec = entry.manifest["spec"]
     name = str(spec.get("name", entry.manifest["metadata"]["name"]))
     template = {key: value for key, value in spec.items() if key not in _OF_THE_TOPIC}
-    apart = not set(template) <= _OF_TEMPLATES or "replicationClusters" in template.get("policies", {})
-    return None if apart or is_system_topic(name) else (name, template)
+    return None if not set(template) <= _OF_TEMPLATES or is_system_topic(name) else (name, template)
 
 
 def _sets(

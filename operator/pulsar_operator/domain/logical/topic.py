@@ -25,7 +25,7 @@ from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, PolicyRow, Unr
 from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
 
 PARTITIONS = "partitions"
-LOCAL_CLUSTERS = "policies.replicationClusters"
+LOCAL_CLUSTERS = "replicationClusters"
 GLOBAL_CLUSTERS = f"{LOCAL_CLUSTERS}@{PolicyScope.GLOBAL}"
 
 
@@ -148,7 +148,7 @@ def _without_loss(
     draft.declared |= {GLOBAL_CLUSTERS} & memory.managed
     names = ", ".join(lost)
     text = (
-        f"spec.policies.replicationClusters leaves out {names}, and Pulsar would delete the topic there, since the "
+        f"spec.replicationClusters leaves out {names}, and Pulsar would delete the topic there, since the "
         f"global list counts in every cluster: add {names} to the list or to spec.allowedClusters of the "
         "PulsarNamespace, or set spec.policyScope to Local"
     )

@@ -39,6 +39,7 @@ LEFT_OUT = {
     "name": "said by the selection",
     "deletionPolicy": "a field of the set itself",
     "driftPolicy": "a field of the set itself",
+    "replicationClusters": "not for many at once: a cluster that is left out may lose its data",
     "persistent": "a set has persistent topics: others are gone when nobody uses them",
     "permissions": "Pulsar keeps them in one entry of the namespace, which has room for some thousands",
     "subscriptions": "one more question for each topic; clients make them",

@@ -21,13 +21,15 @@ from pulsar_operator.domain.policies.namespace_rows import NO_FILTER
 from pulsar_operator.domain.policies.offload import OFFLOAD
 
 IS_GLOBAL = "isGlobal"
+CLUSTERS = "replicationClusters"
+"""The row that is no member of spec.policies: it stands beside it, as it does with namespaces."""
 
 
 def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
     """A row of the local set; ``query`` without isGlobal = Pulsar has only that."""
     return PolicyRow(
         scope=Scope.TOPIC,
-        field=f"policies.{field}",
+        field=field if field == CLUSTERS else f"policies.{field}",
         endpoint=(endpoint,),
         encode=codec.encode,
         decode=codec.decode,
@@ -119,7 +121,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
         value_in_query="subscriptionExpirationTime",
         since_version="4.2.0",
     ),
-    _row("replicationClusters", "replication", codecs.CLUSTER_NAMES, unset=[], value_in=_with_itself),
+    _row(CLUSTERS, "replication", codecs.CLUSTER_NAMES, unset=[], value_in=_with_itself),
 )
 
 

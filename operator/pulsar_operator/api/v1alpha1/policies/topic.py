@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName, validations
+from pulsar_operator.api.v1alpha1.base import ApiModel, validations
 from pulsar_operator.api.v1alpha1.policies.values import (
     QUOTA_RULE,
     AutoSubscriptionCreation,
@@ -126,14 +126,6 @@ class TopicPolicies(ApiModel):
     """Entry filters installed in the brokers, in the order in which they look at a message."""
     dispatcher_pause_on_ack_state_persistent: bool | None = None
     """Whether delivery pauses while too many acknowledgements are not stored. Removed, it is set to false."""
-    replication_clusters: (
-        Annotated[
-            list[ClusterName], Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"})
-        ]
-        | None
-    ) = None
-    """Clusters that replicate the topic to each other, by their Pulsar name, instead of those of its namespace. A
-    cluster of the namespace that is left out keeps the topic with what it has, for itself."""
     shadow_topics: (
         Annotated[
             list[Annotated[str, Field(min_length=1, max_length=512, pattern=SHADOW_TOPIC)]],
