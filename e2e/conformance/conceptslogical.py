@@ -96,14 +96,16 @@ NAMESPACES = (
     Concept(
         "D.namespace.delayed",
         "A namespace allows delayed delivery or not, and sets its precision",
-        policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMillis", "delayedDelivery.maxDelayMillis"),
+        policy(
+            "delayedDelivery.enabled", "delayedDelivery.tickTimeMilliseconds", "delayedDelivery.maxDelayMilliseconds"
+        ),
         TABLE,
         ROUND_TRIP,
     ),
     Concept(
         "D.namespace.offload",
         "A namespace sets from which size on closed ledgers are offloaded: 0 at once, negative never",
-        policy("offload.thresholdBytes", "offload.thresholdSeconds", "offload.deletionLagMillis"),
+        policy("offload.thresholdBytes", "offload.thresholdSeconds", "offload.deletionLagMilliseconds"),
         TABLE,
         ROUND_TRIP,
         open="that ledgers are offloaded is not proved yet: the images have no offload drivers",

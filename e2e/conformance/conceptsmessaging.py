@@ -113,7 +113,7 @@ FEATURES = (
     Concept(
         "E.delayed.after",
         "A message is delivered after a delay, on Shared subscriptions",
-        policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMillis"),
+        policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMilliseconds"),
         TABLE,
     ),
     Concept(

@@ -82,7 +82,7 @@ _BOTH = [
         ("types-of-pulsar", _policies(subscriptionTypesEnabled=["Key_Shared"]), "Unsupported value"),
         ("filters-comma", _policies(entryFilters=["a,b"]), PATTERN),
         ("schema-undefined", _policies(schema={"compatibilityStrategy": "Undefined"}), "Unsupported value"),
-        ("delay-tick-0", _policies(delayedDelivery={"enabled": True, "tickTimeMillis": 0}), AT_LEAST_1),
+        ("delay-tick-0", _policies(delayedDelivery={"enabled": True, "tickTimeMilliseconds": 0}), AT_LEAST_1),
         ("retention-half", _policies(retention={"timeMinutes": 0, "sizeMegabytes": 5}), RETENTION),
         ("quota-of-retention", _size(512, 512 * 2**20), QUOTA),
         ("quota-below-retention", _size(512, 512 * 2**20 - 1), None),

@@ -109,7 +109,8 @@ TOPIC_FIELDS: dict[str, tuple[str, ...]] = {
     "replicationClusters": ("replicationClusters",),
     "subscriptionExpirationTimeInMinutes": ("subscriptionExpirationMinutes",),  # from 4.2.0
 }
-"""Class TopicPolicies: its fields but those of UNMANAGED_MEMBERS, and their rows below spec.policies, but CLUSTERS, which is beside it."""
+"""Class TopicPolicies: its fields but those of UNMANAGED_MEMBERS,
+and their rows below spec.policies, but CLUSTERS, which is beside it."""
 
 
 def unknown_of_namespace(names: Iterable[str]) -> set[str]:

@@ -301,7 +301,7 @@ async def test_a_cluster_nobody_knows_is_refused(clusters: list[str], scope: str
     assert replicated(w, where) == ["a", "b"] and holding(w) == {"a", "b"}
     assert w.pulsar.topic_policies[where, X]["maxProducers"] == 4, "the rest converges"
     assert await w.second_pass_writes() == ([], [])
-    await topic(w, policies=before, policyScope=scope)
+    await topic(w, replicationClusters=["a", "b"], policies={"maxProducers": 3}, policyScope=scope)
     assert w.condition(Kind.TOPIC, "x")[0] == "True"
     await topic(w)
     assert replicated(w, where) is None, "it was still the operator's to take back"

@@ -258,17 +258,17 @@ AUTO_SUBSCRIPTION_CREATION = Codec(
 DELAYED_DELIVERY = Codec(
     lambda value: {
         "active": value.enabled,
-        "tickTime": value.tick_time_millis,
-        "maxDeliveryDelayInMillis": value.max_delay_millis,
+        "tickTime": value.tick_time_milliseconds,
+        "maxDeliveryDelayInMillis": value.max_delay_milliseconds,
     },
     lambda live: DelayedDelivery(
         enabled=_truth(live["active"]),
-        tick_time_millis=live["tickTime"],
-        max_delay_millis=live["maxDeliveryDelayInMillis"],
+        tick_time_milliseconds=live["tickTime"],
+        max_delay_milliseconds=live["maxDeliveryDelayInMillis"],
     ),
     (
         DelayedDelivery(enabled=False),
-        DelayedDelivery(enabled=True, tick_time_millis=500, max_delay_millis=2**40),
+        DelayedDelivery(enabled=True, tick_time_milliseconds=500, max_delay_milliseconds=2**40),
     ),
 )
 

@@ -32,7 +32,7 @@ _OFFLOAD: Mapping[str, tuple[str, Any]] = {
     "s3_role_session_name": ("s3ManagedLedgerOffloadRoleSessionName", "pulsar-s3-offload"),
     "threshold_bytes": ("managedLedgerOffloadThresholdInBytes", None),
     "threshold_seconds": ("managedLedgerOffloadThresholdInSeconds", None),
-    "deletion_lag_millis": ("managedLedgerOffloadDeletionLagInMillis", None),
+    "deletion_lag_milliseconds": ("managedLedgerOffloadDeletionLagInMillis", None),
     "max_block_size_bytes": ("managedLedgerOffloadMaxBlockSizeInBytes", None),
     "read_buffer_size_bytes": ("managedLedgerOffloadReadBufferSizeInBytes", None),
     "max_threads": ("managedLedgerOffloadMaxThreads", 2),
@@ -74,7 +74,7 @@ OFFLOAD = Codec(
     (
         Offload(driver=OffloadDriver.FILE_SYSTEM, threshold_bytes=10 * 2**30),
         Offload(driver=OffloadDriver.GOOGLE_CLOUD_STORAGE, bucket="b", region="r", max_threads=2),
-        Offload(driver=OffloadDriver.AZURE_BLOB, bucket="b", deletion_lag_millis=-1, threshold_bytes=-1),
+        Offload(driver=OffloadDriver.AZURE_BLOB, bucket="b", deletion_lag_milliseconds=-1, threshold_bytes=-1),
         Offload(driver=OffloadDriver.ALIYUN_OSS, bucket="b", service_endpoint="https://oss.example"),
         Offload(driver=OffloadDriver.S3, bucket="b", service_endpoint="http://minio:9000", threshold_seconds=0),
         Offload(
@@ -85,7 +85,7 @@ OFFLOAD = Codec(
             s3_role_session_name="pulsar",
             threshold_bytes=0,
             threshold_seconds=86400,
-            deletion_lag_millis=3600000,
+            deletion_lag_milliseconds=3600000,
             read_priority=OffloadReadPriority.BOOKKEEPER_FIRST,
             max_block_size_bytes=5242880,
             read_buffer_size_bytes=65536,

@@ -171,9 +171,9 @@ class DelayedDelivery(ApiModel):
 
     enabled: bool
     """Whether producers may delay messages; otherwise they are delivered at once."""
-    tick_time_millis: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] = 1000
+    tick_time_milliseconds: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] = 1000
     """Precision of delayed delivery, milliseconds."""
-    max_delay_millis: Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})] = 0
+    max_delay_milliseconds: Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})] = 0
     """Longest delay a producer may ask for, milliseconds; 0 = no limit."""
 
 
@@ -279,7 +279,7 @@ class Offload(ApiModel):
     """Offload when a topic has more than this in bookies; 0 = as soon as possible, -1 = never by size."""
     threshold_seconds: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
     """Offload what is older than this; 0 = as soon as possible, -1 = never by age."""
-    deletion_lag_millis: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
+    deletion_lag_milliseconds: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
     """How long an offloaded ledger stays in bookies as well, milliseconds; -1 = for ever."""
     read_priority: OffloadReadPriority | None = None
     """Where a ledger that is in both places is read; absent = TieredStorageFirst."""
