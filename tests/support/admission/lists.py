@@ -61,14 +61,14 @@ _BOTH = [
         ("property-key-of-256", {"properties": {"k" * 256: "v" * 4096}}, None),
         ("property-value-of-64-kilobytes", {"properties": {"k": "v" * 65536}}, "may not be more than 4096"),
         ("properties-65", {"properties": {f"k{n}": "" for n in range(65)}}, "must have at most 64 items"),
-        ("exact", {"exact": {"permissions": True, "properties": False}}, None),
-        ("exact-unknown", {"exact": {"policies": True}}, "unknown field"),
+        ("prune", {"prune": {"permissions": True, "properties": False}}, None),
+        ("prune-unknown", {"prune": {"policies": True}}, "unknown field"),
     )
 ]
 
 LIST_CREATES: tuple[Create, ...] = (
     *_BOTH,
-    Create(PTN, "exact-roles", {"adminRoles": ["a"], "exact": {"adminRoles": True}}),
+    Create(PTN, "prune-roles", {"adminRoles": ["a"], "prune": {"adminRoles": True}}),
     Create(PTN, "defaults", {"namespaceDefaults": {"messageTTLSeconds": 60, "maxTopics": 3}}),
     Create(PTN, "defaults-empty", {"namespaceDefaults": {}}),
     Create(PTN, "defaults-negative", {"namespaceDefaults": {"messageTTLSeconds": -1}}, "greater than or equal to 0"),

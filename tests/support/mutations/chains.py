@@ -73,7 +73,7 @@ FIXED: Mapping[Kind, Mapping[str, str]] = {
 
 OURS = {"without_effect": "it says what the operator does, not what Pulsar has"}
 EMPTY = {"without_effect": "nothing is in it"}
-EXACT = {"without_effect": "it counts for what others set, which tests/unit/logical/test_entries.py has"}
+PRUNE = {"without_effect": "it counts for what others set, which tests/unit/logical/test_entries.py has"}
 LATER = {"without_effect": "no compaction is due"}
 KEPT = {"stays": "no schema is deleted, and Pulsar does not make an older one the newest again"}
 LET_GO = {"stays": "a topic that leaves the set is let go as it is"}
@@ -135,9 +135,9 @@ _LISTS = (
         ),
     ),
     Chain("properties", (ABSENT, {}, {"a": "1"}, {"a": "2"}, {"a": "2", "b/%2F \u00fc": ""}, {"c": "\u03bb"})),
-    Chain("exact", (ABSENT, {}), more=EXACT),
-    Chain("exact.permissions", (ABSENT, False, True), {"permissions": [_grant("a", "Produce")]}, more=EXACT),
-    Chain("exact.properties", (ABSENT, False, True), {"properties": {"a": "b"}}, more=EXACT),
+    Chain("prune", (ABSENT, {}), more=PRUNE),
+    Chain("prune.permissions", (ABSENT, False, True), {"permissions": [_grant("a", "Produce")]}, more=PRUNE),
+    Chain("prune.properties", (ABSENT, False, True), {"properties": {"a": "b"}}, more=PRUNE),
 )
 _RATES: tuple[Json, ...] = (
     {"messagesPerPeriod": 10},
@@ -150,8 +150,8 @@ CHAINS: Mapping[Kind, tuple[Chain, ...]] = {
     PTN: (
         *_PARENTS,
         Chain("adminRoles", (ABSENT, [], ["a"], ["a", "b/%2F \u00fc"], ["d"])),
-        Chain("exact", (ABSENT, {}), more=EXACT),
-        Chain("exact.adminRoles", (ABSENT, False, True), {"adminRoles": ["a"]}, more=EXACT),
+        Chain("prune", (ABSENT, {}), more=PRUNE),
+        Chain("prune.adminRoles", (ABSENT, False, True), {"adminRoles": ["a"]}, more=PRUNE),
         Chain("allowedClusters", (["{cluster}", "{other}"], ["{cluster}"])),
         Chain("allowedClusters", (ABSENT, ["{cluster}"]), name="named"),
         Chain("namespaceDefaults", (ABSENT, {}), more=EMPTY),
@@ -180,7 +180,7 @@ CHAINS: Mapping[Kind, tuple[Chain, ...]] = {
             "subscriptionPermissions",
             (ABSENT, [], [_reserve("s", "a")], [_reserve("s", "b", "a/%2F \u00fc")], [_reserve("s/%2F \u00fc", "c")]),
         ),
-        Chain("exact.subscriptionPermissions", (ABSENT, False, True), more=EXACT),
+        Chain("prune.subscriptionPermissions", (ABSENT, False, True), more=PRUNE),
         Chain("policies", (ABSENT, {}), more=EMPTY),
     ),
     PT: (

@@ -110,12 +110,12 @@ async def test_an_older_state_does_not_replace_a_newer_one(later: str, kept: str
 async def test_ten_thousand_children_are_counted_without_going_through_them(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
 
-    def consents(*args: Any, **options: Any) -> bool:
+    def allows_references(*args: Any, **options: Any) -> bool:
         nonlocal looked
         looked += 1
-        return refindex.consents(*args, **options)
+        return refindex.allows_references(*args, **options)
 
-    monkeypatch.setattr(watch_cache, "consents", consents)
+    monkeypatch.setattr(reader, "consents", allows_references)
     cache = WatchCache(direct(FakeKube()))
     for n in range(10_000):
         cache.update(Kind.TOPIC, topic(f"t{n}", SPACES[n % 2]))

@@ -297,7 +297,7 @@ async def test_entries_of_a_list_count_as_the_list() -> None:
 
 async def test_strangers_of_a_complete_list_are_fought_over_too() -> None:
     w = Fight()
-    w.tenant(adminRoles=["boss"], exact={"adminRoles": True})
+    w.tenant(adminRoles=["boss"], prune={"adminRoles": True})
     await w.run()
     for left in (False, False, True):
         w.pulsar.tenants["t"]["adminRoles"] = ["boss", "other"]

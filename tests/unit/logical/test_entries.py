@@ -141,7 +141,7 @@ async def test_an_exact_list_loses_what_is_not_declared() -> None:
     w = await world(permissions=grants(app=["Produce"]))
     held = w.pulsar.namespaces["t/n"]["auth_policies"]["namespace_auth"]
     held |= {"old": ["consume"], "odd": ["fly"]}
-    w.namespace(permissions=grants(app=["Produce"]), exact={"permissions": True})
+    w.namespace(permissions=grants(app=["Produce"]), prune={"permissions": True})
     await w.run()
     assert held == {"app": ["produce"]}
     assert "DriftRepaired" not in w.reasons(Kind.NAMESPACE), "they were there before the list was complete"
@@ -152,13 +152,13 @@ async def test_an_exact_list_loses_what_is_not_declared() -> None:
     assert w.reasons(Kind.NAMESPACE).count("DriftRepaired") == 1
     assert w.pulsar.namespaces["t/n"]["properties"] == {"theirs": "y"}, "that list is not complete"
     assert w.status(Kind.NAMESPACE, "n")["managedFields"] == ["permissions[app]"]
-    w.namespace(exact={"permissions": True})
+    w.namespace(prune={"permissions": True})
     await w.run()
     assert held == {}, "an absent list is an empty one"
 
 
 async def test_an_exact_list_under_report_only_tells() -> None:
-    w = await world(exact={"properties": True}, driftPolicy="Report")
+    w = await world(prune={"properties": True}, driftPolicy="Report")
     w.pulsar.namespaces["t/n"]["properties"]["theirs\nFAKE"] = "y"
     await w.run()
     assert w.pulsar.namespaces["t/n"]["properties"] == {"theirs\nFAKE": "y"}
@@ -245,7 +245,7 @@ async def test_lists_of_a_topic(partitions: int | None) -> None:
     await w.run()
     assert w.pulsar.topic_properties["*" if partitions else "b", X]["k"] == "v"
     assert "DriftRepaired" in w.reasons(Kind.TOPIC)
-    w.topic(properties={"k": "v"}, exact={"permissions": True}, **kind)
+    w.topic(properties={"k": "v"}, prune={"permissions": True}, **kind)
     await w.run()
     assert access(w, "destination_auth") == {}
     assert access(w) == {"wide": ["consume"]}, "those of the namespace are not the topic's"
@@ -344,8 +344,8 @@ async def test_killed_at_every_write_of_a_list(when: str) -> None:
 
 @pytest.mark.parametrize("policy", ["Repair", "Report"])
 async def test_an_exact_list_of_admin_roles(policy: str) -> None:
-    w = LogicalWorld()
-    w.tenant(adminRoles=["a"], exact={"adminRoles": True}, driftPolicy=policy)
+    w = World()
+    w.tenant(adminRoles=["a"], prune={"adminRoles": True}, driftPolicy=policy)
     await w.run()
     w.pulsar.tenants["t"]["adminRoles"] = ["a", "intruder"]
     await w.run()
@@ -364,7 +364,7 @@ async def test_admin_roles_of_others_stay_without_it() -> None:
     w.pulsar.tenants["t"]["adminRoles"] = ["a", "other"]
     await w.run()
     assert w.pulsar.tenants["t"]["adminRoles"] == ["a", "other"]
-    w.tenant(adminRoles=["a"], exact={"adminRoles": True})
+    w.tenant(adminRoles=["a"], prune={"adminRoles": True})
     await w.run()
     assert w.pulsar.tenants["t"]["adminRoles"] == ["a"]
     assert "DriftRepaired" not in w.reasons(Kind.TENANT)

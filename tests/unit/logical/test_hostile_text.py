@@ -150,7 +150,7 @@ async def test_an_entry_of_others_that_no_address_can_have_is_told(list_: str) -
     """An exact list takes back what others set; here Pulsar has what cannot be written in an address."""
     world = LogicalWorld()
     world.tenant()
-    world.namespace(exact={list_: True})
+    world.namespace(prune={list_: True})
     await world.run()
     policies: Any = world.pulsar.namespaces["t/n"]
     held = policies["properties"] if list_ == "properties" else policies["auth_policies"]["namespace_auth"]

@@ -1,6 +1,6 @@
 """Lists whose entries are managed one by one: permissions and properties.
 
-An entry that leaves the list is taken back in Pulsar. Entries of others stay, unless spec.exact says that the list is
+An entry that leaves the list is taken back in Pulsar. Entries of others stay, unless spec.prune says that the list is
 complete.
 """
 
@@ -100,14 +100,14 @@ SubscriptionPermissions = Annotated[
 ]
 
 
-class TenantExact(ApiModel):
+class TenantPrune(ApiModel):
     """Lists that are complete: what is in Pulsar and not in them is removed."""
 
     admin_roles: bool = False
     """Roles that are not in spec.adminRoles lose the administration of the tenant."""
 
 
-class NamespaceExact(ApiModel):
+class NamespacePrune(ApiModel):
     """Lists that are complete: what is in Pulsar and not in them is removed."""
 
     permissions: bool = False
@@ -118,7 +118,7 @@ class NamespaceExact(ApiModel):
     """Properties that are not in spec.properties are removed."""
 
 
-class TopicExact(ApiModel):
+class TopicPrune(ApiModel):
     """Lists that are complete: what is in Pulsar and not in them is removed."""
 
     permissions: bool = False

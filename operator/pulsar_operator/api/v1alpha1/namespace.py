@@ -19,7 +19,7 @@ from pulsar_operator.api.v1alpha1.base import (
 from pulsar_operator.api.v1alpha1.consents import Consents, UsedConsents
 from pulsar_operator.api.v1alpha1.entries import (
     PROPERTY_KEY,
-    NamespaceExact,
+    NamespacePrune,
     Permissions,
     Properties,
     SubscriptionPermissions,
@@ -120,14 +120,14 @@ class PulsarNamespaceSpec(LogicalSpec):
     set here wins."""
     permissions: Permissions = Field(default_factory=list)
     """What roles may do in all topics of the namespace. A role that leaves the list loses it; roles others added stay,
-    unless exact.permissions is set. They count where the brokers have authorization switched on."""
+    unless prune.permissions is set. They count where the brokers have authorization switched on."""
     subscription_permissions: SubscriptionPermissions = Field(default_factory=list)
     """Subscription names that are reserved for roles, in all topics of the namespace. One that leaves the list may be
     used by every role that may consume."""
     properties: Properties | None = None
     """Properties of the namespace, key to value. A key that leaves the map is removed; keys others added stay, unless
-    exact.properties is set."""
-    exact: NamespaceExact | None = None
+    prune.properties is set."""
+    prune: NamespacePrune | None = None
     """Lists that are complete; absent = entries of others stay."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose PulsarTopics may refer to this namespace; "*" = all."""

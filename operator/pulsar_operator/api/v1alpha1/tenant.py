@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.base import (
     immutable,
     validations,
 )
-from pulsar_operator.api.v1alpha1.entries import AdminRole, TenantExact
+from pulsar_operator.api.v1alpha1.entries import AdminRole, TenantPrune
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 
@@ -32,8 +32,8 @@ class PulsarTenantSpec(LogicalSpec):
         list[AdminRole],
         Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
-    """Roles that administer the tenant. Roles added by others stay, unless exact.adminRoles is set."""
-    exact: TenantExact | None = None
+    """Roles that administer the tenant. Roles added by others stay, unless prune.adminRoles is set."""
+    prune: TenantPrune | None = None
     """Lists that are complete; absent = entries of others stay."""
     allowed_clusters: (
         Annotated[

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName, ObjectReference, immutable, validations
 from pulsar_operator.api.v1alpha1.compaction import Compaction, CompactionStatus
-from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Permissions, Properties, TopicExact
+from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Permissions, Properties, TopicPrune
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
 from pulsar_operator.api.v1alpha1.policies import PolicyScope, TopicPolicies
 from pulsar_operator.api.v1alpha1.topic_parts import Subscriptions, TopicSchema
@@ -100,10 +100,10 @@ class PulsarTopicSpec(LogicalSpec):
     others win. A change moves them: they are set in the new scope, then reset in the old one."""
     permissions: Permissions = Field(default_factory=list)
     """What roles may do with the topic, besides what they may in its namespace. A role that leaves the list loses it;
-    roles others added stay, unless exact.permissions is set."""
+    roles others added stay, unless prune.permissions is set."""
     properties: Properties | None = None
     """Properties of the topic, key to value. A key that leaves the map is removed; keys others added stay, unless
-    exact.properties is set."""
+    prune.properties is set."""
     subscriptions: Subscriptions = Field(default_factory=list)
     """Durable subscriptions. One that is missing is made, in each cluster; none is ever moved. One that leaves the list
     is removed only with deletionPolicy Delete and without unread messages and consumers, or with ForceDelete; those of
@@ -113,7 +113,7 @@ class PulsarTopicSpec(LogicalSpec):
     """Schema; absent = not managed. Pulsar's compatibility check comes before an upload."""
     compaction: Compaction | None = None
     """Compaction by a schedule, in each cluster that has the topic; absent = none but that of the policies."""
-    exact: TopicExact | None = None
+    prune: TopicPrune | None = None
     """Lists that are complete; absent = entries of others stay."""
 
 

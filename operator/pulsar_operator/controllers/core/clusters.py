@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.core.index import consents, key_of, references
+from pulsar_operator.controllers.core.index import allows_references, key_of, references
 from pulsar_operator.ports import AdminEndpoint, Json, Key
 
 
@@ -37,7 +37,7 @@ def members(clusters: Iterable[Json], instance: Json) -> list[Json]:
 
 def allows(target: Json, child: Json) -> bool:
     """Whether an object allows references from the Kubernetes namespace of another."""
-    return consents(
+    return allows_references(
         target, target_namespace=target["metadata"]["namespace"], from_namespace=child["metadata"]["namespace"]
     )
 

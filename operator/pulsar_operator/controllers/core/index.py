@@ -78,7 +78,7 @@ def alias(kind: Kind, obj: Json) -> Key | None:
     return Key(kind, "", str(name or obj["metadata"]["name"]))
 
 
-def consents(target: Json, *, target_namespace: str, from_namespace: str) -> bool:
+def allows_references(target: Json, *, target_namespace: str, from_namespace: str) -> bool:
     """Whether the target object allows references from another Kubernetes namespace."""
     if target_namespace == from_namespace:
         return True

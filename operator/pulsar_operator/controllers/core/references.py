@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.controllers.core.index import consents
+from pulsar_operator.controllers.core.index import allows_references
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.ports import Deps, Json
 
@@ -29,6 +29,6 @@ async def resolve(deps: Deps, kind: Kind, ref: ObjectReference, *, from_namespac
     obj = await reader_of(deps).get(kind, namespace, ref.name)
     if obj is None:
         return Resolved(None, False, False, text)
-    if not consents(obj, target_namespace=namespace, from_namespace=from_namespace):
+    if not allows_references(obj, target_namespace=namespace, from_namespace=from_namespace):
         return Resolved(None, True, False, text)
     return Resolved(obj, True, True, text)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.core.index import PARENT_FIELD, consents, key_of, references
+from pulsar_operator.controllers.core.index import PARENT_FIELD, allows_references, key_of, references
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key, ReaderPort
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def _identity(kind: Kind, obj: Json) -> Identity:
 
 def _counts(target: Json, namespace: str) -> bool:
     """Whether children in a Kubernetes namespace count."""
-    return consents(target, target_namespace=target["metadata"]["namespace"], from_namespace=namespace)
+    return allows_references(target, target_namespace=target["metadata"]["namespace"], from_namespace=namespace)
 
 
 class DirectReader:

@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
 from pulsar_operator.balance.model.cluster import Broker, Cell
 from pulsar_operator.balance.model.hashing import partition_name
 from pulsar_operator.balance.sizing.initial import NewBundles, boundaries_of_new
-from pulsar_operator.controllers.core.index import consents, key_of, references
+from pulsar_operator.controllers.core.index import allows_references, key_of, references
 from pulsar_operator.controllers.core.traffic import sizing_url
 from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.logical.scope import Scope
@@ -66,7 +66,7 @@ async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
         each
         for each in objects
         if key in references(kind, each)
-        and consents(namespace, target_namespace=key.namespace, from_namespace=each["metadata"]["namespace"])
+        and allows_references(namespace, target_namespace=key.namespace, from_namespace=each["metadata"]["namespace"])
     ]
 
 

@@ -1,6 +1,6 @@
 """Lists managed entry by entry: what is declared is there, what is no longer declared is taken back, the rest stays.
 
-An entry of others stays unless spec.exact says that the list is complete.
+An entry of others stays unless spec.prune says that the list is complete.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Live = Mapping[str | None, Mapping[str, Any] | Unreadable]
 
 
 def concerned_entries(rows: Sequence[EntryRow], spec: BaseModel, managed: Collection[str]) -> list[EntryRow]:
-    """The lists a plan looks at: declared, exact, or with entries that may have to be taken back."""
-    return [row for row in rows if row.declared(spec) or row.is_exact(spec) or items_of(managed, row.field)]
+    """The lists a plan looks at: declared, pruned, or with entries that may have to be taken back."""
+    return [row for row in rows if row.declared(spec) or row.prunes(spec) or items_of(managed, row.field)]
 
 
 def declared_entries(rows: Iterable[EntryRow], spec: BaseModel) -> set[str]:
@@ -72,7 +72,7 @@ def plan_entries(
         for key in sorted(gone & set(live)):
             draft.kept.add(entry(row.field, key))
             draft.actions += there.remove(key, Verb.RESET, "it was removed from the spec")
-        if row.is_exact(spec):
+        if row.prunes(spec):
             draft.actions += there.remove_others(set(wanted) | gone)
         left += there.left
     draft.drift += joined(left)
@@ -120,7 +120,7 @@ class _There:
 
     def remove_others(self, ours: Collection[str]) -> list[Action]:
         """What takes back the entries of others. Once the list was applied as complete, a new one is drift."""
-        why = f"it is not declared and spec.{self.row.exact} is set"
+        why = f"it is not declared and spec.{self.row.prune} is set"
         actions: list[Action] = []
         for key in sorted(set(self.live) - set(ours)):
             if self.memory.applied and not self.memory.repairs(self.row.field, repair=self.repair):

@@ -131,7 +131,7 @@ def _roles(draft: Draft, spec: PulsarTenantSpec, live: LiveTenant, memory: Memor
     """The roles the tenant should have: the live ones, without those we added and no longer declare, plus ours."""
     declared = frozenset(spec.admin_roles)
     revoked = items_of(memory.managed, ROLES) - declared
-    if spec.exact is not None and spec.exact.admin_roles:
+    if spec.prune is not None and spec.prune.admin_roles:
         strangers = live.admin_roles - declared - revoked
         if memory.applied and not repair:
             # Declared as a complete list before, so these were added by somebody else.

@@ -44,7 +44,7 @@ class EntryRow:
     """Keys in the answer that is read, from the outside in."""
     own_get: tuple[str, ...] | None = None
     """Endpoint of a GET of its own; None = the GET of the namespace."""
-    exact: str | None = None
+    prune: str | None = None
     """Path in spec of the flag that says the list is complete."""
     same: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
 
@@ -52,9 +52,9 @@ class EntryRow:
         """Declared values by key."""
         return self.wanted(lookup(spec, self.field) or ())
 
-    def is_exact(self, spec: BaseModel) -> bool:
+    def prunes(self, spec: BaseModel) -> bool:
         """Whether what is not declared is removed."""
-        return self.exact is not None and bool(lookup(spec, self.exact))
+        return self.prune is not None and bool(lookup(spec, self.prune))
 
     def read(self, answer: Any, this: str = "") -> dict[str, Any]:
         """Live values by key; one that cannot be expressed is Undecodable. ``this`` is the object's full name."""
@@ -150,7 +150,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         set_calls=_each("permissions", encode=_encode_actions),
         remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
         live=("auth_policies", "namespace_auth"),
-        exact="exact.permissions",
+        prune="prune.permissions",
         examples=_PERMISSIONS,
     ),
     EntryRow(
@@ -164,7 +164,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         # The last role takes the entry along. Pulsar has no call that removes all of them.
         remove_calls=_revoke_all,
         live=("auth_policies", "subscription_auth_roles"),
-        exact="exact.subscriptionPermissions",
+        prune="prune.subscriptionPermissions",
         examples={
             "s": {"roles": ["app", "a/b"]},
             "subscription": {"roles": ["subscription"]},
@@ -181,7 +181,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         # Pulsar answers with the value that was there, as plain text.
         remove_calls=lambda base, key, _: (Call("DELETE", (*base, "property", key), text=True),),
         live=("properties",),
-        exact="exact.properties",
+        prune="prune.properties",
         examples=_PROPERTIES,
     ),
 )
@@ -199,7 +199,7 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
         # GET .../permissions of the topic adds those of the namespace, so the namespace is asked instead.
         live=("auth_policies", "destination_auth", THIS),
-        exact="exact.permissions",
+        prune="prune.permissions",
         examples=_PERMISSIONS,
     ),
     EntryRow(
@@ -211,7 +211,7 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         set_calls=_together("properties"),
         remove_calls=lambda base, key, _: (Call("DELETE", (*base, "properties"), {"key": key}),),
         own_get=("properties",),
-        exact="exact.properties",
+        prune="prune.properties",
         examples=_PROPERTIES,
     ),
 )
