@@ -47,7 +47,7 @@ NAMESPACES = (
         "D.namespace.replication",
         "A namespace names the clusters that hold it and replicate it to each other",
         ("PulsarNamespace: spec.replicationClusters",),
-        "operator: policy table; data in a cluster that leaves is deleted only by consent",
+        "operator: policy table; data in a cluster that leaves is deleted only by confirmation",
         ROUND_TRIP,
     ),
     Concept(

@@ -48,12 +48,12 @@ def _size(megabytes: int, quota: int) -> Json:
     )
 
 
-def _consent(cluster: str, expires: str = "2026-12-01T18:00:00Z") -> Json:
+def _confirmation(cluster: str, expires: str = "2026-12-01T18:00:00Z") -> Json:
     return {"action": "RemoveCluster", "cluster": cluster, "expiresTime": expires}
 
 
-def _consents(*given: Json) -> Json:
-    return {"consents": [*given]}
+def _confirmations(*given: Json) -> Json:
+    return {"confirmations": [*given]}
 
 
 _BOTH = [
@@ -132,12 +132,24 @@ _CLUSTERS: tuple[Create, ...] = (
     Create(PNS, "allowed-clusters-twice", {"allowedClusters": ["a", "a"]}, "Duplicate value"),
     Create(PNS, "allowed-clusters-slash", {"allowedClusters": ["a/b"]}, PATTERN),
     Create(PNS, "clusters-256", {"replicationClusters": CLUSTERS_256, "allowedClusters": CLUSTERS_256}),
-    Create(PNS, "consent", _consents(_consent("a"), _consent("b", "2026-12-01T18:00:00.5+01:00"))),
-    Create(PNS, "consent-twice", _consents(_consent("a"), _consent("a", "2027-12-01T18:00:00Z")), "Duplicate value"),
-    Create(PNS, "consent-to-something", _consents({**_consent("a"), "action": "DropAll"}), "Unsupported value"),
-    Create(PNS, "consent-for-ever", {"consents": [{"action": "RemoveCluster", "cluster": "a"}]}, "Required value"),
-    Create(PNS, "consent-without-zone", _consents(_consent("a", "2026-12-01T18:00:00")), PATTERN),
-    Create(PNS, "consent-in-month-13", _consents(_consent("a", "2026-13-01T18:00:00Z")), "date-time"),
+    Create(PNS, "confirmation", _confirmations(_confirmation("a"), _confirmation("b", "2026-12-01T18:00:00.5+01:00"))),
+    Create(
+        PNS,
+        "confirmation-twice",
+        _confirmations(_confirmation("a"), _confirmation("a", "2027-12-01T18:00:00Z")),
+        "Duplicate value",
+    ),
+    Create(
+        PNS,
+        "confirmation-to-something",
+        _confirmations({**_confirmation("a"), "action": "DropAll"}),
+        "Unsupported value",
+    ),
+    Create(
+        PNS, "confirmation-for-ever", {"confirmations": [{"action": "RemoveCluster", "cluster": "a"}]}, "Required value"
+    ),
+    Create(PNS, "confirmation-without-zone", _confirmations(_confirmation("a", "2026-12-01T18:00:00")), PATTERN),
+    Create(PNS, "confirmation-in-month-13", _confirmations(_confirmation("a", "2026-13-01T18:00:00Z")), "date-time"),
     Create(PT, "clusters", {"replicationClusters": ["a", "b"]}),
     Create(PT, "clusters-none", {"replicationClusters": []}, "should have at least 1 items"),
     Create(PT, "clusters-slash", {"replicationClusters": ["a/b"]}, PATTERN),

@@ -193,7 +193,7 @@ _LATEST: Json = {"initialPosition": "Latest"}
 _SUBSCRIPTION: Json = {"name": "s", **_LATEST}
 _DELETE: Json = {"deletionPolicy": "Delete"}
 _ISOLATION: Json = {"clusters": ["{cluster}"], "namespaces": ["t/a"], "primary": ["x"]}
-_CONSENT: Json = {"action": "RemoveCluster", "cluster": "east", "expiresTime": "2099-01-01T00:00:00Z"}
+_CONFIRMATION: Json = {"action": "RemoveCluster", "cluster": "east", "expiresTime": "2099-01-01T00:00:00Z"}
 _ONE = ("{cluster}",)
 _CLUSTER = "a cluster of that name"
 _PAIR: Json = {"schema": {"type": "KeyValue", "key": {"type": "String"}, "value": {"type": "String"}}}
@@ -274,8 +274,8 @@ PLACES: tuple[Place, ...] = (
     *_lists(PNS, _HERE),
     Place(PNS, "replicationClusters[]", NAME, {}, _HERE, beside=_ONE, needs=_CLUSTER),
     Place(PNS, "allowedClusters[]", NAME, {}, {**_HERE, "allowedClusters": [*_ONE]}, beside=_ONE, needs=_CLUSTER),
-    Place(PNS, "consents[].cluster", NAME, _CONSENT, _HERE, goes_to_pulsar=False),
-    Place(PNS, "consents[].expiresTime", TIME, _CONSENT, _HERE, goes_to_pulsar=False),
+    Place(PNS, "confirmations[].cluster", NAME, _CONFIRMATION, _HERE, goes_to_pulsar=False),
+    Place(PNS, "confirmations[].expiresTime", TIME, _CONFIRMATION, _HERE, goes_to_pulsar=False),
     Place(PNS, "subscriptionPermissions[].subscription", PATH_TEXT, {"roles": ["r"]}, _HERE),
     Place(PNS, "subscriptionPermissions[].roles[]", PATH_TEXT, {"subscription": "s"}, _HERE),
     Place(PNS, "allowedKubernetesNamespaces[]", KUBERNETES, {}, _HERE, goes_to_pulsar=False),

@@ -98,7 +98,7 @@ def _reserve(subscription: str, *roles: str) -> Json:
     return {"subscription": subscription, "roles": list(roles)}
 
 
-def _consent(cluster: str, year: int) -> Json:
+def _confirmation(cluster: str, year: int) -> Json:
     return {"action": "RemoveCluster", "cluster": cluster, "expiresTime": f"{year}-01-01T00:00:00Z"}
 
 
@@ -169,11 +169,17 @@ CHAINS: Mapping[Kind, tuple[Chain, ...]] = {
             "allowedClusters",
             (["{cluster}"], ["{cluster}", "{other}"]),
             name="more",
-            more={"stays": "a cluster leaves by consent only: Pulsar deletes the data there"},
+            more={"stays": "a cluster leaves by confirmation only: Pulsar deletes the data there"},
         ),
         Chain(
-            "consents",
-            (ABSENT, [], [_consent("{other}", 2098)], [_consent("{other}", 2099)], [_consent("x", 2099)]),
+            "confirmations",
+            (
+                ABSENT,
+                [],
+                [_confirmation("{other}", 2098)],
+                [_confirmation("{other}", 2099)],
+                [_confirmation("x", 2099)],
+            ),
             more={"without_effect": "no cluster leaves the namespace"},
         ),
         Chain(

@@ -1,4 +1,4 @@
-"""Clusters join and leave a namespace, or a topic; nothing is lost without a consent."""
+"""Clusters join and leave a namespace, or a topic; nothing is lost without a confirmation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.api.v1alpha1.consents import Consent, ConsentAction
-from pulsar_operator.domain.logical.clusters import consented
+from pulsar_operator.api.v1alpha1.confirmations import Confirmation, ConfirmationAction
+from pulsar_operator.domain.logical.clusters import confirmed
 from pulsar_operator.ports import Json
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.world import DRY_RUN, LogicalWorld
@@ -22,8 +22,8 @@ LATER = "2026-06-01T00:00:00Z"
 BEFORE = "2025-06-01T00:00:00Z"
 
 
-def consent(cluster: str, expires: str = LATER) -> Json:
-    """An entry of spec.consents."""
+def confirmation(cluster: str, expires: str = LATER) -> Json:
+    """An entry of spec.confirmations."""
     return {"action": "RemoveCluster", "cluster": cluster, "expiresTime": expires}
 
 
@@ -73,25 +73,25 @@ async def test_what_pulsar_refuses_to_widen_is_not_shrunk() -> None:
     assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 3, "the rest converges"
 
 
-async def test_a_cluster_leaves_with_its_data_only_by_consent() -> None:
+async def test_a_cluster_leaves_with_its_data_only_by_confirmation() -> None:
     w = await world(replicationClusters=["a", "b"], allowedClusters=["a", "b"])
     w.namespace(replicationClusters=["a"], allowedClusters=["a"])
     await w.run()
     assert lists(w) == (["a"], ["a", "b"])
     status, reason, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
-    assert (status, reason) == ("False", "ConsentRequired")
-    assert "spec.allowedClusters leaves out b" in message and "spec.consents" in message
+    assert (status, reason) == ("False", "ConfirmationRequired")
+    assert "spec.allowedClusters leaves out b" in message and "spec.confirmations" in message
     assert await w.second_pass_writes() == ([], [])
-    for dead in (consent("b", BEFORE), consent("a")):
-        w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[dead])
+    for dead in (confirmation("b", BEFORE), confirmation("a")):
+        w.namespace(replicationClusters=["a"], allowedClusters=["a"], confirmations=[dead])
         await w.run()
         assert holding(w) == {"a", "b"}
-    w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b")])
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b")])
     await w.run()
     assert lists(w) == (["a"], ["a"])
     assert holding(w) == {"a"}
     assert w.condition(Kind.NAMESPACE, "n")[0] == "True"
-    (used,) = w.status(Kind.NAMESPACE, "n")["usedConsents"]
+    (used,) = w.status(Kind.NAMESPACE, "n")["usedConfirmations"]
     assert (used["cluster"], used["expiresTime"]) == ("b", LATER)
     assert await w.second_pass_writes() == ([], [])
 
@@ -99,7 +99,7 @@ async def test_a_cluster_leaves_with_its_data_only_by_consent() -> None:
 async def test_both_lists_shrink_in_one_change_step_by_step() -> None:
     w = await world(replicationClusters=["a", "b"])
     with w.admin.recording() as made:
-        w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b")])
+        w.namespace(replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b")])
         await w.run()
     steps = [path.rsplit("/", 1)[1] for method, path in made if method == "POST"]
     assert steps == ["allowedClusters", "replication", "allowedClusters"]
@@ -108,7 +108,7 @@ async def test_both_lists_shrink_in_one_change_step_by_step() -> None:
 
 async def test_a_consent_is_used_once() -> None:
     w = await world(replicationClusters=["a"], allowedClusters=["a", "b"])
-    given = {"consents": [consent("b")]}
+    given = {"confirmations": [confirmation("b")]}
     w.namespace(replicationClusters=["a"], allowedClusters=["a"], **given)
     await w.run()
     assert lists(w)[1] == ["a"]
@@ -118,25 +118,30 @@ async def test_a_consent_is_used_once() -> None:
     w.namespace(replicationClusters=["a"], allowedClusters=["a"], **given)
     await w.run()
     assert holding(w) == {"a", "b"}
-    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "ConsentRequired"
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "ConfirmationRequired"
     w.namespace(replicationClusters=["a"], allowedClusters=["a"])
     await w.run()
-    assert "usedConsents" not in w.status(Kind.NAMESPACE, "n") or not w.status(Kind.NAMESPACE, "n")["usedConsents"]
+    assert (
+        "usedConfirmations" not in w.status(Kind.NAMESPACE, "n")
+        or not w.status(Kind.NAMESPACE, "n")["usedConfirmations"]
+    )
 
 
 async def test_a_consent_for_a_cluster_that_stays_is_void() -> None:
-    w = await world(replicationClusters=["a", "b"], allowedClusters=["a", "b"], consents=[consent("b")])
-    w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b")])
+    w = await world(replicationClusters=["a", "b"], allowedClusters=["a", "b"], confirmations=[confirmation("b")])
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b")])
     await w.run()
     assert holding(w) == {"a", "b"}
-    w.namespace(replicationClusters=["a"], allowedClusters=["a"], consents=[consent("b", "2026-07-01T00:00:00+02:00")])
+    w.namespace(
+        replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b", "2026-07-01T00:00:00+02:00")]
+    )
     await w.run()
     assert holding(w) == {"a"}
 
 
 async def test_where_replication_goes_on_nothing_leaves() -> None:
     w = await world()
-    w.namespace(allowedClusters=["a"], consents=[consent("b")])
+    w.namespace(allowedClusters=["a"], confirmations=[confirmation("b")])
     await w.run()
     assert lists(w) == (["a", "b"], ["a", "b"])
     status, reason, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
@@ -168,7 +173,7 @@ async def test_drift_of_the_lists(policy: str) -> None:
     w.pulsar.namespaces["t/n"] |= {"replication_clusters": ["a", "c"], "allowed_clusters": ["a", "b", "c"]}
     await w.run()
     status, reason, _ = w.condition(Kind.NAMESPACE, "n", "Accepted")
-    assert (status, reason) == ("False", "ConsentRequired"), "c has what was written there meanwhile"
+    assert (status, reason) == ("False", "ConfirmationRequired"), "c has what was written there meanwhile"
     expected = (["a"], ["a", "b", "c"]) if policy == "Repair" else (["a", "c"], ["a", "b", "c"])
     assert lists(w) == expected
     w.pulsar.namespaces["t/n"] |= {"replication_clusters": ["a"], "allowed_clusters": ["a"]}
@@ -198,9 +203,11 @@ async def test_dry_run_tells_the_first_step() -> None:
 
 def test_a_consent_counts_until_its_moment() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    given = Consent(action=ConsentAction.REMOVE_CLUSTER, cluster="b", expires_time="2026-01-01T01:00:00+01:00")
-    assert consented([given], [], moment - timedelta(seconds=1)) == {"b"}
-    assert consented([given], [], moment) == frozenset()
+    given = Confirmation(
+        action=ConfirmationAction.REMOVE_CLUSTER, cluster="b", expires_time="2026-01-01T01:00:00+01:00"
+    )
+    assert confirmed([given], [], moment - timedelta(seconds=1)) == {"b"}
+    assert confirmed([given], [], moment) == frozenset()
 
 
 CLUSTERS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True).map(sorted)
@@ -209,7 +216,7 @@ SPECS = st.tuples(st.none() | CLUSTERS, st.none() | CLUSTERS, st.none() | st.sam
 
 @settings(max_examples=60, deadline=None)
 @given(changes=st.lists(SPECS, min_size=1, max_size=5))
-async def test_no_data_is_lost_without_a_consent(changes: list[tuple[Any, Any, Any, bool]]) -> None:
+async def test_no_data_is_lost_without_a_confirmation(changes: list[tuple[Any, Any, Any, bool]]) -> None:
     w = await world("a", "b", "c", replicationClusters=["a", "b", "c"])
     for number, (replicating, allowed, leaves, meddles) in enumerate(changes):
         spec: Json = {}
@@ -218,7 +225,7 @@ async def test_no_data_is_lost_without_a_consent(changes: list[tuple[Any, Any, A
         if allowed is not None:
             spec["allowedClusters"] = sorted({*allowed, *(replicating or ())})
         if leaves is not None:
-            spec["consents"] = [consent(leaves, f"2026-06-0{number + 1}T00:00:00Z")]
+            spec["confirmations"] = [confirmation(leaves, f"2026-06-0{number + 1}T00:00:00Z")]
         if meddles:
             w.pulsar.namespaces["t/n"]["replication_clusters"] = ["a", "b", "c"]
             w.pulsar.namespaces["t/n"]["allowed_clusters"] = []
@@ -263,7 +270,7 @@ async def test_a_global_list_must_not_delete_the_topic_elsewhere() -> None:
     w = await world()
     await topic(w, replicationClusters=["a"], policies={"maxProducers": 3}, policyScope="Global")
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
-    assert (status, reason) == ("False", "ConsentRequired")
+    assert (status, reason) == ("False", "ConfirmationRequired")
     assert "leaves out b, and Pulsar would delete the topic there" in message
     assert replicated(w, "*") is None and holding(w) == {"a", "b"}
     assert w.pulsar.topic_policies["*", X]["maxProducers"] == 3, "the rest converges"

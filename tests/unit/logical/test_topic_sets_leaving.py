@@ -77,24 +77,24 @@ async def test_many_at_once_need_a_word_for_this_very_change() -> None:
     await w.wait(3600)
     assert len(w.local()) == 300
     status, reason, message = w.condition(SET, "s")
-    assert (status, reason) == ("False", "WaitingForConsent")
+    assert (status, reason) == ("False", "WaitingForConfirmation")
     assert "280 of 300 topics left the set" in message
     assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}" in message
     for value in ("true", str(generation - 1), "s"):
         w.topics("s", **count(20, deletionPolicy="Delete"), annotations={ANNOTATION_CONFIRM_REMOVAL: value})
         await w.work()
         assert len(w.local()) == 300, value
-    consent = {ANNOTATION_CONFIRM_REMOVAL: str(generation)}
-    w.topics("s", **count(20, deletionPolicy="Delete"), annotations=consent)
+    confirmation = {ANNOTATION_CONFIRM_REMOVAL: str(generation)}
+    w.topics("s", **count(20, deletionPolicy="Delete"), annotations=confirmation)
     await w.reconcile(SET, "s")
     assert len(w.local()) == 300 - AT_A_TIME, "a few at a time"
     await w.work()
     assert w.local() == {f"x-{n}" for n in range(20)}
     assert w.condition(SET, "s")[0] == "True"
     # The next change is another one.
-    w.topics("s", **count(0, deletionPolicy="Delete"), annotations=consent)
+    w.topics("s", **count(0, deletionPolicy="Delete"), annotations=confirmation)
     await w.work()
-    assert w.condition(SET, "s")[1] == "WaitingForConsent"
+    assert w.condition(SET, "s")[1] == "WaitingForConfirmation"
     assert len(w.local()) == 20
 
 

@@ -89,8 +89,8 @@ class ObjectReference(ApiModel):
     name: ObjectName
     """metadata.name of the referenced object."""
     namespace: Annotated[str, Field(min_length=1, max_length=63, pattern=DNS_LABEL)] | None = None
-    """Kubernetes namespace of the referenced object; absent = the same one. Another one needs that object's consent in
-    spec.allowedKubernetesNamespaces."""
+    """Kubernetes namespace of the referenced object; absent = the same one. Another one works only where that
+    object's spec.allowedKubernetesNamespaces names this one."""
 
 
 AllowedKubernetesNamespaces = Annotated[

@@ -1,4 +1,4 @@
-"""Consents to lose data: events, not settings. One is used once, and ignored after."""
+"""Confirmations that data may be lost: events, not settings. One is used once, and ignored after."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ _Time = Annotated[
 ]
 
 
-class ConsentAction(StrEnum):
-    """What is consented to."""
+class ConfirmationAction(StrEnum):
+    """What is confirmed."""
 
     REMOVE_CLUSTER = "RemoveCluster"
 
 
-class Consent(ApiModel):
-    """Permission to lose data once, until a moment."""
+class Confirmation(ApiModel):
+    """That data may be lost, once, until a moment."""
 
-    action: ConsentAction
+    action: ConfirmationAction
     """RemoveCluster: all topics, subscriptions and messages of the namespace in the cluster are deleted when it leaves
     spec.allowedClusters."""
     cluster: ClusterName
     """The cluster, by its Pulsar name."""
     expires_time: _Time
-    """When the consent ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
+    """When the confirmation ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
 
 
-class UsedConsent(Consent):
-    """A consent that no longer counts."""
+class UsedConfirmation(Confirmation):
+    """A confirmation that no longer counts."""
 
     used_time: _Time
     """When it was seen to be used: the cluster was out of the namespace, or was declared to stay."""
 
 
-Consents = Annotated[
-    list[Consent],
+Confirmations = Annotated[
+    list[Confirmation],
     Field(
         max_length=64,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},
     ),
 ]
-UsedConsents = Annotated[
-    list[UsedConsent],
+UsedConfirmations = Annotated[
+    list[UsedConfirmation],
     Field(
         max_length=64,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},

@@ -16,7 +16,7 @@ from pulsar_operator.api.v1alpha1.base import (
     immutable,
     validations,
 )
-from pulsar_operator.api.v1alpha1.consents import Consents, UsedConsents
+from pulsar_operator.api.v1alpha1.confirmations import Confirmations, UsedConfirmations
 from pulsar_operator.api.v1alpha1.entries import (
     PROPERTY_KEY,
     NamespacePrune,
@@ -112,9 +112,9 @@ class PulsarNamespaceSpec(LogicalSpec):
         | None
     ) = None
     """Clusters that may hold the namespace, all of replicationClusters among them; absent = not managed. When a cluster
-    leaves the list, Pulsar deletes all of the namespace there: that takes an entry of consents."""
-    consents: Consents = Field(default_factory=list)
-    """Consents to lose data, each used once, by its expiresTime at the latest."""
+    leaves the list, Pulsar deletes all of the namespace there: that takes an entry of confirmations."""
+    confirmations: Confirmations = Field(default_factory=list)
+    """Confirmations that data may be lost, each used once, by its expiresTime at the latest."""
     policies: NamespacePolicies = Field(default=NamespacePolicies())
     """Policies; only fields that are set are managed, here or in spec.namespaceDefaults of the tenant. A field that is
     set here wins."""
@@ -155,8 +155,8 @@ class PulsarNamespaceStatus(LogicalStatus):
         ),
     ] = Field(default_factory=list)
     """The namespace in each cluster."""
-    used_consents: UsedConsents = Field(default_factory=list)
-    """Consents of the spec that no longer count."""
+    used_confirmations: UsedConfirmations = Field(default_factory=list)
+    """Confirmations of the spec that no longer count."""
     applied_defaults: str | None = None
     """Digest of the namespaceDefaults of the tenant that were applied last; absent = there are none."""
     bundle_count: int | None = None

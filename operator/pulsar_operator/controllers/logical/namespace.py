@@ -26,7 +26,7 @@ from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.domain.logical.clusters import clusters_of, consented, replication_of, used_consents
+from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, replication_of, used_confirmations
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
@@ -87,7 +87,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             boundaries=_boundaries(p.spec),
             version=scope.version,
             defaults=p.inherited,
-            consents=consented(p.spec.consents, p.before.used_consents, p.conditions.now),
+            confirmations=confirmed(p.spec.confirmations, p.before.used_confirmations, p.conditions.now),
         )
         if found is None:
             if p.spec.bundles is not None and p.spec.bundles.sizing is not None:
@@ -148,10 +148,10 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         # A cluster that does not answer keeps what was last seen of it.
         clusters += [known[name] for name in facts.unreachable if name in known]
         clusters.sort(key=lambda c: c.name)
-        used = used_consents(p.spec, p.before.used_consents, clusters_of(live), p.conditions.now)
+        used = used_confirmations(p.spec, p.before.used_confirmations, clusters_of(live), p.conditions.now)
         return {
             **applied,
-            "used_consents": used,
+            "used_confirmations": used,
             "clusters": clusters,
             "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
         }

@@ -91,9 +91,9 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         waits = await self._remove(p, scope, known, listing, left, taken, place)
         await record_events(p, round_.heard, known.removal.deleted)
         self._conclude(p, known, listing, declared)
-        report = Report(p, known.turns, known.removal, left, waits_for_consent=waits)
+        report = Report(p, known.turns, known.removal, left, waits_for_confirmation=waits)
         report.summarize(self._clusters(p, known, listing), self._now())
-        return self._next(p, known, waits_for_consent=waits)
+        return self._next(p, known, waits_for_confirmation=waits)
 
     # ------------------------------------------------------------------------------------------- what is known
 
@@ -242,7 +242,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             )
         return out
 
-    def _next(self, p: SetPass, known: Known, *, waits_for_consent: bool) -> Outcome:
+    def _next(self, p: SetPass, known: Known, *, waits_for_confirmation: bool) -> Outcome:
         """When to go on."""
         now = self._now()
         waits = [outage.until - now for outage in known.outages.values()]
@@ -251,7 +251,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         due = None if unreachable else known.turns.next_due(now)
         if known.broken:
             due = min(UNREACHABLE_SECONDS * 2.0 ** (known.broken - 1), UNREACHABLE_LIMIT_SECONDS)
-        held = waits_for_consent or p.held is not None or known.listing is None or known.listing.unreachable
+        held = waits_for_confirmation or p.held is not None or known.listing is None or known.listing.unreachable
         removal = None if held else known.removal.next_due(now)
         found = [max(0.0, each) for each in (*waits, due, removal) if each is not None]
         return Outcome(requeue_after=min(found)) if found else DONE
@@ -283,7 +283,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         taken = await taken_by_others(p, scope, known, listing, left)
         removal = known.removal
         removal.look(listing, left, taken, now)
-        report = Report(p, known.turns, removal, left, waits_for_consent=False)
+        report = Report(p, known.turns, removal, left, waits_for_confirmation=False)
         if p.held is not None:
             report.deletion_held()
             return DONE
@@ -297,7 +297,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             known.listing = None
             return Outcome(requeue_after=0.0)
         report.deletion(listing.unreachable)
-        return self._next(p, known, waits_for_consent=False)
+        return self._next(p, known, waits_for_confirmation=False)
 
 
 def _complete(p: SetPass) -> bool:

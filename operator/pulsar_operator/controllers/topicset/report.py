@@ -53,7 +53,7 @@ class Report:
     turns: Turns
     removal: Removal
     left: Left
-    waits_for_consent: bool
+    waits_for_confirmation: bool
 
     def summarize(self, clusters: list[SetClusterStatus], now: float) -> None:
         """Set the conditions and the fields of the status."""
@@ -187,8 +187,8 @@ class Report:
             p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
         elif pending:
             p.conditions.set(ready, False, *self._waiting(total, done))
-        elif self.waits_for_consent:
-            p.conditions.set(ready, False, Reason.WAITING_FOR_CONSENT, self._consent())
+        elif self.waits_for_confirmation:
+            p.conditions.set(ready, False, Reason.WAITING_FOR_CONFIRMATION, self._confirmation())
         elif self.removal.blocked:
             p.conditions.set(ready, False, *self._blocked())
         elif self.removal.turns:
@@ -209,7 +209,7 @@ class Report:
         more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
         return Reason(turn.reason), f"{text}; {name}{more} wait: {_of_template(turn.message)[:TEXT]}"
 
-    def _consent(self) -> str:
+    def _confirmation(self) -> str:
         meta = self.p.meta
         return (
             f"{self.left.number} of {self.left.of} topics left the set, {len(self.removal.turns)} of them exist "

@@ -2,7 +2,7 @@
 
 Brokers of a cluster that is neither in allowed_clusters nor, where that is empty, in replication_clusters delete all of
 the namespace there at once (seen on Pulsar 4.0.8: within a second). So replication_clusters shrinks only when
-allowed_clusters was seen to cover the old set, and a cluster leaves allowed_clusters only with a consent.
+allowed_clusters was seen to cover the old set, and a cluster leaves allowed_clusters only with a confirmation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.api.v1alpha1.consents import Consent, UsedConsent
+from pulsar_operator.api.v1alpha1.confirmations import Confirmation, UsedConfirmation
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, Verb
@@ -38,41 +38,41 @@ def allowed_of(live: Mapping[str, Any]) -> list[str]:
     return sorted(live.get("allowed_clusters") or ())
 
 
-# ------------------------------------------------------------------------------------------------------- consents
+# ------------------------------------------------------------------------------------------------------- confirmations
 
 
-def _key(consent: Consent) -> tuple[str, str, str]:
-    return consent.action.value, consent.cluster, consent.expires_time
+def _key(confirmation: Confirmation) -> tuple[str, str, str]:
+    return confirmation.action.value, confirmation.cluster, confirmation.expires_time
 
 
-def consented(given: Iterable[Consent], used: Iterable[UsedConsent], now: datetime) -> frozenset[str]:
-    """Clusters that may leave with their data: by consents that are neither used nor over."""
+def confirmed(given: Iterable[Confirmation], used: Iterable[UsedConfirmation], now: datetime) -> frozenset[str]:
+    """Clusters that may leave with their data: by confirmations that are neither used nor over."""
     gone = {_key(each) for each in used}
     return frozenset(each.cluster for each in given if _key(each) not in gone and _until(each) > now)
 
 
-def _until(consent: Consent) -> datetime:
-    until = parse_time(consent.expires_time)
+def _until(confirmation: Confirmation) -> datetime:
+    until = parse_time(confirmation.expires_time)
     assert until is not None
     return until
 
 
-def used_consents(
-    spec: PulsarNamespaceSpec, before: Iterable[UsedConsent], holding: Collection[str], now: datetime
-) -> list[UsedConsent]:
-    """status.usedConsents after a pass that saw these clusters hold the namespace.
+def used_confirmations(
+    spec: PulsarNamespaceSpec, before: Iterable[UsedConfirmation], holding: Collection[str], now: datetime
+) -> list[UsedConfirmation]:
+    """status.usedConfirmations after a pass that saw these clusters hold the namespace.
 
-    A consent is used up when its cluster was seen outside, or is declared to stay: what joins later is not meant by it.
-    Known from what is there, not from what was done, so that a status write that was lost leaves none open.
+    A confirmation is used up when its cluster was seen outside, or is declared to stay: what joins later is not meant
+    by it. Known from what is there, not from what was done, so that a status write that was lost leaves none open.
     """
     known = {_key(each): each for each in before}
     stays = {*(spec.allowed_clusters or ()), *(spec.replication_clusters or ())}
     out = []
-    for consent in spec.consents:
-        if _key(consent) in known:
-            out.append(known[_key(consent)])
-        elif consent.cluster in stays or consent.cluster not in holding:
-            out.append(UsedConsent(**consent.model_dump(), used_time=timestamp(now)))
+    for confirmation in spec.confirmations:
+        if _key(confirmation) in known:
+            out.append(known[_key(confirmation)])
+        elif confirmation.cluster in stays or confirmation.cluster not in holding:
+            out.append(UsedConfirmation(**confirmation.model_dump(), used_time=timestamp(now)))
     return out
 
 
@@ -88,7 +88,7 @@ class Clusters:
     allowed: frozenset[str]
     """The live allowed_clusters."""
     of_the_instance: frozenset[str]
-    consents: frozenset[str]
+    confirmations: frozenset[str]
     """Clusters that may leave with their data."""
 
     @property
@@ -181,14 +181,14 @@ def _shrunk(draft: Draft, live: Clusters, replicating: Sequence[str] | None, all
             f"spec.{CLUSTERS} without {names}, or add {names} to spec.{ALLOWED}"
         )
         draft.problems.append(Problem(ALLOWED, Reason.INVALID_SPEC, text))
-    unasked = sorted(leaving - live.consents - set(bound))
+    unasked = sorted(leaving - live.confirmations - set(bound))
     if unasked:
         names = ", ".join(unasked)
         text = (
             f"spec.{ALLOWED} leaves out {names}, which may hold the namespace: Pulsar would delete all of its topics "
-            f"and messages in {names} at once, so nothing is done there. Add {names} to spec.{ALLOWED}, or consent "
-            "with an entry of spec.consents (action RemoveCluster, the cluster, and an expiresTime to come) that was "
-            "not used before"
+            f"and messages in {names} at once, so nothing is done there. Add {names} to spec.{ALLOWED}, or confirm "
+            "with an entry of spec.confirmations (action RemoveCluster, the cluster, and an expiresTime to come) that "
+            "was not used before"
         )
-        draft.problems.append(Problem(ALLOWED, Reason.CONSENT_REQUIRED, text))
+        draft.problems.append(Problem(ALLOWED, Reason.CONFIRMATION_REQUIRED, text))
     return sorted({*allowed, *kept, *unasked, *(replicating or ())})

@@ -60,7 +60,7 @@ class NamespaceFacts:
     """spec.namespaceDefaults of the tenant."""
     unreachable: tuple[str, ...] = ()
     """Clusters that hold the namespace and gave no answer."""
-    consents: frozenset[str] = frozenset()
+    confirmations: frozenset[str] = frozenset()
     """Clusters that may leave with their data."""
 
 
@@ -123,7 +123,7 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
             frozenset(replication_of(facts.live)),
             frozenset(allowed_of(facts.live)),
             facts.instance_clusters,
-            facts.consents,
+            facts.confirmations,
         ),
         base=namespace_path(facts.tenant, facts.name),
         memory=memory,

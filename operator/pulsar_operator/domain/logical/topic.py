@@ -152,7 +152,7 @@ def _without_loss(
         f"global list counts in every cluster: add {names} to the list or to spec.allowedClusters of the "
         "PulsarNamespace, or set spec.policyScope to Local"
     )
-    draft.problems.append(Problem(GLOBAL_CLUSTERS, Reason.CONSENT_REQUIRED, text))
+    draft.problems.append(Problem(GLOBAL_CLUSTERS, Reason.CONFIRMATION_REQUIRED, text))
     return [row for row in rows if row.field != GLOBAL_CLUSTERS]
 
 

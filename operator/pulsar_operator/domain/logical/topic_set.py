@@ -29,7 +29,7 @@ from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
 DIGEST_BYTES = 8
 """64 bits: among a million foreign topics, one that looks like one of 5,000 names is a matter of one in 10^9."""
 FREE_REMOVALS = 10
-"""So many topics may leave at once without a consent."""
+"""So many topics may leave at once without a confirmation."""
 FREE_SHARE = 0.1
 """So large a share of the topics may."""
 SHOWN = 3
