@@ -210,7 +210,7 @@ def test_a_proposal_from_the_files_of_the_collector(
             kubectl.run("create", "job", name, "--from=cronjob/demo-sizing", "-n", namespace)
             kubectl.run("wait", "job", name, "-n", namespace, "--for=condition=Complete", "--timeout=240s", timeout=250)
             budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 60}
-            rebalance(kubectl, namespace, "sized", source="Sizing", budget=budget)
+            rebalance(kubectl, namespace, "sized", trafficSource="Recorded", budget=budget)
             annotate(kubectl, namespace, "sized", "refresh")
             found = wait_for(kubectl, namespace, "sized", "ProposalReady", within=30)
             assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.2, found["status"]["proposal"]

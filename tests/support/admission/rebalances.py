@@ -9,7 +9,8 @@ PRB = Kind.REBALANCE
 BROKER = "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080"
 NEEDED = "spec.brokers is required with mode AddBrokers and RemoveBrokers"
 BELONGS = "spec.brokers belongs to the modes AddBrokers and RemoveBrokers"
-AVOIDED = "spec.avoidBrokers belongs to the mode RemoveBrokers"
+TAKERS = "spec.excludedBrokers belongs to the mode RemoveBrokers"
+RECORDED = "spec.sizing belongs to trafficSource Recorded"
 PATTERN = "should match"
 
 REBALANCE_CREATES: tuple[Create, ...] = (
@@ -20,25 +21,26 @@ REBALANCE_CREATES: tuple[Create, ...] = (
     *(Create(PRB, f"{mode}-empty", {"mode": mode, "brokers": []}, NEEDED) for mode in ("AddBrokers", "RemoveBrokers")),
     Create(PRB, "remove-brokers", {"mode": "RemoveBrokers", "brokers": [BROKER]}),
     Create(PRB, "brokers-of-full", {"brokers": [BROKER]}, BELONGS),
-    Create(PRB, "avoid", {"mode": "RemoveBrokers", "brokers": [BROKER], "avoidBrokers": ["a:8080"]}),
-    Create(PRB, "avoid-of-full", {"avoidBrokers": [BROKER]}, AVOIDED),
-    Create(PRB, "avoid-of-add", {"mode": "AddBrokers", "brokers": [BROKER], "avoidBrokers": ["a:8080"]}, AVOIDED),
-    Create(PRB, "avoid-no-port", {"mode": "RemoveBrokers", "brokers": [BROKER], "avoidBrokers": ["a"]}, PATTERN),
+    Create(PRB, "excluded", {"mode": "RemoveBrokers", "brokers": [BROKER], "excludedBrokers": ["a:8080"]}),
+    Create(PRB, "not-of-full", {"excludedBrokers": [BROKER]}, TAKERS),
+    Create(PRB, "not-of-add", {"mode": "AddBrokers", "brokers": [BROKER], "excludedBrokers": ["a:8080"]}, TAKERS),
+    Create(PRB, "pods", {"mode": "RemoveBrokers", "brokers": ["east-broker-0"], "excludedBrokers": ["east-broker-1"]}),
+    Create(PRB, "not-no-port", {"mode": "RemoveBrokers", "brokers": [BROKER], "excludedBrokers": ["a.b"]}, PATTERN),
     Create(PRB, "brokers-twice", {"mode": "RemoveBrokers", "brokers": [BROKER, BROKER]}, "Duplicate value"),
     *(
         Create(PRB, f"broker-{name}", {"mode": "RemoveBrokers", "brokers": [text]}, PATTERN)
-        for name, text in (("no-port", "east-broker-0"), ("url", "http://a:8080"), ("slash", "a/b:8080"))
+        for name, text in (("no-port", "a.b"), ("capital", "A"), ("url", "http://a:8080"), ("slash", "a/b:8080"))
     ),
     Create(PRB, "namespaces", {"namespaces": ["shop/orders", "shop/*"]}),
     *(
         Create(PRB, f"namespaces-{name}", {"namespaces": [text]}, PATTERN)
         for name, text in (("tenant-alone", "shop"), ("everything", "*/*"), ("three", "a/b/c"), ("newline", "a/b\n"))
     ),
-    Create(PRB, "sizing-of-live", {"sizing": {"url": "http://s:8080"}}, "spec.sizing belongs to source Sizing"),
-    Create(PRB, "sizing", {"source": "Sizing", "sizing": {"url": "http://s.pulsar:8080"}}),
-    Create(PRB, "sizing-default", {"source": "Sizing"}),
+    Create(PRB, "sizing-of-live", {"sizing": {"url": "http://s:8080"}}, RECORDED),
+    Create(PRB, "sizing", {"trafficSource": "Recorded", "sizing": {"url": "http://s.pulsar:8080"}}),
+    Create(PRB, "sizing-default", {"trafficSource": "Recorded"}),
     *(
-        Create(PRB, f"url-{name}", {"source": "Sizing", "sizing": {"url": text}}, PATTERN)
+        Create(PRB, f"url-{name}", {"trafficSource": "Recorded", "sizing": {"url": text}}, PATTERN)
         for name, text in (("file", "file:///etc/passwd"), ("query", "http://s:8080?a=b"), ("space", "http://s s:80"))
     ),
     Create(PRB, "traffic-0", {"budget": {"maxTrafficMovedPercent": 0}}, "greater than or equal to 1"),

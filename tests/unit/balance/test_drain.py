@@ -118,7 +118,7 @@ def test_another_pod_of_the_name_is_another_drain() -> None:
 
 def test_manifests_are_valid_and_ours() -> None:
     drain = drain_manifest(CLUSTER, "d", ["b:1"], [], Drain(moves_per_minute=7))
-    assert "avoidBrokers" not in drain["spec"]
+    assert "excludedBrokers" not in drain["spec"]
     spec = PulsarRebalanceSpec.model_validate(drain["spec"])
     assert (spec.mode.value, spec.brokers, spec.auto_approve) == ("RemoveBrokers", ["b:1"], True)
     assert (spec.budget.moves_per_minute, spec.budget.max_traffic_moved_percent) == (7, 100)

@@ -100,7 +100,7 @@ async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:
     found = await brokers.drains().leave(["east-broker-2"], NAME, avoid=["east-broker-1"])
     assert not found.go
     spec = brokers.rebalances()[NAME]["spec"]
-    assert (spec["brokers"], spec["avoidBrokers"]) == ([broker("east-broker-2")], [broker("east-broker-1")])
+    assert (spec["brokers"], spec["excludedBrokers"]) == ([broker("east-broker-2")], [broker("east-broker-1")])
 
 
 @pytest.mark.parametrize("avoid", [["east-broker-0", "east-broker-1"], ["east-broker-1", "east-broker-0", "gone-1"]])

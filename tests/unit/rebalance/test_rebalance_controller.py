@@ -370,6 +370,23 @@ async def test_remove_brokers_empties_them(world: BalancingWorld) -> None:
     assert gone not in world.pulsar.owners.values()
 
 
+async def test_brokers_are_named_by_their_pods_too(world: BalancingWorld) -> None:
+    gone, full, *_ = world.pulsar.brokers
+    pods = [broker.partition(".")[0] for broker in (gone, full)]
+    held = {bundle for bundle, owner in world.pulsar.owners.items() if owner == full}
+    world.rebalance(mode="RemoveBrokers", brokers=pods[:1], excludedBrokers=pods[1:], autoApprove=True)
+    await world.run()
+    assert world.condition("Completed")[0] == "True"
+    assert gone not in world.pulsar.owners.values()
+    assert {bundle for bundle, owner in world.pulsar.owners.items() if owner == full} == held
+
+
+async def test_a_pod_without_a_broker_is_named(world: BalancingWorld) -> None:
+    world.rebalance(mode="RemoveBrokers", brokers=["nobody"])
+    await world.run(seconds=10)
+    assert "spec.brokers names nobody, which is not registered" in world.status()["conditions"][0]["message"]
+
+
 async def test_unknown_brokers_are_named(world: BalancingWorld) -> None:
     world.rebalance(mode="RemoveBrokers", brokers=["nobody:8080"])
     await world.run(seconds=10)
@@ -377,7 +394,7 @@ async def test_unknown_brokers_are_named(world: BalancingWorld) -> None:
 
 
 async def test_a_sizing_result_that_is_missing_or_old_makes_no_proposal(world: BalancingWorld) -> None:
-    world.rebalance(source="Sizing")
+    world.rebalance(trafficSource="Recorded")
     await world.run(seconds=10)
     assert world.condition("ProposalReady") == ("False", "NoData")
     assert "http://prod-sizing.apps:8080" in world.status()["conditions"][0]["message"]

@@ -35,7 +35,7 @@ class StandingRebalance(ApiModel):
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
     """How near to the best possible a plan goes. The operator acts when the busiest broker has been 2.5 times this
     above it for five minutes, or less where it is very uneven or a broker stands idle."""
-    source: TrafficSource = TrafficSource.LIVE
+    traffic_source: TrafficSource = TrafficSource.LIVE
     """Where the traffic comes from."""
     budget: RebalanceBudget = Field(default=RebalanceBudget())
     """How much one proposal may disturb."""

@@ -24,7 +24,7 @@ class TrafficSource(StrEnum):
     """Where the traffic comes from that the proposal is computed from."""
 
     LIVE = "Live"
-    SIZING = "Sizing"
+    RECORDED = "Recorded"
 
 
 class RebalanceBudget(ApiModel):
@@ -55,7 +55,10 @@ class SizingSource(ApiModel):
 NamespacePattern = Annotated[
     str, Field(min_length=3, max_length=257, pattern=r"^[-=:.A-Za-z0-9_]+/([-=:.A-Za-z0-9_]+|\*)$")
 ]
-BrokerId = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[-.A-Za-z0-9_]+:[0-9]+$")]
+BrokerName = Annotated[
+    str, Field(min_length=1, max_length=300, pattern=r"^([-.A-Za-z0-9_]+:[0-9]+|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$")
+]
+"""A broker by its id or by its pod."""
 
 
 class PulsarRebalanceSpec(ApiModel):
@@ -66,19 +69,19 @@ class PulsarRebalanceSpec(ApiModel):
             immutable("clusterRef", why="a proposal belongs to one cluster"),
             (
                 "!(self.mode in ['AddBrokers', 'RemoveBrokers']) || (has(self.brokers) && size(self.brokers) > 0)",
-                "spec.brokers is required with mode AddBrokers and RemoveBrokers: name the brokers as host:webPort",
+                "spec.brokers is required with mode AddBrokers and RemoveBrokers: name pods, or ids host:webPort",
             ),
             (
                 "self.mode in ['AddBrokers', 'RemoveBrokers'] || !has(self.brokers) || size(self.brokers) == 0",
                 "spec.brokers belongs to the modes AddBrokers and RemoveBrokers",
             ),
             (
-                "self.mode == 'RemoveBrokers' || !has(self.avoidBrokers) || size(self.avoidBrokers) == 0",
-                "spec.avoidBrokers belongs to the mode RemoveBrokers",
+                "self.mode == 'RemoveBrokers' || !has(self.excludedBrokers) || size(self.excludedBrokers) == 0",
+                "spec.excludedBrokers belongs to the mode RemoveBrokers",
             ),
             (
-                "!has(self.sizing) || self.source == 'Sizing'",
-                "spec.sizing belongs to source Sizing",
+                "!has(self.sizing) || self.trafficSource == 'Recorded'",
+                "spec.sizing belongs to trafficSource Recorded",
             ),
         )
     )
@@ -88,15 +91,16 @@ class PulsarRebalanceSpec(ApiModel):
     mode: RebalanceMode = RebalanceMode.FULL
     """Full: splits and moves. Split, Move: one of them. AddBrokers: only moves onto spec.brokers. RemoveBrokers: only
     moves off spec.brokers."""
-    brokers: Annotated[list[BrokerId], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})] = (
-        Field(default_factory=list)
-    )
-    """Ids of brokers (host:webPort, as pulsar-admin brokers list prints them), of the modes AddBrokers and
-    RemoveBrokers."""
-    avoid_brokers: Annotated[
-        list[BrokerId], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
+    brokers: Annotated[
+        list[BrokerName], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
-    """Ids of brokers that get no bundles, such as those that will be restarted next; of the mode RemoveBrokers."""
+    """Brokers of the modes AddBrokers and RemoveBrokers: names of their pods, or their ids (host:webPort, as
+    pulsar-admin brokers list prints them)."""
+    excluded_brokers: Annotated[
+        list[BrokerName], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
+    ] = Field(default_factory=list)
+    """Brokers, named alike, that get no bundles, such as those that will be restarted next; of the mode
+    RemoveBrokers."""
     namespaces: Annotated[
         list[NamespacePattern], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
@@ -105,8 +109,8 @@ class PulsarRebalanceSpec(ApiModel):
     """How much one proposal may disturb."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
     """A placement whose busiest broker is within this of the best possible is left alone."""
-    source: TrafficSource = TrafficSource.LIVE
-    """Live: what the brokers count now. Sizing: the Spark job's result from recorded traffic."""
+    traffic_source: TrafficSource = TrafficSource.LIVE
+    """Live: what the brokers count now. Recorded: the Spark job's result from recorded traffic."""
     sizing: SizingSource | None = None
     """Where that result is."""
     auto_approve: bool = False

@@ -70,8 +70,10 @@ def selected(patterns: Sequence[str], namespaces: Iterable[str]) -> frozenset[st
     return frozenset(n for n in namespaces if n in exact or n.split("/", 1)[0] in tenants)
 
 
-def options_of(spec: PulsarRebalanceSpec, namespaces: Iterable[str], cooling: Iterable[BundleId]) -> Options:
-    """The question to the planner."""
+def options_of(
+    spec: PulsarRebalanceSpec, namespaces: Iterable[str], cooling: Iterable[BundleId], brokers: Iterable[str]
+) -> Options:
+    """The question to the planner; ``brokers`` are the ids of those the specification names."""
     budget = spec.budget
     return Options(
         mode=Mode(spec.mode.value),
@@ -82,7 +84,7 @@ def options_of(spec: PulsarRebalanceSpec, namespaces: Iterable[str], cooling: It
             max_bundles=budget.max_bundles_per_namespace,
         ),
         namespaces=selected(spec.namespaces, namespaces),
-        brokers=frozenset(spec.brokers),
+        brokers=frozenset(brokers),
         tolerance=spec.tolerance_percent / 100,
         cooling=frozenset(cooling),
     )
@@ -121,7 +123,7 @@ def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarCluster
         "spec": {
             "clusterRef": {"name": meta["name"]},
             "mode": "Full",
-            "source": wanted.source.value,
+            "trafficSource": wanted.traffic_source.value,
             "autoApprove": wanted.auto_approve,
             "repeatSeconds": wanted.repeat_seconds,
             "tolerancePercent": wanted.tolerance_percent,

@@ -135,6 +135,11 @@ def broker_id(pod: str, registered: Iterable[str]) -> str | None:
     return next((each for each in registered if each.startswith(f"{pod}.")), None)
 
 
+def named_brokers(names: Iterable[str], registered: Collection[str]) -> list[str]:
+    """Ids of brokers that are named by pod or by id; one that is not registered stays as it is named."""
+    return [name if ":" in name else broker_id(name, registered) or name for name in names]
+
+
 def future_ids(pods: Iterable[str], registered: Sequence[str]) -> list[str]:
     """Ids that brokers will have whose pods are not there yet, from those of their neighbours; empty without one."""
     if not registered:
@@ -166,7 +171,7 @@ def drain_manifest(
     spec = {
         "mode": "RemoveBrokers",
         "brokers": sorted(brokers),
-        "avoidBrokers": sorted(avoid),
+        "excludedBrokers": sorted(avoid),
     }
     return _manifest(cluster, name, DRAIN, {k: v for k, v in spec.items() if v}, drain)
 

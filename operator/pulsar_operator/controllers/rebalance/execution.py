@@ -12,6 +12,7 @@ from datetime import timedelta
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
+from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.steady import SteadyOptions, acted
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
 from pulsar_operator.balance.model.observation import model_of
@@ -117,7 +118,11 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     owner = await traffic.owner(step.bundle, first, brokers)
     seen = look(step, boundaries, owner, brokers, asked=asked)
     leaving = state.spec.brokers if state.spec.mode is RebalanceMode.REMOVE_BROKERS else None
-    if seen.state is State.ELSEWHERE and leaving and owner not in {*leaving, *state.spec.avoid_brokers}:
+    if (
+        seen.state is State.ELSEWHERE
+        and leaving
+        and owner not in {*named_brokers(leaving, brokers), *named_brokers(state.spec.excluded_brokers, brokers)}
+    ):
         # It is off the brokers that go: to move it again would only disturb its clients.
         return Seen(State.DONE, seen.message)
     if seen.state is State.TO_DO and not await traffic.permits(step.bundle.namespace, step.destination, brokers):

@@ -16,6 +16,7 @@ from pulsar_operator.balance.execution.custom_resource import (
     read_steps,
     steps_of,
 )
+from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.steady import History, SteadyOptions, Verdict, look, refused, worthwhile
 from pulsar_operator.balance.execution.steps import identify, words
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
@@ -48,8 +49,10 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         observed, missing = None, str(error)
     if observed is None or missing:
         return _unknown(state, missing or "nothing was observed")
-    draining = [*state.spec.brokers, *state.spec.avoid_brokers] if removing else []
-    unknown = sorted(set(state.spec.brokers) - set(observed.brokers))
+    brokers = named_brokers(state.spec.brokers, observed.brokers)
+    excluded = named_brokers(state.spec.excluded_brokers, observed.brokers)
+    draining = [*brokers, *excluded] if removing else []
+    unknown = sorted(set(brokers) - set(observed.brokers))
     if unknown:
         return _unknown(
             state,
@@ -58,7 +61,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         )
     assert state.traffic is not None
     carried = {}
-    if state.spec.source is TrafficSource.LIVE:
+    if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
     model = model_of(observed, draining=draining, domains=await state.traffic.domains(), carried=carried)
     urgent = True
@@ -68,7 +71,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         urgent = verdict.urgent
         if not verdict.act:
             return _left_alone(state, tools.balance_of(model), verdict.reason + _busy(usages))
-    proposal = await tools.propose(model, options_of(state.spec, observed.boundaries, cooling))
+    proposal = await tools.propose(model, options_of(state.spec, observed.boundaries, cooling, brokers))
     if not urgent and proposal.moves and not worthwhile(proposal, steady_options(state.spec), urgent=False):
         tools.histories[state.meta.uid] = refused(tools.histories[state.meta.uid], state.now.timestamp())
         return _left_alone(state, proposal.before, "what could be gained is not worth the moves")
@@ -78,7 +81,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
 async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None, str]:
     """The observation, and what is missing in words."""
     assert state.traffic is not None
-    if state.spec.source is TrafficSource.LIVE:
+    if state.spec.traffic_source is TrafficSource.LIVE:
         observed = await state.traffic.observe()
     else:
         url = results_url(state.spec, state)
