@@ -121,7 +121,7 @@ def test_quorums_fit_the_bookies(trading: Deployed) -> None:
     lines = config["data"]["overrides.conf"].splitlines()
     assert {"managedLedgerDefaultEnsembleSize=2", "managedLedgerDefaultWriteQuorum=2"} <= set(lines)
     cluster = trading.kubectl.get("pulsarcluster", "pulsar", "big")
-    assert cluster is not None and cluster["status"]["bookie"]["ready"] == 3
+    assert cluster is not None and cluster["status"]["bookkeeper"]["ready"] == 3
 
 
 @pytest.mark.bookies(1)

@@ -154,7 +154,7 @@ def test_columns_show_status_as_a_table(apiserver: ApiServer, namespace: str) ->
             }
         ],
         "version": "4.0.8",
-        "bookie": {"ready": 1},
+        "bookkeeper": {"ready": 1},
         "broker": {"ready": 0},
         "waitingFor": "bookies",
     }

@@ -237,7 +237,7 @@ async def test_a_refused_specification_is_told_with_field_and_remedy_and_what_ru
     assert {(c.verb, c.kind) for c in world.journal.since(mark)} <= {("status", kind.kind) for kind in CUSTOM.values()}
     assert await world.uids(PODS) == pods
     after = await world.status(Kind.CLUSTER, "east")
-    for name in ("endpoints", "instanceId", "broker", "bookie", "zookeeper", "proxy", "metadataStoreServers"):
+    for name in ("endpoints", "instanceId", "broker", "bookkeeper", "zookeeper", "proxy", "metadataStoreServers"):
         assert after.get(name) == status[name], name
     for name in ("tenants/shop", "namespaces/shop/orders"):
         assert world.journal.of("admin", "PUT").count(name) == 1

@@ -121,7 +121,7 @@ async def test_a_pass_that_cannot_list_its_pods_does_not_say_there_are_none() ->
     for _ in range(3):
         await world.round()
     status = await world.status(Kind.CLUSTER, "east")
-    for name in ("broker", "bookie", "zookeeper", "endpoints", "instanceId"):
+    for name in ("broker", "bookkeeper", "zookeeper", "endpoints", "instanceId"):
         assert status[name] == before[name]
     ready = await world.condition(Kind.CLUSTER, "east")
     assert ready[0] == "Unknown"

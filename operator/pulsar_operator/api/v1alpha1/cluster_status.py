@@ -96,7 +96,7 @@ class PulsarClusterStatus(CommonStatus):
 
     zookeeper: ComponentStatus | None = None
     """ZooKeeper servers."""
-    bookie: ComponentStatus | None = None
+    bookkeeper: ComponentStatus | None = None
     """Bookies."""
     autorecovery: ComponentStatus | None = None
     """Auto-recovery pods."""

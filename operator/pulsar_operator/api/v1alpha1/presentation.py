@@ -57,7 +57,7 @@ PRESENTATION: dict[Kind, Presentation] = {
     Kind.CLUSTER: Presentation(
         columns=(
             Column("Version", ".status.version", description="Pulsar version the brokers run."),
-            Column("Bookies", ".status.bookie.ready", type="integer", description="Ready bookies."),
+            Column("Bookies", ".status.bookkeeper.ready", type="integer", description="Ready bookies."),
             Column("Brokers", ".status.broker.ready", type="integer", description="Ready brokers."),
             Column("Proxies", ".status.proxy.ready", type="integer", description="Ready proxies."),
             Column("Waiting", ".status.waitingFor", priority=1, description="What bring-up waits for."),

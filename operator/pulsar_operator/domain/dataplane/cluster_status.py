@@ -37,6 +37,10 @@ _REFUSALS = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT, Reason.ME
 """Reasons that concern either store: a cluster whose registration is lost keeps serving, but is not well."""
 
 
+STATUS_FIELDS = {Component.BOOKIE: "bookkeeper"}
+"""Fields of the status that are called as in the specification, not as the component's pods."""
+
+
 @dataclass
 class ClusterView:
     """Facts of one pass; filled step by step, so that a pass that stops early still tells what it saw."""
@@ -206,7 +210,7 @@ def cluster_status(
     parts: dict[str, Any] = {}
     for component in Component:
         facts = view.components.get(component)
-        name = component.value
+        name = STATUS_FIELDS.get(component, component.value)
         if facts is not None and facts.exists:
             parts[name] = ComponentStatus(
                 desired=facts.desired or 0,
