@@ -123,8 +123,8 @@ def test_records_are_bounded_and_the_latest_stay() -> None:
 
 
 def test_the_message_names_field_values_count_time_and_remedy() -> None:
-    drift = [DriftEntry(field=f"permissions[r{n}]", wanted="w", found="f\n") for n in range(5)]
-    drift.append(DriftEntry(field="policies.maxTopics", wanted="5", found="6"))
+    drift = [DriftEntry(field=f"permissions[r{n}]", desired="w", actual="f\n") for n in range(5)]
+    drift.append(DriftEntry(field="policies.maxTopics", desired="5", actual="6"))
     records = [record(3), record(2, field="policies.maxTopics")]
     entries = waiting_entries(drift, {"permissions"})
     assert [e.field for e in entries] == [f"permissions[r{n}]" for n in range(5)]

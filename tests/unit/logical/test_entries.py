@@ -128,7 +128,7 @@ async def test_drift_is_told_per_entry(policy: str) -> None:
         assert live["properties"] == {"a": "1", "b": "2"}
         assert w.reasons(Kind.NAMESPACE).count("DriftRepaired") == 3
         return
-    drift = {each["field"]: (each["wanted"], each["found"]) for each in w.status(Kind.NAMESPACE, "n")["drift"]}
+    drift = {each["field"]: (each["desired"], each["actual"]) for each in w.status(Kind.NAMESPACE, "n")["drift"]}
     assert drift == {
         "permissions[app]": ('["Produce"]', '["Consume", "Produce"]'),
         "subscriptionPermissions[s]": ('["app"]', '["intruder"]'),
@@ -163,7 +163,7 @@ async def test_an_exact_list_under_report_only_tells() -> None:
     await w.run()
     assert w.pulsar.namespaces["t/n"]["properties"] == {"theirs\nFAKE": "y"}
     (entry,) = w.status(Kind.NAMESPACE, "n")["drift"]
-    assert (entry["wanted"], entry["found"]) == ("not set", '"y"')
+    assert (entry["desired"], entry["actual"]) == ("not set", '"y"')
     message = w.condition(Kind.NAMESPACE, "n", "Drifted")[2]
     assert r"properties[theirs\nFAKE]" in message
     assert "\n" not in message

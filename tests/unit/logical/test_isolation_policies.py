@@ -83,11 +83,11 @@ async def test_drift(policy: str) -> None:
         return
     assert w.condition(PIP, "i", "Drifted")[:2] == ("True", "DriftFound")
     assert w.status(PIP, "i")["drift"] == [
-        {"field": "failureDomains[d]", "wanted": f'["{B[0]}"]', "found": f'["{B[1]}"] in cluster a'},
+        {"field": "failureDomains[d]", "desired": f'["{B[0]}"]', "actual": f'["{B[1]}"] in cluster a'},
         {
             "field": "primary",
-            "wanted": '[".*-broker-0\\\\..*"]',
-            "found": '["elsewhere", ".*"] in cluster b',
+            "desired": '[".*-broker-0\\\\..*"]',
+            "actual": '["elsewhere", ".*"] in cluster b',
         },
     ]
 

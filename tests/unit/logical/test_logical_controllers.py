@@ -121,7 +121,7 @@ async def test_drift(policy: str) -> None:
         assert w.pulsar.namespaces["t/n"]["message_ttl_in_seconds"] == 1
         assert w.condition(Kind.NAMESPACE, "n", "Drifted")[:2] == ("True", "DriftFound")
         assert w.status(Kind.NAMESPACE, "n")["drift"] == [
-            {"field": "policies.messageTTLSeconds", "wanted": "60", "found": "1"}
+            {"field": "policies.messageTTLSeconds", "desired": "60", "actual": "1"}
         ]
         assert await w.second_pass_writes() == ([], [])
         w.namespace(policies={"messageTTLSeconds": 61}, driftPolicy=policy)

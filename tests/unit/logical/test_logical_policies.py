@@ -124,8 +124,8 @@ async def test_drift_of_a_topic_policy(policy: str, scope: str) -> None:
     assert stored(w, where)["maxProducers"] == 8
     (entry,) = w.status(Kind.TOPIC, "x")["drift"]
     name = "policies.maxProducers" + ("@Global" if scope == "Global" else "")
-    assert (entry["field"], entry["wanted"]) == (name, "3")
-    assert entry["found"] == ("8 in cluster a" if scope == "Global" else "8 in cluster b")
+    assert (entry["field"], entry["desired"]) == (name, "3")
+    assert entry["actual"] == ("8 in cluster a" if scope == "Global" else "8 in cluster b")
     assert w.condition(Kind.TOPIC, "x", "Drifted")[1] == "DriftFound"
 
 

@@ -93,7 +93,7 @@ async def test_drift(policy: str) -> None:
     assert group(w)["publishRateInMsgs"] == 1
     assert w.condition(PRG, "g", "Drifted")[:2] == ("True", "DriftFound")
     assert w.status(PRG, "g")["drift"] == [
-        {"field": "limits.publishRate.messagesPerSecond", "wanted": "100", "found": "1"}
+        {"field": "limits.publishRate.messagesPerSecond", "desired": "100", "actual": "1"}
     ]
 
 

@@ -73,8 +73,8 @@ async def test_drift_is_reported_with_examples_and_left() -> None:
     assert w.counts() == {"desired": 30, "ready": 27, "drifted": 3}
     (entry,) = status["drift"]
     assert entry["field"] == "template.policies.messageTTLSeconds"
-    assert entry["wanted"] == "60"
-    assert entry["found"] == "9 in cluster a (topic x-3) and differing in 2 more topics"
+    assert entry["desired"] == "60"
+    assert entry["actual"] == "9 in cluster a (topic x-3) and differing in 2 more topics"
     assert [e["name"] for e in status["examples"]] == ["x-3", "x-4", "x-17"]
     assert status["examples"][0]["reason"] == "DriftFound"
     assert w.condition(SET, "s", "Drifted")[:2] == ("True", "DriftFound")

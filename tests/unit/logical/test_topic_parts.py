@@ -96,7 +96,7 @@ async def test_drift_of_a_subscription(policy: str) -> None:
         assert w.pulsar.topic_policies["b", X]["subscriptionRates"]["a/b"]["dispatchThrottlingRateInMsg"] == 10
         assert w.reasons(Kind.TOPIC).count("DriftRepaired") == 4
         return
-    found = {each["field"]: each["found"] for each in w.status(Kind.TOPIC, "x")["drift"]}
+    found = {each["field"]: each["actual"] for each in w.status(Kind.TOPIC, "x")["drift"]}
     assert found.keys() == {
         "subscriptions[a/b]",
         "subscriptions[a/b].dispatchRate",
@@ -231,7 +231,7 @@ async def test_a_newer_version_of_somebody_else_is_told_and_left() -> None:
     assert made == []
     (entry,) = w.status(Kind.TOPIC, "x")["drift"]
     assert entry["field"] == "schema"
-    assert "version 1 is newer than the declared one, which is version 0" in entry["found"]
+    assert "version 1 is newer than the declared one, which is version 0" in entry["actual"]
     assert w.condition(Kind.TOPIC, "x", "Drifted")[:2] == ("True", "ImmutableInPulsar")
 
 
@@ -253,7 +253,7 @@ async def test_properties_of_a_version_cannot_change() -> None:
     w.topic(schema=avro(A, properties={"a": "2"}))
     await w.run()
     (entry,) = w.status(Kind.TOPIC, "x")["drift"]
-    assert (entry["field"], entry["wanted"]) == ("schema.properties", '{"a": "2"}')
+    assert (entry["field"], entry["desired"]) == ("schema.properties", '{"a": "2"}')
     assert await w.second_pass_writes() == ([], [])
 
 
@@ -279,7 +279,7 @@ async def test_a_schema_of_keys_and_values() -> None:
     w.topic(schema=key_value(A))
     await w.run()
     (entry,) = w.status(Kind.TOPIC, "x")["drift"]
-    assert (entry["field"], entry["wanted"]) == ("schema.properties", '{"kv.encoding.type": "INLINE"}')
+    assert (entry["field"], entry["desired"]) == ("schema.properties", '{"kv.encoding.type": "INLINE"}')
     assert w.condition(Kind.TOPIC, "x", "Drifted")[:2] == ("True", "ImmutableInPulsar")
     assert await w.second_pass_writes() == ([], []), "Pulsar would answer with the version it has"
     w.topic(schema=key_value(A_AND_B, encoding="Separated"))

@@ -24,9 +24,9 @@ class DriftEntry(ApiModel):
 
     field: str
     """Path in spec."""
-    wanted: str
+    desired: str
     """Declared value."""
-    found: str
+    actual: str
     """Value read from Pulsar."""
 
 

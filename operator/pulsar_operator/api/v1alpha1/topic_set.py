@@ -170,9 +170,9 @@ class TopicExample(ApiModel):
     """CamelCase word, as in conditions."""
     field: str | None = None
     """Path in spec."""
-    wanted: str | None = None
+    desired: str | None = None
     """Declared value."""
-    found: str | None = None
+    actual: str | None = None
     """Value read from Pulsar."""
     message: str | None = None
     """What is the matter, with Pulsar's own words."""

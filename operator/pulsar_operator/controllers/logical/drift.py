@@ -82,7 +82,9 @@ class Backoff:
     def _record(self, text: str, others: list[DriftEntry]) -> None:
         conditions = self.p.conditions
         if others:
-            text += f". Also: {'; '.join(f'spec.{e.field}: declared {e.wanted}, found {e.found}' for e in others[:3])}"
+            text += (
+                f". Also: {'; '.join(f'spec.{e.field}: declared {e.desired}, found {e.actual}' for e in others[:3])}"
+            )
         conditions.set(ConditionType.DRIFTED, True, Reason.FIELD_FOUGHT_OVER, text)
         if conditions.is_true(ConditionType.READY):
             conditions.set(ConditionType.READY, False, Reason.FIELD_FOUGHT_OVER, text)

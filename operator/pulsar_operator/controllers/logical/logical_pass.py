@@ -247,7 +247,7 @@ class Result:
         if not entries:
             p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, "Live state matches spec")
             return
-        listed = "; ".join(f"spec.{printable(d.field)}: declared {d.wanted}, found {d.found}" for d in entries)
+        listed = "; ".join(f"spec.{printable(d.field)}: declared {d.desired}, found {d.actual}" for d in entries)
         if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
             note = "; Pulsar cannot change this on a live object, nothing is done"
             p.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)

@@ -102,8 +102,8 @@ class Report:
                 name=name,
                 reason=turn.reason,
                 field=f"template.{drift.field}" if drift is not None else None,
-                wanted=drift.wanted if drift is not None else None,
-                found=drift.found if drift is not None else None,
+                desired=drift.desired if drift is not None else None,
+                actual=drift.actual if drift is not None else None,
                 message=None if drift is not None else _of_template(turn.message)[:TEXT],
             )
         return list(out.values())
@@ -118,8 +118,8 @@ class Report:
         out = []
         for field, (name, entry, number) in sorted(found.items()):
             more = f" and differing in {number - 1} more topics" if number > 1 else ""
-            text = f"{entry.found} (topic {name}){more}"
-            out.append(DriftEntry(field=f"template.{field}", wanted=entry.wanted, found=text))
+            text = f"{entry.actual} (topic {name}){more}"
+            out.append(DriftEntry(field=f"template.{field}", desired=entry.desired, actual=text))
         return out[:200]
 
     def _refused_fields(self) -> list[str]:
@@ -163,7 +163,7 @@ class Report:
         kind = ConditionType.DRIFTED
         if number:
             listed = "; ".join(
-                f"spec.{e.field}: declared {e.wanted}, found {e.found}" for e in self.p.fields["drift"][:3]
+                f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in self.p.fields["drift"][:3]
             )
             self.p.conditions.set(kind, True, Reason.DRIFT_FOUND, f"{number} topics differ: {listed}")
         elif self.p.fields["desired"] and not self.p.fields["ready"]:

@@ -91,7 +91,7 @@ def explain(entries: Sequence[DriftEntry], records: Iterable[RepairRecord]) -> s
     for field in fields[:SHOWN]:
         record = by_field[field]
         its = [e for e in entries if field_of(e.field) == field]
-        seen = "; ".join(f"spec.{printable(e.field)}: declared {e.wanted}, found {e.found}" for e in its[:SHOWN])
+        seen = "; ".join(f"spec.{printable(e.field)}: declared {e.desired}, found {e.actual}" for e in its[:SHOWN])
         seen += f" and {len(its) - SHOWN} more" if len(its) > SHOWN else ""
         parts.append(
             f"{seen} (repaired {record.times} times and changed again by another writer; last repair "

@@ -114,7 +114,7 @@ class _There:
     def remove(self, key: str, verb: Verb, why: str) -> list[Action]:
         """What takes an entry back."""
         difference = self._difference(key, describe(None))
-        reason = f"Remove spec.{printable(difference.field)} (was {difference.found}): {why}"
+        reason = f"Remove spec.{printable(difference.field)} (was {difference.actual}): {why}"
         calls = self.row.remove_calls(self.base, key, self.live[key])
         return [Action(verb, difference.field, call, reason, difference, self.cluster) for call in calls]
 
@@ -132,4 +132,4 @@ class _There:
     def _difference(self, key: str, wanted: str) -> DriftEntry:
         where = f" in cluster {self.cluster}" if self.cluster is not None else ""
         found = f"{describe(self.live.get(key))}{where}"
-        return DriftEntry(field=entry(self.row.field, key), wanted=wanted, found=found)
+        return DriftEntry(field=entry(self.row.field, key), desired=wanted, actual=found)

@@ -136,7 +136,7 @@ def _plan_policy(
         if wanted is None:
             if live is not None and row.field in memory.managed and row.is_set(found):
                 draft.kept.add(row.field)
-                difference = DriftEntry(field=row.field, wanted=describe(row.unset), found=text)
+                difference = DriftEntry(field=row.field, desired=describe(row.unset), actual=text)
                 changes.append((Verb.RESET, difference))
                 body.pop(key, None)
             if row.unset is not None and key not in body:
@@ -144,7 +144,7 @@ def _plan_policy(
             continue
         if row.in_sync(wanted, found):
             continue
-        difference = DriftEntry(field=row.field, wanted=describe(wanted), found=text)
+        difference = DriftEntry(field=row.field, desired=describe(wanted), actual=text)
         if live is not None and memory.leaves(row.field, repair=repair):
             draft.drift.append(difference)
             continue
@@ -162,7 +162,7 @@ def _plan_policy(
 
 def _change(verb: Verb, difference: DriftEntry) -> str:
     if verb is Verb.RESET:
-        return f"Reset spec.{difference.field} (was {difference.found}): it was removed from the spec"
+        return f"Reset spec.{difference.field} (was {difference.actual}): it was removed from the spec"
     return words(verb, difference)
 
 
@@ -176,7 +176,7 @@ def _plan_missing(
         draft.actions.append(Action(Verb.CREATE, "", call, text, None, cluster))
         return
     item = entry(CLUSTERS, cluster)
-    difference = DriftEntry(field=item, wanted="there", found="not there")
+    difference = DriftEntry(field=item, desired="there", actual="not there")
     if memory.leaves(item, repair=repair):
         draft.drift.append(difference)
         return
@@ -203,7 +203,7 @@ def _plan_domains(
             continue
         item = entry(DOMAINS, name)
         text = "not there" if found is None else describe(found)
-        difference = DriftEntry(field=item, wanted=describe(brokers), found=f"{text} in cluster {cluster}")
+        difference = DriftEntry(field=item, desired=describe(brokers), actual=f"{text} in cluster {cluster}")
         if memory.leaves(item, repair=repair):
             draft.drift.append(difference)
             continue
@@ -226,7 +226,7 @@ def _plan_domains(
 
 def _remove_domain(name: str, cluster: str, brokers: frozenset[str]) -> Action:
     item = entry(DOMAINS, name)
-    difference = DriftEntry(field=item, wanted=describe(None), found=f"{describe(brokers)} in cluster {cluster}")
+    difference = DriftEntry(field=item, desired=describe(None), actual=f"{describe(brokers)} in cluster {cluster}")
     reason = (
         f"Delete failure domain {name} of cluster {cluster} (was {describe(brokers)}): it was removed from the spec"
     )
@@ -238,7 +238,7 @@ def _plan_leaving(draft: Draft, name: str, cluster: str, live: ClusterFacts, mem
     item = entry(CLUSTERS, cluster)
     if isolated and live.policy is not None:
         draft.kept.add(item)
-        difference = DriftEntry(field=item, wanted="not there", found="there")
+        difference = DriftEntry(field=item, desired="not there", actual="there")
         reason = f"Delete isolation policy {name} in cluster {cluster}: the cluster was removed from spec.clusters"
         draft.actions.append(
             Action(Verb.RESET, item, Call("DELETE", isolation_path(cluster, name)), reason, difference, cluster)

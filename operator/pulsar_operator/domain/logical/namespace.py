@@ -191,5 +191,5 @@ def _compare_bundles(draft: Draft, facts: NamespaceFacts) -> None:
         return
     where = "" if len(live) != len(wanted) else ", at other boundaries"
     draft.fixed.append(
-        DriftEntry(field=BUNDLES, wanted=f"{len(wanted) - 1} bundles", found=f"{len(live) - 1} bundles{where}")
+        DriftEntry(field=BUNDLES, desired=f"{len(wanted) - 1} bundles", actual=f"{len(live) - 1} bundles{where}")
     )

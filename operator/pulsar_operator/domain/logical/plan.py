@@ -210,7 +210,7 @@ def _plan_value(
         if row.in_sync(wanted, live):
             continue
         text = describe(live) + (f" in cluster {cluster}" if cluster is not None else "")
-        difference = DriftEntry(field=row.field, wanted=describe(wanted), found=text)
+        difference = DriftEntry(field=row.field, desired=describe(wanted), actual=text)
         if memory.leaves(row.field, repair=repair):
             left.append(difference)
             continue
@@ -231,8 +231,8 @@ def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
         known = out.get(entry.field)
         if known is None:
             out[entry.field] = entry
-        elif entry.found not in known.found.split("; "):
-            out[entry.field] = known.model_copy(update={"found": f"{known.found}; {entry.found}"})
+        elif entry.actual not in known.actual.split("; "):
+            out[entry.field] = known.model_copy(update={"actual": f"{known.actual}; {entry.actual}"})
     return [out[name] for name in sorted(out)]
 
 
@@ -247,8 +247,10 @@ def words(verb: Verb, difference: DriftEntry) -> str:
     """An action on a field as a sentence."""
     name = printable(difference.field)
     if verb is Verb.REPAIR:
-        return f"Repair spec.{name}: reverted drift: {difference.found} -> {difference.wanted}"
-    return f"Set spec.{name} to {difference.wanted} (was {difference.found})"
+        return (
+            f"Repair spec.{name}: another writer changed it to {difference.actual}, set it back to {difference.desired}"
+        )
+    return f"Set spec.{name} to {difference.desired} (was {difference.actual})"
 
 
 def _plan_reset(
@@ -280,7 +282,7 @@ def _plan_reset(
                 row.field,
                 call,
                 f"Reset spec.{row.field} to inherit (was {text}): it was removed from the spec",
-                DriftEntry(field=row.field, wanted=describe(None), found=text),
+                DriftEntry(field=row.field, desired=describe(None), actual=text),
                 cluster,
             )
         )

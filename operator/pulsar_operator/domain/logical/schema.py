@@ -155,11 +155,11 @@ def plan_schema(
         if live is not None and is_same(wanted, live):
             draft.fixed += _properties(wanted, live, cluster)
             continue
-        difference = DriftEntry(field=SCHEMA, wanted=_told(wanted), found=f"{_seen(live)} in cluster {cluster}")
+        difference = DriftEntry(field=SCHEMA, desired=_told(wanted), actual=f"{_seen(live)} in cluster {cluster}")
         if live is not None and live.older is not None:
             # Uploaded again, it would stay the older one: Pulsar knows it and only answers with its version.
             newer = f"version {live.version} is newer than the declared one, which is version {live.older}"
-            draft.fixed.append(difference.model_copy(update={"found": f"{newer}: {difference.found}"}))
+            draft.fixed.append(difference.model_copy(update={"actual": f"{newer}: {difference.actual}"}))
         elif memory.leaves(SCHEMA, repair=repair):
             left.append(difference)
         elif facts.refusal is not None:
@@ -181,8 +181,8 @@ def _properties(wanted: TopicSchema, live: LiveSchema, cluster: str) -> list[Dri
     return [
         DriftEntry(
             field=f"{SCHEMA}.properties",
-            wanted=describe(missing),
-            found=f"{describe(found)} in version {live.version} in cluster {cluster}",
+            desired=describe(missing),
+            actual=f"{describe(found)} in version {live.version} in cluster {cluster}",
         )
     ]
 

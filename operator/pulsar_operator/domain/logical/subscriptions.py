@@ -190,7 +190,7 @@ class _Here:
 
     def _change(self, field: str, wanted: str, found: str, call: Call) -> list[Action]:
         """One change, unless it is drift that is only reported."""
-        difference = DriftEntry(field=field, wanted=wanted, found=f"{found} in cluster {self.cluster}")
+        difference = DriftEntry(field=field, desired=wanted, actual=f"{found} in cluster {self.cluster}")
         if self.memory.leaves(field, repair=self.repair):
             self.left.append(difference)
             return []
@@ -236,7 +236,7 @@ class _Here:
         self._reset(draft, place, found, reason, rate_call(self.topic, "DELETE", name))
 
     def _reset(self, draft: Draft, place: str, found: str, reason: str, call: Call) -> None:
-        difference = DriftEntry(field=place, wanted=describe(None), found=found)
+        difference = DriftEntry(field=place, desired=describe(None), actual=found)
         draft.actions.append(Action(Verb.RESET, place, call, reason, difference, self.cluster))
 
     def remove(self, draft: Draft, name: str, live: LiveSubscription, policy: DeletionPolicy) -> None:

@@ -135,7 +135,9 @@ def _roles(draft: Draft, spec: PulsarTenantSpec, live: LiveTenant, memory: Memor
         strangers = live.admin_roles - declared - revoked
         if memory.applied and not repair:
             # Declared as a complete list before, so these were added by somebody else.
-            draft.drift += [DriftEntry(field=entry(ROLES, r), wanted=describe(None), found="there") for r in strangers]
+            draft.drift += [
+                DriftEntry(field=entry(ROLES, r), desired=describe(None), actual="there") for r in strangers
+            ]
         else:
             revoked |= strangers
     add = declared - live.admin_roles
@@ -171,7 +173,7 @@ def _clusters(
         # Declared as an exact list before, so these were added by somebody else.
         draft.drift.append(
             DriftEntry(
-                field=CLUSTERS, wanted=describe(sorted(spec.allowed_clusters or ())), found=describe(sorted(live))
+                field=CLUSTERS, desired=describe(sorted(spec.allowed_clusters or ())), actual=describe(sorted(live))
             )
         )
         remove -= foreign
@@ -188,7 +190,7 @@ def _without_drift(
         return add
     gone = frozenset(item for item in add if memory.drifted(entry(name, item)))
     if gone:
-        draft.drift.append(DriftEntry(field=name, wanted=describe(sorted(live | gone)), found=describe(sorted(live))))
+        draft.drift.append(DriftEntry(field=name, desired=describe(sorted(live | gone)), actual=describe(sorted(live))))
     return add - gone
 
 
@@ -203,7 +205,7 @@ def _update(name: str, what: str, after: frozenset[str], live: LiveTenant, memor
     complete = what == ROLES and memory.applied and ROLES not in memory.refused
     repaired = repaired or (complete and bool(before - after))
     verb = Verb.REPAIR if repaired else Verb.SET
-    difference = DriftEntry(field=what, wanted=describe(sorted(after)), found=describe(sorted(before)))
+    difference = DriftEntry(field=what, desired=describe(sorted(after)), actual=describe(sorted(before)))
     return Action(
         verb,
         what,

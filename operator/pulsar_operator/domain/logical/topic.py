@@ -260,7 +260,7 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
         return
     live = max(counts)
     if live > wanted:
-        draft.fixed.append(DriftEntry(field=PARTITIONS, wanted=f"{wanted} partitions", found=f"{live} partitions"))
+        draft.fixed.append(DriftEntry(field=PARTITIONS, desired=f"{wanted} partitions", actual=f"{live} partitions"))
     elif live < wanted:
         draft.actions.append(
             Action(
