@@ -66,7 +66,7 @@ def even_out(brokers: Brokers, service_url: str) -> Evened:
             rebalance(kubectl, namespace, "even", budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 60})
             annotate(kubectl, namespace, "even", "refresh")
             found = wait_for(kubectl, namespace, "even", "ProposalReady", within=15)
-            assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.5, found["status"]["proposal"]
+            assert float(found["status"]["proposal"]["before"]["imbalance"]) > 2.5, found["status"]["proposal"]
             return found
 
         proposal = eventually(proposed, within=120, what="a proposal that sees the hot broker")["status"]["proposal"]
@@ -86,7 +86,7 @@ def even_out(brokers: Brokers, service_url: str) -> Evened:
             splits=proposal["splits"],
             publish_pause=report.publish_pause.seconds,
             lost=report.lost,
-            promised=proposal["after"]["busiestOverMean"],
+            promised=proposal["after"]["imbalance"],
         )
         columns = kubectl.run("get", "prb", "-n", namespace)
         dynamic = brokers.admin("GET", "brokers/configuration/values")

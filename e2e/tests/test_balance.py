@@ -213,7 +213,7 @@ def test_a_proposal_from_the_files_of_the_collector(
             rebalance(kubectl, namespace, "sized", trafficSource="Recorded", budget=budget)
             annotate(kubectl, namespace, "sized", "refresh")
             found = wait_for(kubectl, namespace, "sized", "ProposalReady", within=30)
-            assert float(found["status"]["proposal"]["before"]["busiestOverMean"]) > 2.2, found["status"]["proposal"]
+            assert float(found["status"]["proposal"]["before"]["imbalance"]) > 2.2, found["status"]["proposal"]
             return found
 
         proposal = eventually(proposed, within=420, what="a proposal from the sizing result")["status"]["proposal"]
@@ -226,5 +226,5 @@ def test_a_proposal_from_the_files_of_the_collector(
     assert traffic.failures() == []
     ran = {e["involvedObject"]["name"] for e in kubectl.items("events", namespace) if e["reason"] == "Started"}
     assert any("-exec-" in name for name in ran) is recorded, ran
-    before = float(proposal["before"]["busiestOverMean"])
-    assert float(done["status"]["measured"]["busiestOverMean"]) < before / 1.6
+    before = float(proposal["before"]["imbalance"])
+    assert float(done["status"]["measured"]["imbalance"]) < before / 1.6

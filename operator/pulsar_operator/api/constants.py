@@ -84,7 +84,7 @@ SHORT_NAMES: dict[Kind, str] = {
     Kind.NAMESPACE: "pns",
     Kind.TOPIC: "pt",
     Kind.RESOURCE_GROUP: "prg",
-    Kind.ISOLATION_POLICY: "pip",
+    Kind.ISOLATION_POLICY: "pisol",
     Kind.REBALANCE: "prb",
     Kind.TOPIC_SET: "pts",
 }

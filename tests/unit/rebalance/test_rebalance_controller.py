@@ -35,8 +35,8 @@ async def test_a_proposal_is_shown_and_waits(world: BalancingWorld) -> None:
     assert world.condition("Ready") == ("False", "WaitingForApproval")
     assert world.pulsar.writes == []
     status = world.status()
-    assert status["proposal"]["before"]["busiestOverMean"] == "3.00"
-    assert float(status["proposal"]["after"]["busiestOverMean"]) < 1.2
+    assert status["proposal"]["before"]["imbalance"] == "3.00"
+    assert float(status["proposal"]["after"]["imbalance"]) < 1.2
     assert status["summary"].startswith("3.00 -> ")
     steps = world.kube.live(CONFIG_MAPS, NS, status["proposal"]["configMapName"])
     assert steps is not None
@@ -48,7 +48,7 @@ async def test_a_proposal_is_shown_and_waits(world: BalancingWorld) -> None:
 async def test_an_approved_proposal_is_executed_and_measured(world: BalancingWorld) -> None:
     world.rebalance()
     await world.run()
-    promised = float(world.status()["proposal"]["after"]["busiestOverMean"])
+    promised = float(world.status()["proposal"]["after"]["imbalance"])
     world.command("approve")
     await world.run()
     assert world.condition("Completed") == ("True", "Completed")
@@ -56,7 +56,7 @@ async def test_an_approved_proposal_is_executed_and_measured(world: BalancingWor
     status = world.status()
     assert status["progress"]["done"] == status["progress"]["total"] > 0
     assert spread(world) == pytest.approx(promised, abs=0.02)
-    assert float(status["measured"]["busiestOverMean"]) == pytest.approx(promised, abs=0.02)
+    assert float(status["measured"]["imbalance"]) == pytest.approx(promised, abs=0.02)
     assert ANNOTATION_REBALANCE not in (world.live()["metadata"].get("annotations") or {})
     assert world.pulsar.dynamic == {}
     events = [e.reason for e in world.kube.events]
@@ -185,7 +185,7 @@ async def test_a_bundle_that_comes_to_another_broker_is_moved_on(world: Balancin
     world.pulsar.elsewhere = {world.pulsar.brokers[2]: 1}
     world.rebalance(mode="Move")
     await world.run()
-    promised = float(world.status()["proposal"]["after"]["busiestOverMean"])
+    promised = float(world.status()["proposal"]["after"]["imbalance"])
     world.command("approve")
     await world.run()
     assert world.pulsar.elsewhere == {world.pulsar.brokers[2]: 0}

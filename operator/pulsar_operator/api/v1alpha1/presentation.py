@@ -116,7 +116,11 @@ PRESENTATION: dict[Kind, Presentation] = {
             Column("Splits", ".status.proposal.splits", type="integer", description="Cuts proposed."),
             Column("Moves", ".status.proposal.moves", type="integer", description="Bundles to be moved."),
             Column("Done", ".status.progress.done", type="integer", description="Steps verified in Pulsar."),
-            Column("Balance", ".status.summary", description="Busiest over mean load: before -> after (bound)."),
+            Column(
+                "Imbalance",
+                ".status.summary",
+                description="Busiest broker's load over the mean: before -> after (best).",
+            ),
             Column("Traffic %", ".status.proposal.trafficMovedPercent", priority=1, description="Traffic moved."),
         )
     ),

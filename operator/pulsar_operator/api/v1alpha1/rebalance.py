@@ -125,10 +125,10 @@ class PulsarRebalanceSpec(ApiModel):
 class BalanceStatus(ApiModel):
     """How even a placement is; ratios are decimal numbers as text."""
 
-    busiest_over_mean: str
+    imbalance: str
     """Load of the busiest broker over the mean; 1.00 is perfect."""
     bound: str
-    """The least busiest over mean that any placement of whole topics can have."""
+    """The least imbalance that any placement of whole topics can have."""
     bundles: int
     """Bundles that carry load or could."""
 
@@ -181,4 +181,4 @@ class PulsarRebalanceStatus(CommonStatus):
     measured: BalanceStatus | None = None
     """As it was measured, at least two statistics periods after the last step."""
     summary: str | None = None
-    """Before, after and what is possible, for the eye: 2.81 -> 1.07 (bound 1.02)."""
+    """Before, after and what is possible, for the eye: 2.81 -> 1.07 (best 1.02)."""

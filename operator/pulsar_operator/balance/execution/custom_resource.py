@@ -27,9 +27,7 @@ def ratio(value: float) -> str:
 
 def balance_status(balance: Balance) -> BalanceStatus:
     """For the status."""
-    return BalanceStatus(
-        busiest_over_mean=ratio(balance.ratio), bound=ratio(balance.bound_ratio), bundles=balance.bundles
-    )
+    return BalanceStatus(imbalance=ratio(balance.ratio), bound=ratio(balance.bound_ratio), bundles=balance.bundles)
 
 
 def proposal_status(
@@ -51,14 +49,14 @@ def proposal_status(
 
 
 def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured: BalanceStatus | None) -> str | None:
-    """Before, after and bound for the eye."""
+    """Before, after and the best possible for the eye."""
     if before is None:
         return None
     end = measured or after
     if end is None:
-        return f"{before.busiest_over_mean} (bound {before.bound})"
+        return f"{before.imbalance} (best {before.bound})"
     verb = "measured " if measured is not None else ""
-    return f"{before.busiest_over_mean} -> {verb}{end.busiest_over_mean} (bound {end.bound})"
+    return f"{before.busiest_over_mean} -> {verb}{end.imbalance} (best {end.bound})"
 
 
 def selected(patterns: Sequence[str], namespaces: Iterable[str]) -> frozenset[str] | None:

@@ -200,11 +200,9 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=RETRY_SECONDS)
     measured = balance_status(tools.balance_of(model_of(observed, domains=await traffic.domains())))
-    promised = (
-        state.status.proposal.after.busiest_over_mean if state.status.proposal and state.status.proposal.after else "?"
-    )
+    promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
-        f"{progress.total} steps done: the busiest broker has {measured.busiest_over_mean} times the mean, "
+        f"{progress.total} steps done: the busiest broker has {measured.imbalance} times the mean, "
         f"promised was {promised}, at best {measured.bound}"
     )
     state.set(measured=measured)
