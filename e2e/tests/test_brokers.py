@@ -164,7 +164,7 @@ def drained_first(deployed: Deployed) -> None:
     events = deployed.kubectl.items("events", deployed.namespace)
     asked = [e["message"] for e in events if e["reason"] == "Applied" and "Created PulsarRebalance" in e["message"]]
     assert [message for message in asked if "east-drain-" in message], "the operator's events can be seen"
-    assert [e["message"] for e in events if e["reason"] == "NotDrained"] == []
+    assert [e["message"] for e in events if e["reason"] == "DrainIncomplete"] == []
 
 
 def scaled_in(deployed: Deployed) -> bool:

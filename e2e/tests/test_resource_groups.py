@@ -61,7 +61,7 @@ def test_the_example(deployed: Deployed, example: list[dict[str, Any]]) -> None:
 
     def refused() -> bool:
         found = condition(kubectl.get("pulsarnamespace", namespace, "billing"), "Accepted")
-        assert found.get("reason") == "RefusedByPulsar" and "ResourceGroup does not exist" in found["message"], found
+        assert found.get("reason") == "RejectedByPulsar" and "ResourceGroup does not exist" in found["message"], found
         return True
 
     eventually(refused, within=60, what="the namespace waits for its group")

@@ -169,7 +169,7 @@ async def test_a_filter_that_no_broker_has_is_refused_by_name(site: Filters, kin
     async def accepted() -> tuple[str, str, str]:
         return site.world.condition(kind, NAMES[kind], "Accepted")
 
-    status, _, message = await site.until(accepted, lambda seen: seen[1] == "RefusedByPulsar", "refused", by=kind)
+    status, _, message = await site.until(accepted, lambda seen: seen[1] == "RejectedByPulsar", "refused", by=kind)
     assert status == "False"
     assert "entryFilters" in message and "absent" in message
     assert await site.live(kind) == ""

@@ -292,7 +292,7 @@ class InstanceContract:
         assert {name: sorted(its) for name, its in (await found()).items()} == {x: [one, two]}
         await site.gone(PIP, "i")
         assert await found() == {}
-        assert "RefusedByPulsar" not in w.reasons(PIP)
+        assert "RejectedByPulsar" not in w.reasons(PIP)
 
     async def test_what_pulsar_refuses(self, site: Site) -> None:
         """Values the definition does not admit, and one it does."""

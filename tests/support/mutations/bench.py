@@ -34,7 +34,7 @@ QUIET = 3
 """Passes without a write after which an object that cannot be Ready counts as done."""
 SELF = "SELF"
 NOTHING: tuple[Any, ...] = (None, {}, [])
-REFUSED = "RefusedByPulsar"
+REFUSED = "RejectedByPulsar"
 COMPLETE = ("Ready", "NoBrokerMatches")
 """Reasons of condition Ready when everything is in Pulsar; the brokers of isolation policies here are made up."""
 

@@ -61,7 +61,11 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             "1 of 4 steps",
         ),
         (
-            {"rebalance": rebalance(progress={"finishedTime": "t"}, Completed=("True", "NoGain"), Ready=("True", "N"))},
+            {
+                "rebalance": rebalance(
+                    progress={"finishedTime": "t"}, Completed=("True", "NoImprovementPossible"), Ready=("True", "N")
+                )
+            },
             True,
             False,
             "stayed: because",
@@ -69,7 +73,9 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
         (
             {
                 "rebalance": rebalance(
-                    progress={"finishedTime": "t", "total": 0}, Completed=("True", "Emptied"), Ready=("True", "Emptied")
+                    progress={"finishedTime": "t", "total": 0},
+                    Completed=("True", "AlreadyDrained"),
+                    Ready=("True", "AlreadyDrained"),
                 )
             },
             False,

@@ -18,7 +18,7 @@ from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, 
         (ClusterView(refused=[f"r{n}" for n in range(7)]), "False", "r0; r1; r2; r3; r4"),
         (ClusterView(error="boom"), "Unknown", "boom"),
         (ClusterView(error="boom", refused=["r"]), "False", "r"),
-        (ClusterView(name_taken="taken", refused=["r"], error="boom"), "False", "taken"),
+        (ClusterView(name_conflict="taken", refused=["r"], error="boom"), "False", "taken"),
     ],
 )
 def test_the_first_refusals_are_told(view: ClusterView, status: str, message: str) -> None:

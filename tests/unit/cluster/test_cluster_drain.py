@@ -89,7 +89,7 @@ async def test_a_bundle_that_comes_during_a_drain_is_handed_over_too() -> None:
     await world.run(rounds=600, each=look)
     assert came
     assert world.busy.displaced == []
-    assert not any(each.reason == "NotDrained" for each in world.journal.events)
+    assert not any(each.reason == "DrainIncomplete" for each in world.journal.events)
     assert sorted(world.owned) == ["east-broker-0", "east-broker-1"]
     assert await drains(world) == []
 
@@ -116,7 +116,7 @@ async def test_a_bundle_that_was_on_its_way_when_the_drain_was_planned_is_handed
     await world.run(rounds=600)
     asked = [w for w in world.journal.effects if (w.verb, w.kind) == ("apply", "PulsarRebalance") and "drain" in w.name]
     assert (len(asked), world.busy.moves) == (2, 1), "one drain without a step, another with one"
-    assert not any(each.reason == "NotDrained" for each in world.journal.events)
+    assert not any(each.reason == "DrainIncomplete" for each in world.journal.events)
     assert world.busy.displaced == []
     assert owners[first] not in ("", goes)
 
@@ -128,7 +128,7 @@ async def test_bundles_of_a_deleted_namespace_hold_no_broker() -> None:
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
     await world.run(rounds=600)
     assert sorted(world.owned) == ["east-broker-0", "east-broker-1"]
-    assert not any(each.reason == "NotDrained" for each in world.journal.events)
+    assert not any(each.reason == "DrainIncomplete" for each in world.journal.events)
 
 
 async def test_a_new_broker_gets_its_share() -> None:
@@ -175,7 +175,7 @@ async def test_brokers_that_do_not_answer_block_nothing_for_ever(unreachable: st
     before = await uids(world)
     await world.change(Kind.CLUSTER, "east", config)
     await world.until(lambda: _changed(world, before), rounds=400)
-    assert any(each.reason == "NotDrained" for each in world.journal.events)
+    assert any(each.reason == "DrainIncomplete" for each in world.journal.events)
 
 
 async def _changed(world: BusyWorld, before: dict[str, str]) -> bool:
@@ -189,7 +189,7 @@ async def test_the_only_broker_is_replaced_at_once() -> None:
     await world.run()
     assert await world.names(CUSTOM[Kind.REBALANCE]) == []
     assert await _changed(world, before)
-    assert not any(each.reason == "NotDrained" for each in world.journal.events)
+    assert not any(each.reason == "DrainIncomplete" for each in world.journal.events)
 
 
 async def test_a_rebalance_of_a_user_waits_until_the_roll_is_over() -> None:

@@ -93,7 +93,9 @@ async def test_the_time_of_these_pods_goes_on(brokers: Brokers, seconds: int, go
     if not go:
         assert found.status is not None
         assert found.status.since == timestamp(brokers.clock.moment - timedelta(seconds=seconds))
-    assert ["NotDrained"] * go == [event.reason for event in brokers.kube.events if event.reason == "NotDrained"]
+    assert ["DrainIncomplete"] * go == [
+        event.reason for event in brokers.kube.events if event.reason == "DrainIncomplete"
+    ]
 
 
 async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:

@@ -58,7 +58,7 @@ class Fight(LogicalWorld):
 
     def told(self) -> int:
         """Events about a fight."""
-        return self.reasons().count("FieldFoughtOver")
+        return self.reasons().count("ConflictingWriter")
 
 
 def _at(cluster: str) -> AdminEndpoint:
@@ -95,12 +95,12 @@ async def test_the_third_repair_waits_and_status_and_one_event_say_so() -> None:
     assert w.live[TTL] == 7
     assert outcome.requeue_after == pytest.approx(299)
     status, reason, message = w.condition(NAMESPACE, "n", "Drifted")
-    assert (status, reason) == ("True", "FieldFoughtOver")
+    assert (status, reason) == ("True", "ConflictingWriter")
     assert "spec.policies.messageTTLSeconds: declared 60, found 7" in message
     assert "repaired 2 times" in message
     assert "next not before 2026-01-01T00:05:01Z" in message
     assert "set spec.driftPolicy to Report" in message
-    assert w.condition(NAMESPACE, "n") == ("False", "FieldFoughtOver", message)
+    assert w.condition(NAMESPACE, "n") == ("False", "ConflictingWriter", message)
     assert w.condition(NAMESPACE, "n", "Accepted")[0] == "True"
     stored = w.status(NAMESPACE, "n")
     assert [d["field"] for d in stored["drift"]] == ["policies.messageTTLSeconds"]
@@ -303,7 +303,7 @@ async def test_strangers_of_a_complete_list_are_fought_over_too() -> None:
         w.pulsar.tenants["t"]["adminRoles"] = ["boss", "other"]
         await w.reconcile(TENANT, "t")
         assert ("other" in w.pulsar.tenants["t"]["adminRoles"]) is left
-    assert w.condition(TENANT, "t")[:2] == ("False", "FieldFoughtOver")
+    assert w.condition(TENANT, "t")[:2] == ("False", "ConflictingWriter")
     assert w.status(TENANT, "t")["repairs"][0]["field"] == "adminRoles"
     w.clock.forward(minutes=5)
     await w.reconcile(TENANT, "t")
@@ -366,5 +366,5 @@ async def test_a_topics_fight_survives_a_restart_that_would_trust_it() -> None:
     w.clock.forward(minutes=1)
     await w.admin.call(_at("a"), "POST", path, query={"isGlobal": "false"}, body=9)
     await w.reconcile(TOPIC, "x")
-    assert w.condition(TOPIC, "x")[:2] == ("False", "FieldFoughtOver")
+    assert w.condition(TOPIC, "x")[:2] == ("False", "ConflictingWriter")
     assert any(row.field == w.status(TOPIC, "x")["repairs"][0]["field"] for row in TOPIC_POLICIES)

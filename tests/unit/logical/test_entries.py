@@ -208,7 +208,7 @@ async def test_a_refused_entry_does_not_stop_the_others() -> None:
     assert w.status(Kind.NAMESPACE, "n")["refusedFields"] == ["permissions[bad]"]
     assert w.status(Kind.NAMESPACE, "n")["managedFields"] == ["permissions[good]", "properties[a]"]
     status, reason, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
-    assert (status, reason) == ("False", "RefusedByPulsar")
+    assert (status, reason) == ("False", "RejectedByPulsar")
     assert "spec.permissions[bad]" in message and "no such role" in message
 
 

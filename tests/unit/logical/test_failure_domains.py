@@ -39,7 +39,7 @@ async def test_brokers_change_places(wanted: list[tuple[str, list[int]]]) -> Non
     await w.run()
     assert w.pulsar.domains["a"] == {name: [B[n] for n in sorted(numbers)] for name, numbers in wanted}
     assert w.condition(PIP, "i")[0] == "True"
-    assert "RefusedByPulsar" not in w.reasons(PIP)
+    assert "RejectedByPulsar" not in w.reasons(PIP)
 
 
 @pytest.mark.parametrize("policy", ["Repair", "Report"])

@@ -146,7 +146,7 @@ async def test_no_live_broker_that_matches_is_told() -> None:
     assert w.condition(PIP, "i")[0] == "True"
 
 
-LEFT = "BrokersLeft"
+LEFT = "SharedBrokersAvailable"
 
 
 async def test_namespaces_outside_that_have_no_broker_left_are_told_once() -> None:
@@ -260,7 +260,7 @@ async def test_what_pulsar_refuses_is_not_taken_for_managed() -> None:
     w.isolation(**SHOP, secondary=["x"], unloadScope="None")
     await w.run()
     status, reason, message = w.condition(PIP, "i", "Accepted")
-    assert (status, reason) == ("False", "RefusedByPulsar")
+    assert (status, reason) == ("False", "RejectedByPulsar")
     assert "spec.secondary, spec.unloadScope: " in message and message.count("Invalid format") == 1
     assert w.status(PIP, "i")["refusedFields"] == ["secondary", "unloadScope"]
     assert w.status(PIP, "i")["managedFields"] == ["clusters[a]", "namespaces", "primary"]

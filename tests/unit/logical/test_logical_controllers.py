@@ -149,7 +149,7 @@ async def test_one_refused_field_does_not_stop_the_others_and_is_not_reset_later
     w.namespace(policies={"messageTTLSeconds": 60, "retention": RETENTION})
     await w.run()
     status, reason, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
-    assert (status, reason) == ("False", "RefusedByPulsar")
+    assert (status, reason) == ("False", "RejectedByPulsar")
     assert "no retention today" in message
     assert "policies.retention" in message
     assert w.pulsar.namespaces["t/n"]["message_ttl_in_seconds"] == 60

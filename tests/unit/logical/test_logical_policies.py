@@ -149,7 +149,7 @@ async def test_a_refused_topic_policy_does_not_stop_the_others() -> None:
     w = await world(policies={"entryFilters": ["none"], "maxProducers": 3, "schema": {"validationEnforced": True}})
     assert stored(w) == {"maxProducers": 3, "schemaValidationEnforced": True}
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
-    assert (status, reason) == ("False", "RefusedByPulsar")
+    assert (status, reason) == ("False", "RejectedByPulsar")
     assert "spec.policies.entryFilters" in message
     assert "Entry filter 'none' not found" in message
     assert w.status(Kind.TOPIC, "x")["refusedFields"] == ["policies.entryFilters"]
@@ -192,7 +192,7 @@ async def test_a_topic_that_no_broker_has_just_now_is_waited_for_and_not_refused
     assert f"no answer from a: GET /persistent/t/n/x/maxProducers: HTTP 412: {UNOWNED}:{X}" in message
     assert w.condition(Kind.TOPIC, "x", "Accepted")[0] == "True"
     assert w.status(Kind.TOPIC, "x").get("refusedFields", []) == []
-    assert "RefusedByPulsar" not in w.reasons(Kind.TOPIC)
+    assert "RejectedByPulsar" not in w.reasons(Kind.TOPIC)
     w.pulsar.unowned.clear()
     await w.run()
     assert w.condition(Kind.TOPIC, "x")[:2] == ("True", "Ready")
@@ -216,7 +216,7 @@ async def test_a_topic_that_no_broker_has_when_it_is_written_to_is_waited_for() 
         assert (status, reason) == ("Unknown", "AdminUnreachable")
         assert f"HTTP 412: {UNOWNED}:{X}" in message
     assert w.status(Kind.TOPIC, "x").get("refusedFields", []) == []
-    assert "RefusedByPulsar" not in w.reasons(Kind.TOPIC)
+    assert "RejectedByPulsar" not in w.reasons(Kind.TOPIC)
     w.admin.before.clear()
     w.pulsar.unowned.clear()
     await w.run()
@@ -325,7 +325,7 @@ async def test_a_policy_of_a_newer_pulsar_is_refused_by_name() -> None:
         (Kind.TOPIC, "x", "subscriptionExpirationMinutes"),
     ):
         status, reason, message = w.condition(kind, name, "Accepted")
-        assert (status, reason) == ("False", "RefusedByPulsar")
+        assert (status, reason) == ("False", "RejectedByPulsar")
         assert f"spec.policies.{field} needs Pulsar 4.2.0 or later, the cluster runs 4.0.8" in message
     assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 3, "the rest converges"
     assert w.pulsar.topic_policies["a", "persistent://t/n/x"]["maxProducers"] == 3

@@ -69,7 +69,7 @@ async def test_what_pulsar_refuses_to_widen_is_not_shrunk() -> None:
     await w.run()
     assert lists(w) == (["a", "b"], [])
     assert holding(w) == {"a", "b"}
-    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[:2] == ("False", "RefusedByPulsar")
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[:2] == ("False", "RejectedByPulsar")
     assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 3, "the rest converges"
 
 

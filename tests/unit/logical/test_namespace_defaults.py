@@ -166,7 +166,7 @@ def test_malformed_defaults_name_no_group(defaults: Any) -> None:
 
 async def test_a_default_group_that_appears_is_joined() -> None:
     w = await world({"resourceGroup": "gold"})
-    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "RefusedByPulsar"
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "RejectedByPulsar"
     w.group("gold")
     await w.run()
     assert live(w)["resource_group_name"] == live(w, "other")["resource_group_name"] == "gold"

@@ -8,7 +8,7 @@ from pulsar_operator.api.constants import Kind
 from tests.support.logical.isolation import PIP, B
 from tests.support.logical.world import LogicalWorld
 
-LEFT = "BrokersLeft"
+LEFT = "SharedBrokersAvailable"
 READS = 50
 
 

@@ -218,7 +218,7 @@ async def test_what_is_not_compatible_is_not_uploaded(schema: Json, words: str) 
         await w.run()
     assert not any(path.endswith("/schema") for _, path in made)
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
-    assert (status, reason) == ("False", "RefusedByPulsar")
+    assert (status, reason) == ("False", "RejectedByPulsar")
     assert "spec.schema is not uploaded to cluster a" in message and words in message
     assert w.pulsar.topic_properties["a", X] == {"k": "v"}, "the rest converges"
 
@@ -287,7 +287,7 @@ async def test_a_schema_of_keys_and_values() -> None:
     assert len(versions(w)) == 2
     w.topic(schema=key_value(NO_DEFAULT.replace('"b"', '"c"'), encoding="Separated"))
     await w.run()
-    assert w.condition(Kind.TOPIC, "x", "Accepted")[1] == "RefusedByPulsar"
+    assert w.condition(Kind.TOPIC, "x", "Accepted")[1] == "RejectedByPulsar"
     assert len(versions(w)) == 2
 
 

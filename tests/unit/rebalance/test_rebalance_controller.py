@@ -174,7 +174,7 @@ async def test_the_first_surprise_stops_it(world: BalancingWorld, surprise: Any,
     surprise(world)
     world.command("approve")
     await world.run()
-    assert world.condition("Stopped") == ("True", "StoppedBySurprise")
+    assert world.condition("Stopped") == ("True", "PlanInvalidated")
     message = next(c["message"] for c in world.status()["conditions"] if c["type"] == "Stopped")
     assert words in message and "refresh" in message
     assert not any(w.endswith(("/unload", "/split")) for w in world.pulsar.writes)
@@ -217,7 +217,7 @@ async def test_an_errand_begins_again_after_a_surprise_alone(world: BalancingWor
     world.pulsar.after.append(once)
     await world.run()
     assert gone not in world.pulsar.owners.values()
-    assert any(e.reason == "StoppedBySurprise" for e in world.kube.events)
+    assert any(e.reason == "PlanInvalidated" for e in world.kube.events)
     done = len(world.pulsar.writes)
     for key in list(world.pulsar.owners)[:2]:
         world.pulsar.owners[key] = gone
@@ -231,7 +231,7 @@ async def test_a_split_that_pulsar_answers_and_does_not_do_is_noticed(world: Bal
     world.pulsar.split_nothing = True
     world.rebalance(mode="Split", autoApprove=True)
     await world.run(seconds=1200)
-    assert world.condition("Stopped") == ("True", "StoppedBySurprise")
+    assert world.condition("Stopped") == ("True", "PlanInvalidated")
     assert "did not split" in world.status()["conditions"][0]["message"]
 
 
@@ -241,7 +241,7 @@ async def test_a_move_that_pulsar_forgot_is_asked_again_then_given_up(world: Bal
     await world.run(seconds=1200)
     unloads = [w for w in world.pulsar.writes if w.endswith("/unload")]
     assert 2 < len(unloads) < 12 and len(set(unloads)) == 1
-    assert world.condition("Stopped") == ("True", "StoppedBySurprise")
+    assert world.condition("Stopped") == ("True", "PlanInvalidated")
 
 
 async def test_bundles_nobody_asks_for_count_as_moved(world: BalancingWorld) -> None:
@@ -285,7 +285,7 @@ async def test_a_changed_configmap_is_not_executed(world: BalancingWorld) -> Non
     world.kube.edit(CONFIG_MAPS, NS, name, lambda o: o["data"].update({"steps.json": "[{}]"}))
     world.command("approve")
     await world.run()
-    assert world.condition("Stopped") == ("True", "StoppedBySurprise")
+    assert world.condition("Stopped") == ("True", "PlanInvalidated")
 
 
 async def test_an_expired_proposal_is_not_executed_but_made_anew(world: BalancingWorld) -> None:

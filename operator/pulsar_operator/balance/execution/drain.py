@@ -107,7 +107,8 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
     ended = bool(progress.get("finishedTime"))
     ready = conditions.get(ConditionType.READY.value) or {}
     if ended and not true(ConditionType.STOPPED):
-        found_nothing = (conditions.get(ConditionType.COMPLETED.value) or {}).get("reason") == Reason.EMPTIED.value
+        reason = (conditions.get(ConditionType.COMPLETED.value) or {}).get("reason")
+        found_nothing = reason == Reason.ALREADY_DRAINED.value
         if progress.get("total", 0) or found_nothing:
             # Pulsar may give a broker bundles until it is told to stop, and one on its way is nobody's for a moment:
             # planned for once more, until a plan says that they must stay.

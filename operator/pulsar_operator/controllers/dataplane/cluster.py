@@ -117,7 +117,7 @@ class ClusterController:
             else:
                 await self._run(state)
         except NameTakenError as error:
-            state.view.name_taken = str(error)
+            state.view.name_conflict = str(error)
         except PortError as error:
             state.view.error = str(error)
             state.backoff = True

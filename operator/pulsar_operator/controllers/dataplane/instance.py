@@ -202,7 +202,7 @@ class InstanceController:
         try:
             await apply_ensemble(state.actor, state.owner, children, Component.CONFIGURATION_STORE, rendered.manifests)
         except NameTakenError as error:
-            state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_TAKEN, str(error))
+            state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
 
     def _render(self, state: InstancePass) -> RenderedStore:
         managed, images = state.spec.configuration_store.managed, self._deps.images

@@ -73,7 +73,9 @@ async def hold(
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
         await _restore(deps, endpoint, before)
-        await actor.record_event(Reason.BALANCER_RELEASED, f"Restored load balancer settings: {_text(before)}")
+        await actor.record_event(
+            Reason.LOAD_BALANCER_RESUMED, f"Pulsar's own balancer has its settings back: {_text(before)}"
+        )
         return Balancer(None)
     if not actor.act:
         actor.pending.append("Switch Pulsar's own balancer off")
@@ -86,7 +88,8 @@ async def hold(
         if values.get(name) != value:
             await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
             await actor.record_event(
-                Reason.BALANCER_HELD, f"Dynamic setting {name} is {value} while {wanted or 'the operator'} balances"
+                Reason.LOAD_BALANCER_PAUSED,
+                f"Dynamic setting {name} is {value} while {wanted or 'the operator'} balances",
             )
     return Balancer(before.model_copy(update={"held_for": wanted}))
 

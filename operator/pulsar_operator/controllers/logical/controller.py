@@ -261,7 +261,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
     async def _record_refusals(self, p: LogicalPass[SpecT, StatusT], refused: Refusals) -> None:
         for message in dict.fromkeys(refused.values()):
             if not p.said_before(ConditionType.ACCEPTED, message[:200]):
-                await p.event(Reason.REFUSED_BY_PULSAR, message, warning=True)
+                await p.event(Reason.REJECTED_BY_PULSAR, message, warning=True)
 
     # -------------------------------------------------------------------------------------------- duplicates
 
@@ -332,7 +332,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
         except RefusedError as error:
-            blocker = Blocker(Reason.REFUSED_BY_PULSAR, str(error))
+            blocker = Blocker(Reason.REJECTED_BY_PULSAR, str(error))
         if blocker is None:
             await self.release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
             return None

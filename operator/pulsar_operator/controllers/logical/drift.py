@@ -74,7 +74,7 @@ class Backoff:
         text = explain(entries, self.records)
         if waiting - told:
             fresh = [entry for entry in entries if field_of(entry.field) not in told]
-            await self.p.event(Reason.FIELD_FOUGHT_OVER, explain(fresh, self.records), warning=True)
+            await self.p.event(Reason.CONFLICTING_WRITER, explain(fresh, self.records), warning=True)
         self._record(text, [entry for entry in result.drift() if field_of(entry.field) not in waiting])
         first = min(due(record) for record in self.records if record.field in waiting)
         return max(1.0, (first - self.now).total_seconds())
@@ -82,9 +82,8 @@ class Backoff:
     def _record(self, text: str, others: list[DriftEntry]) -> None:
         conditions = self.p.conditions
         if others:
-            text += (
-                f". Also: {'; '.join(f'spec.{e.field}: declared {e.desired}, found {e.actual}' for e in others[:3])}"
-            )
-        conditions.set(ConditionType.DRIFTED, True, Reason.FIELD_FOUGHT_OVER, text)
+            shown = (f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in others[:3])
+            text += f". Also: {'; '.join(shown)}"
+        conditions.set(ConditionType.DRIFTED, True, Reason.CONFLICTING_WRITER, text)
         if conditions.is_true(ConditionType.READY):
-            conditions.set(ConditionType.READY, False, Reason.FIELD_FOUGHT_OVER, text)
+            conditions.set(ConditionType.READY, False, Reason.CONFLICTING_WRITER, text)

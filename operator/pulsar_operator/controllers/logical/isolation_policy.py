@@ -60,7 +60,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     """Reconciles PulsarIsolationPolicies."""
 
     kind = Kind.ISOLATION_POLICY
-    known = (*KNOWN, ConditionType.BROKERS_LEFT)
+    known = (*KNOWN, ConditionType.SHARED_BROKERS_AVAILABLE)
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)

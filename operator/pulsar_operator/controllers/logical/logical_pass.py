@@ -233,7 +233,7 @@ class Result:
         for message, fields in together.items():
             named = ", ".join(f"spec.{printable(where)}" for where in fields if where)
             text = f"{REFUSED} {named}: {message}" if named else f"{REFUSED}: {message}"
-            texts.append((Reason.REFUSED_BY_PULSAR, text))
+            texts.append((Reason.REJECTED_BY_PULSAR, text))
         if texts:
             p.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
         else:

@@ -190,7 +190,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             if not force:
                 raise
             return Blocker(
-                Reason.REFUSED_BY_PULSAR,
+                Reason.REJECTED_BY_PULSAR,
                 f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteNamespaceAllowed=true in the "
                 "brokers' configuration (and leave the namespace in one cluster), or delete its topics first",
             )

@@ -22,15 +22,15 @@ from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError
 
-LEFT = ConditionType.BROKERS_LEFT
+LEFT = ConditionType.SHARED_BROKERS_AVAILABLE
 TOLD = 3
 """Namespaces without a broker that are named."""
 LOOKED_AT = 50
 """Namespaces looked at to find those; more are not asked for in every pass."""
 
 
-async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
-    """Set condition BrokersLeft, with an event when it becomes False; Ready is not concerned."""
+async def record_shared_brokers(p: ObjectPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
+    """Set condition SharedBrokersAvailable, with an event when it becomes False; Ready is not concerned."""
     if p.spec.namespaces is None:
         p.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")
         return

@@ -84,7 +84,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
             if not force:
                 raise
             return Blocker(
-                Reason.REFUSED_BY_PULSAR,
+                Reason.REJECTED_BY_PULSAR,
                 f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteTenantAllowed=true in the brokers' "
                 f"configuration, or delete its namespaces first ({_some(namespaces)})",
             )

@@ -216,8 +216,8 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
 async def _surprise(state: RebalancePass, message: str) -> Outcome:
     """Something is not as the proposal found it: stop at once, say what."""
     text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
-    await state.actor.warn(Reason.STOPPED_BY_SURPRISE, text)
-    return stopped(state, Reason.STOPPED_BY_SURPRISE, text)
+    await state.actor.warn(Reason.PLAN_INVALIDATED, text)
+    return stopped(state, Reason.PLAN_INVALIDATED, text)
 
 
 def stopped(state: RebalancePass, reason: Reason, text: str) -> Outcome:
@@ -225,7 +225,7 @@ def stopped(state: RebalancePass, reason: Reason, text: str) -> Outcome:
     state.progress(current=None, current_since=None, finished_time=timestamp(state.now))
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=False, stopped=True, reason=reason, text=text)
-    again = state.spec.repeat_seconds if reason is Reason.STOPPED_BY_SURPRISE else None
+    again = state.spec.repeat_seconds if reason is Reason.PLAN_INVALIDATED else None
     return Outcome(requeue_after=float(again)) if again else DONE
 
 

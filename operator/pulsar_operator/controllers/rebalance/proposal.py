@@ -240,7 +240,9 @@ def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
 def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:
     """No steps: balanced, or nothing that helps."""
     balanced = proposal.before.ratio <= proposal.before.bound_ratio * (1 + state.spec.tolerance_percent / 100)
-    reason = Reason.EMPTIED if proposal.emptied else Reason.BALANCED if balanced else Reason.NO_GAIN
+    reason = (
+        Reason.ALREADY_DRAINED if proposal.emptied else Reason.BALANCED if balanced else Reason.NO_IMPROVEMENT_POSSIBLE
+    )
     advice = f"; {proposal.advice[0].message}" if proposal.advice else ""
     text = f"Nothing to do: {proposal.withheld or 'no step would make it more even'}{advice}"[:4000]
     state.progress(done=0, total=0, finished_time=moment)

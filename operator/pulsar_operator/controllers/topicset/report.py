@@ -23,7 +23,7 @@ from pulsar_operator.domain.logical.topic_set import Left, some
 
 EXAMPLES = 10
 TEXT = 1000
-QUIET_EVENTS = frozenset({Reason.ADOPTED, Reason.REFUSED_BY_PULSAR})
+QUIET_EVENTS = frozenset({Reason.ADOPTED, Reason.REJECTED_BY_PULSAR})
 """Reasons of events of single topics that the conditions tell better."""
 
 
@@ -194,9 +194,9 @@ class Report:
         elif self.removal.turns:
             text = f"{len(self.removal.turns)} topics that left the set are being deleted"
             p.conditions.set(ready, False, Reason.PENDING, text)
-        elif fought := [name for name, turn in self._of(State.DRIFTED) if turn.reason == Reason.FIELD_FOUGHT_OVER]:
+        elif fought := [name for name, turn in self._of(State.DRIFTED) if turn.reason == Reason.CONFLICTING_WRITER]:
             text = f"{len(fought)} topics: {_of_template(self.turns.each[fought[0]].message)[:TEXT]}"
-            p.conditions.set(ready, False, Reason.FIELD_FOUGHT_OVER, f"{fought[0]} and others: {text}")
+            p.conditions.set(ready, False, Reason.CONFLICTING_WRITER, f"{fought[0]} and others: {text}")
         else:
             p.conditions.set(ready, True, Reason.READY, f"{total} topics in {fields['pulsar_name']} are in sync")
 

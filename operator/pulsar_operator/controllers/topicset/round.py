@@ -248,7 +248,9 @@ class Round:
         if accepted.status.value == "False":
             self._note(turn, State.REFUSED, Reason(accepted.reason), accepted.message, now, after)
         elif drifted.status.value == "True" and ready.reason != Reason.PENDING.value:
-            reason = Reason.FIELD_FOUGHT_OVER if ready.reason == Reason.FIELD_FOUGHT_OVER.value else Reason.DRIFT_FOUND
+            reason = (
+                Reason.CONFLICTING_WRITER if ready.reason == Reason.CONFLICTING_WRITER.value else Reason.DRIFT_FOUND
+            )
             self._note(turn, State.DRIFTED, reason, drifted.message, now, after)
         elif ready.status.value == "True" and turn.given:
             turn.state = State.READY

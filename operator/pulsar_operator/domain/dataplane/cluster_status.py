@@ -62,7 +62,7 @@ class ClusterView:
     refused: list[str] = field(default_factory=list)
     balancer: BalancerStatus | Literal["unseen"] | None = "unseen"
     """Who balances, while it is not Pulsar itself; unseen = this pass did not look."""
-    name_taken: str | None = None
+    name_conflict: str | None = None
     error: str | None = None
 
     @property
@@ -121,8 +121,8 @@ def set_conditions(
 
 
 def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
-    if view.name_taken is not None:
-        conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_TAKEN, view.name_taken)
+    if view.name_conflict is not None:
+        conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, view.name_conflict)
     elif view.refused:
         conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(view.refused[:5]))
     elif view.error is not None:

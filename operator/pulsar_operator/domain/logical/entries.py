@@ -64,7 +64,7 @@ def plan_entries(
     for cluster, live in sorted(found.items(), key=lambda item: item[0] or ""):
         if isinstance(live, Unreadable):
             text = f"spec.{row.field} cannot be read: {live.message}"
-            draft.problems.append(Problem(row.field, Reason.REFUSED_BY_PULSAR, text))
+            draft.problems.append(Problem(row.field, Reason.REJECTED_BY_PULSAR, text))
             draft.kept |= {entry(row.field, key) for key in gone}
             continue
         there = _There(row, live, cluster, base, memory, repair)

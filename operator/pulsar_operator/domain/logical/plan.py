@@ -181,7 +181,7 @@ def plan_policies(
             draft.problems.append(
                 Problem(
                     row.field,
-                    Reason.REFUSED_BY_PULSAR,
+                    Reason.REJECTED_BY_PULSAR,
                     f"spec.{row.field} needs Pulsar {row.since_version} or later, the cluster runs {version}: upgrade "
                     "it or remove the field",
                 )
@@ -221,7 +221,7 @@ def _plan_value(
 
 
 def _unreadable(row: PolicyRow, live: Unreadable) -> Problem:
-    return Problem(row.field, Reason.REFUSED_BY_PULSAR, f"spec.{row.field} cannot be read: {live.message}")
+    return Problem(row.field, Reason.REJECTED_BY_PULSAR, f"spec.{row.field} cannot be read: {live.message}")
 
 
 def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:

@@ -149,7 +149,7 @@ def plan_schema(
     for cluster, facts in sorted(found.items()):
         if isinstance(facts, Unreadable):
             text = f"spec.{SCHEMA} cannot be read in cluster {cluster}: {facts.message}"
-            draft.problems.append(Problem(SCHEMA, Reason.REFUSED_BY_PULSAR, text))
+            draft.problems.append(Problem(SCHEMA, Reason.REJECTED_BY_PULSAR, text))
             continue
         live = facts.live
         if live is not None and is_same(wanted, live):
@@ -164,7 +164,7 @@ def plan_schema(
             left.append(difference)
         elif facts.refusal is not None:
             text = f"spec.{SCHEMA} is not uploaded to cluster {cluster}, Pulsar refuses it: {facts.refusal}"
-            draft.problems.append(Problem(SCHEMA, Reason.REFUSED_BY_PULSAR, text))
+            draft.problems.append(Problem(SCHEMA, Reason.REJECTED_BY_PULSAR, text))
         else:
             verb = change_verb(memory, SCHEMA)
             call = Call("POST", (*path, "schema"), body=body_of(wanted))

@@ -161,7 +161,7 @@ def plan_subscriptions(
     for cluster, live in sorted(found.items()):
         if isinstance(live, Unreadable):
             text = f"spec.{SUBSCRIPTIONS} cannot be read in cluster {cluster}: {live.message}"
-            draft.problems.append(Problem(SUBSCRIPTIONS, Reason.REFUSED_BY_PULSAR, text))
+            draft.problems.append(Problem(SUBSCRIPTIONS, Reason.REJECTED_BY_PULSAR, text))
             draft.kept |= {e for e in memory.managed if e.startswith(f"{SUBSCRIPTIONS}[")}
             continue
         here = _Here(cluster, topic, memory, repair)
