@@ -114,6 +114,7 @@ async def test_drift(policy: str) -> None:
     if policy == "Repair":
         assert w.pulsar.namespaces["t/n"]["message_ttl_in_seconds"] == 60
         event = next(e for e in w.kube.events if e.reason == "DriftRepaired")
+        assert event.kind == "Warning", "somebody else writes"
         assert "60" in event.message
         assert "1" in event.message
         assert w.condition(Kind.NAMESPACE, "n", "Drifted")[:2] == ("False", "InSync")

@@ -255,7 +255,9 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
                 Reason.PARENT_NOT_READY, f"Pulsar does not find what the change needs: {error}"
             ) from error
         lost = action.verb is Verb.CREATE and memory.established
-        await p.event(Reason.REPAIRED if lost else EVENT_REASONS[action.verb], action.reason, warning=lost)
+        reason = Reason.REPAIRED if lost else EVENT_REASONS[action.verb]
+        # Somebody else deletes, or writes.
+        await p.event(reason, action.reason, warning=reason in (Reason.REPAIRED, Reason.DRIFT_REPAIRED))
         return None
 
     async def _record_refusals(self, p: LogicalPass[SpecT, StatusT], refused: Refusals) -> None:
