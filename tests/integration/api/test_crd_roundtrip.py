@@ -154,8 +154,8 @@ def test_columns_show_status_as_a_table(apiserver: ApiServer, namespace: str) ->
             }
         ],
         "version": "4.0.8",
-        "bookkeeper": {"ready": 1},
-        "broker": {"ready": 0},
+        "bookkeeper": {"ready": 1, "summary": "1/3"},
+        "broker": {"ready": 0, "summary": "0/2"},
         "waitingFor": "bookies",
     }
     document = {k: v for k, v in manifest(kind, "shown", {}).items() if k != "spec"} | {"status": status}
@@ -169,8 +169,8 @@ def test_columns_show_status_as_a_table(apiserver: ApiServer, namespace: str) ->
         "Ready": "False",
         "Reason": "WaitingForBookies",
         "Version": "4.0.8",
-        "Bookies": 1,
-        "Brokers": 0,
+        "Bookies": "1/3",
+        "Brokers": "0/2",
         "Proxies": None,
         "Waiting": "bookies",
         "Message": "1 of 3 bookies is ready.",

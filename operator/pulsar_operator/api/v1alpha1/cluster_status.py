@@ -16,6 +16,8 @@ class ComponentStatus(ApiModel):
     """Pods wanted."""
     ready: int = 0
     """Pods ready."""
+    summary: str | None = None
+    """Pods ready of those wanted, for the eye: 2/3."""
     updated: int = 0
     """Pods of the newest revision."""
     revision: str | None = None

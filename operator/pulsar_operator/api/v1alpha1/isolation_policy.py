@@ -173,8 +173,22 @@ class IsolationClusterStatus(ApiModel):
     """Live brokers that match primary or secondary; with 0 its namespaces cannot be used there."""
 
 
+class IsolationSummary(ApiModel):
+    """Lists of the specification for the eye."""
+
+    namespaces: str | None = None
+    """Namespaces it is for: shop/.*, bank/pay."""
+    primary: str | None = None
+    """Brokers that serve them."""
+    clusters: str | None = None
+    """Clusters it applies to; all = every cluster of the instance."""
+
+
 class PulsarIsolationPolicyStatus(LogicalStatus):
     """Observed state of a PulsarIsolationPolicy."""
+
+    summary: IsolationSummary | None = None
+    """Lists of the specification for the eye."""
 
     clusters: Annotated[
         list[IsolationClusterStatus],

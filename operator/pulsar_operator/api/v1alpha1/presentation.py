@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Kind
 
@@ -57,9 +57,9 @@ PRESENTATION: dict[Kind, Presentation] = {
     Kind.CLUSTER: Presentation(
         columns=(
             Column("Version", ".status.version", description="Pulsar version the brokers run."),
-            Column("Bookies", ".status.bookkeeper.ready", type="integer", description="Ready bookies."),
-            Column("Brokers", ".status.broker.ready", type="integer", description="Ready brokers."),
-            Column("Proxies", ".status.proxy.ready", type="integer", description="Ready proxies."),
+            Column("Bookies", ".status.bookkeeper.summary", description="Ready bookies of all."),
+            Column("Brokers", ".status.broker.summary", description="Ready brokers of all."),
+            Column("Proxies", ".status.proxy.summary", description="Ready proxies of all."),
             Column("Waiting", ".status.waitingFor", priority=1, description="What bring-up waits for."),
         ),
         # The horizontal autoscaler divides by the current pods. `desired` is the workload's own replica count, which
@@ -68,7 +68,7 @@ PRESENTATION: dict[Kind, Presentation] = {
     ),
     Kind.TENANT: Presentation(
         columns=(
-            Column("Clusters", ".status.clusters", description="Clusters the tenant may use."),
+            Column("Clusters", ".status.clusterNames", description="Clusters the tenant may use."),
             Column("Dependents", ".status.dependents", type="integer", priority=1, description="Namespaces."),
             _PULSAR_NAME,
         )
@@ -82,13 +82,13 @@ PRESENTATION: dict[Kind, Presentation] = {
     ),
     Kind.TOPIC: Presentation(
         columns=(
+            replace(_PULSAR_NAME, priority=0),
             Column(
                 "Partitions",
                 ".status.partitions",
                 type="integer",
                 description="Partitions; empty for a non-partitioned topic.",
             ),
-            _PULSAR_NAME,
         )
     ),
     Kind.RESOURCE_GROUP: Presentation(
@@ -104,9 +104,9 @@ PRESENTATION: dict[Kind, Presentation] = {
     ),
     Kind.ISOLATION_POLICY: Presentation(
         columns=(
-            Column("Namespaces", ".spec.namespaces", description="Namespaces it is for."),
-            Column("Primary", ".spec.primary", description="Brokers that serve them."),
-            Column("Clusters", ".spec.clusters", priority=1, description="Clusters it is for; empty = all."),
+            Column("Namespaces", ".status.summary.namespaces", description="Namespaces it is for."),
+            Column("Primary", ".status.summary.primary", description="Brokers that serve them."),
+            Column("Clusters", ".status.summary.clusters", priority=1, description="Clusters it is for."),
             _PULSAR_NAME,
         )
     ),
@@ -115,7 +115,7 @@ PRESENTATION: dict[Kind, Presentation] = {
             Column("Mode", ".spec.mode", description="Which steps it may do."),
             Column("Splits", ".status.proposal.splits", type="integer", description="Cuts proposed."),
             Column("Moves", ".status.proposal.moves", type="integer", description="Bundles to be moved."),
-            Column("Done", ".status.progress.done", type="integer", description="Steps verified in Pulsar."),
+            Column("Done", ".status.progress.summary", description="Steps verified in Pulsar, of all."),
             Column(
                 "Imbalance",
                 ".status.summary",
@@ -126,8 +126,7 @@ PRESENTATION: dict[Kind, Presentation] = {
     ),
     Kind.TOPIC_SET: Presentation(
         columns=(
-            Column("Topics", ".status.desired", type="integer", description="Topics of the set."),
-            Column("Done", ".status.ready", type="integer", description="Topics that are as declared."),
+            Column("Topics", ".status.summary", description="Topics that are as declared, of all."),
             Column("Drifted", ".status.drifted", type="integer", description="Topics another writer changed."),
             Column("Refused", ".status.refused", type="integer", priority=1, description="Topics Pulsar refuses."),
             Column("Leaving", ".status.leaving", type="integer", priority=1, description="Topics to be deleted."),

@@ -163,6 +163,8 @@ class ProgressStatus(ApiModel):
     """Steps verified in Pulsar."""
     total: int = 0
     """Steps in all."""
+    summary: str | None = None
+    """Steps verified of all, for the eye: 2/7."""
     current: str | None = None
     """The step under way, in words."""
     current_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None

@@ -54,3 +54,5 @@ class PulsarTenantStatus(LogicalStatus):
 
     clusters: Annotated[list[str], Field(max_length=256)] | None = None
     """Clusters the tenant may use, as Pulsar answers."""
+    cluster_names: str | None = None
+    """The same for the eye: east, west."""

@@ -194,6 +194,8 @@ class PulsarTopicSetStatus(ManagedStatus):
     """Topics the set has."""
     ready: int | None = None
     """Topics that are as declared."""
+    summary: str | None = None
+    """The same of all, for the eye: 28/30."""
     pending: int | None = None
     """Topics that are not made, or not given the template, yet."""
     refused: int | None = None

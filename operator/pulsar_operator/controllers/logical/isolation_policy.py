@@ -19,6 +19,7 @@ from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.isolation_policy import (
     BROKERS,
     IsolationClusterStatus,
+    IsolationSummary,
     PulsarIsolationPolicySpec,
     PulsarIsolationPolicyStatus,
 )
@@ -46,6 +47,7 @@ from pulsar_operator.domain.logical.names import failure_domain_path, isolation_
 from pulsar_operator.domain.logical.plan import Memory, Plan
 from pulsar_operator.domain.logical.siblings import Claim, claim_of, winner
 from pulsar_operator.domain.logical.tenant import entry, items_of
+from pulsar_operator.domain.logical.topic_set import some
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Deps, Json, NotFoundError
 
@@ -199,6 +201,12 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         """One writer at a time; see the module."""
         async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
             return await super()._act(p, scope, memory, facts, plan)
+
+    async def counts(self, p: IsolationPass) -> dict[str, Any]:
+        """Lists of the specification as columns show them."""
+        lists = p.spec.namespaces, p.spec.primary, p.spec.clusters or ["all"]
+        shown = (some(each) if each else None for each in lists)
+        return {"summary": IsolationSummary(**dict(zip(("namespaces", "primary", "clusters"), shown, strict=True)))}
 
     async def status_fields(self, p: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
         """The policy in each cluster; one that does not answer keeps what was last seen."""

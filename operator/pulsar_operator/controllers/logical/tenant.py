@@ -62,7 +62,8 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
 
     async def status_fields(self, p: TenantPass, scope: Scope, facts: TenantFacts) -> dict[str, Any]:
         """Clusters as Pulsar answers."""
-        return {"clusters": sorted(facts.live.allowed_clusters) if facts.live is not None else None}
+        clusters = sorted(facts.live.allowed_clusters) if facts.live is not None else None
+        return {"clusters": clusters, "cluster_names": _some(clusters) if clusters else None}
 
     async def counts(self, p: TenantPass) -> dict[str, Any]:
         """Namespaces that refer to it."""

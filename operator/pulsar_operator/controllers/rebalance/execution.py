@@ -39,7 +39,8 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     assert proposal is not None
     reason = Reason.AUTO_APPROVED if state.command != "approve" else Reason.APPROVED
     total = proposal.splits + proposal.moves
-    state.set(progress=ProgressStatus(done=0, total=total), measured=None)
+    state.set(progress=None, measured=None)
+    state.progress(done=0, total=total)
     state.carry(ConditionType.PROPOSAL_READY)
     _executing(state, Reason.WAITING_FOR_BALANCER, "Waiting until Pulsar's own balancer is off")
     await state.actor.record_event(

@@ -110,7 +110,8 @@ class RebalancePass:
 
     def progress(self, **fields: Any) -> None:
         """Change the progress."""
-        self.set(progress=(self.status.progress or ProgressStatus()).model_copy(update=fields))
+        progress = (self.status.progress or ProgressStatus()).model_copy(update=fields)
+        self.set(progress=progress.model_copy(update={"summary": f"{progress.done}/{progress.total}"}))
 
     def carry(self, *kinds: ConditionType) -> None:
         """Keep conditions as they are stored."""

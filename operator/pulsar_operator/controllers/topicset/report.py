@@ -81,6 +81,7 @@ class Report:
             # The process before found them, and this one has not come round to them yet.
             fields.update(drifted=before.drifted, drift=before.drift, examples=before.examples)
             fields["ready"] = max(0, counts[State.READY] - before.drifted + counts[State.DRIFTED])
+        fields["summary"] = f"{fields['ready']}/{fields['desired']}"
         self._accepted(counts[State.REFUSED], counts[State.CONFLICTING])
         self._drifted(fields["drifted"])
         self._ready([each for each in clusters if each.unreachable_since is not None])

@@ -215,6 +215,7 @@ def cluster_status(
             parts[name] = ComponentStatus(
                 desired=facts.desired or 0,
                 ready=facts.ready or 0,
+                summary=f"{facts.ready or 0}/{facts.desired or 0}",
                 updated=facts.updated or 0,
                 revision=facts.revision,
                 selector=selector_text(owner, component),
