@@ -22,6 +22,7 @@ from pydantic import BaseModel
 
 from pulsar_operator.api.constants import CATEGORY, GROUP, PLURALS, SHORT_NAMES, VERSION, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.base import UNOBSERVED
 from pulsar_operator.api.v1alpha1.presentation import AGE, MESSAGE, PRESENTATION, READY, Column
 
 Json = dict[str, Any]
@@ -81,7 +82,7 @@ class UnsupportedSchemaError(ValueError):
 def structural(model: type[BaseModel], *, defaults: bool = True) -> Json:
     """The structural schema of a model, with every reference inlined.
 
-    ``defaults=False`` leaves defaults out, for status: what a controller did not write must stay absent.
+    ``defaults=False`` leaves defaults of fields out, for status: what a controller did not write must stay absent.
     Raises UnsupportedSchemaError, with the path of the field, for any construct outside the allow-list.
     """
     schema = model.model_json_schema(by_alias=True, mode="validation")
@@ -252,7 +253,11 @@ def crd(kind: Kind) -> Json:
             "kind": {"type": "string", "description": "Kind of this object."},
             "metadata": {"type": "object"},
             "spec": {**spec, "description": "What is wanted."},
-            "status": {**status, "description": "What was observed; written by the operator."},
+            "status": {
+                **status,
+                "description": "What was observed; written by the operator.",
+                "default": {"observedGeneration": UNOBSERVED},
+            },
         },
     }
     if models.rules:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from pulsar_operator.adapters.kube_http import resource_of
-from pulsar_operator.api.constants import FIELD_MANAGER
+from pulsar_operator.api.constants import FIELD_MANAGER, GROUP
+from pulsar_operator.api.v1alpha1.base import UNOBSERVED
 from pulsar_operator.ports import ConflictError, Json, NotFoundError, ResourceType
 from tests.fakes import ssa
 from tests.fakes.jsoncopy import deepcopy
@@ -269,6 +270,8 @@ class FakeKube:
         meta["creationTimestamp"] = STATUS_TIME
         if key[1] not in WITHOUT_GENERATION:
             meta["generation"] = 1
+        if key[0] == GROUP:
+            obj.setdefault("status", {"observedGeneration": UNOBSERVED})
         meta["resourceVersion"] = self._next()
         self._objects[key] = obj
         self._managers[key] = {}

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from pulsar_operator.api.constants import GROUP, PLURALS, Kind
+from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.crdgen import MAX_FILE_BYTES, crd, differences, file_name, main, render
 from tests.support.yamls import LOADER, document
 
@@ -81,6 +82,14 @@ def test_columns_begin_and_end_alike_and_point_at_fields_that_exist(kind: Kind) 
             assert step in node["properties"], f"{kind} column {column['name']}: {path} does not exist"
             node = node["properties"][step]
         assert column["type"] == node["type"], "a list would be shown with JSON's brackets"
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_new_object_does_not_look_ready_to_tools_that_wait(kind: Kind) -> None:
+    status = root(kind)["properties"]["status"]
+    assert status["default"] == {"observedGeneration": -1}
+    assert "required" not in status, "the default alone must be valid"
+    assert MODELS[kind].status.model_validate(status["default"]) == MODELS[kind].status()
 
 
 def test_scale_paths_exist() -> None:

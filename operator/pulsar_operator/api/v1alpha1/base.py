@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 
@@ -165,11 +165,20 @@ Conditions = Annotated[
 ]
 
 
+UNOBSERVED = -1
+"""status.observedGeneration that the API server gives a new object, which tools such as kstatus would take for ready
+otherwise. To the operator it is the same as none."""
+
+
+def _observed(generation: Any) -> Any:
+    return None if generation == UNOBSERVED else generation
+
+
 class CommonStatus(ApiModel):
     """Status fields every kind has."""
 
-    observed_generation: int | None = None
-    """metadata.generation the status was computed from."""
+    observed_generation: Annotated[int | None, BeforeValidator(_observed)] = None
+    """metadata.generation the status was computed from; -1 = the operator has not looked yet."""
     conditions: Conditions = Field(default_factory=list)
     """Conditions by type; Ready is the summary."""
     pending_actions: Annotated[list[str], Field(max_length=200)] | None = None

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.api.v1alpha1.base import UNOBSERVED
 from pulsar_operator.ports import Deps, Json
 
 
@@ -28,7 +29,7 @@ def is_true(obj: Json | None, kind: str) -> bool:
 
 def differs(obj: Json, status: BaseModel) -> bool:
     """Whether a status is another than the stored one."""
-    return bool(_normal(wire(status)) != _normal(obj.get("status") or {}))
+    return bool(_normal(wire(status)) != _normal(_stored(obj)))
 
 
 async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str | None = None) -> Json | None:
@@ -37,7 +38,7 @@ async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str
     ``version`` is the object's resourceVersion, for callers that know it to be the newest they wrote: spares a read.
     """
     new = wire(status)
-    if _normal(new) == _normal(obj.get("status") or {}):
+    if _normal(new) == _normal(_stored(obj)):
         return None
     meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid")}
     if version is not None:
@@ -45,6 +46,12 @@ async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str
     return await deps.kube.apply_status(
         {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta, "status": new}
     )
+
+
+def _stored(obj: Json) -> Json:
+    """The stored status without what the API server put there: that stays until the operator writes the field."""
+    status = obj.get("status") or {}
+    return {key: value for key, value in status.items() if (key, value) != ("observedGeneration", UNOBSERVED)}
 
 
 def _normal(value: Any) -> Any:
