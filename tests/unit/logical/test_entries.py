@@ -344,7 +344,7 @@ async def test_killed_at_every_write_of_a_list(when: str) -> None:
 
 @pytest.mark.parametrize("policy", ["Repair", "Report"])
 async def test_an_exact_list_of_admin_roles(policy: str) -> None:
-    w = World()
+    w = LogicalWorld()
     w.tenant(adminRoles=["a"], prune={"adminRoles": True}, driftPolicy=policy)
     await w.run()
     w.pulsar.tenants["t"]["adminRoles"] = ["a", "intruder"]

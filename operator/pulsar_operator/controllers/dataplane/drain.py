@@ -139,7 +139,7 @@ class BrokerDrains:
         decision = decide(facts, self._drain)
         if decision.go:
             if decision.why:
-                await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Goes on: {decision.why}")
+                await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Proceeding without full drain: {decision.why}")
             return DrainProgress(True)
         if decision.recreate and live is not None:
             self._used.add(name)

@@ -73,9 +73,7 @@ async def hold(
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
         await _restore(deps, endpoint, before)
-        await actor.record_event(
-            Reason.LOAD_BALANCER_RESUMED, f"Pulsar's own balancer has its settings back: {_text(before)}"
-        )
+        await actor.record_event(Reason.LOAD_BALANCER_RESUMED, f"Restored load balancer settings: {_text(before)}")
         return Balancer(None)
     if not actor.act:
         actor.pending.append("Switch Pulsar's own balancer off")

@@ -29,7 +29,7 @@ LOOKED_AT = 50
 """Namespaces looked at to find those; more are not asked for in every pass."""
 
 
-async def record_shared_brokers(p: ObjectPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
+async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
     """Set condition SharedBrokersAvailable, with an event when it becomes False; Ready is not concerned."""
     if p.spec.namespaces is None:
         p.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")

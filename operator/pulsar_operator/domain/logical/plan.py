@@ -247,9 +247,7 @@ def words(verb: Verb, difference: DriftEntry) -> str:
     """An action on a field as a sentence."""
     name = printable(difference.field)
     if verb is Verb.REPAIR:
-        return (
-            f"Repair spec.{name}: another writer changed it to {difference.actual}, set it back to {difference.desired}"
-        )
+        return f"Repair spec.{name}: reverted drift: {difference.actual} -> {difference.desired}"
     return f"Set spec.{name} to {difference.desired} (was {difference.actual})"
 
 
