@@ -56,7 +56,7 @@ def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured:
     if end is None:
         return f"{before.imbalance} (best {before.bound})"
     verb = "measured " if measured is not None else ""
-    return f"{before.busiest_over_mean} -> {verb}{end.imbalance} (best {end.bound})"
+    return f"{before.imbalance} -> {verb}{end.imbalance} (best {end.bound})"
 
 
 def selected(patterns: Sequence[str], namespaces: Iterable[str]) -> frozenset[str] | None:
