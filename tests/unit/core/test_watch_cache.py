@@ -115,7 +115,7 @@ async def test_ten_thousand_children_are_counted_without_going_through_them(monk
         looked += 1
         return refindex.allows_references(*args, **options)
 
-    monkeypatch.setattr(reader, "allows_references", allows_references)
+    monkeypatch.setattr(watch_cache, "allows_references", allows_references)
     cache = WatchCache(direct(FakeKube()))
     for n in range(10_000):
         cache.update(Kind.TOPIC, topic(f"t{n}", SPACES[n % 2]))
