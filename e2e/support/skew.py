@@ -34,7 +34,7 @@ def span(index: int) -> str:
     return f"0x{BOUNDS[index]:08x}_0x{BOUNDS[index + 1]:08x}"
 
 
-def busiest_over_mean(loads: Mapping[str, float]) -> float:
+def imbalance(loads: Mapping[str, float]) -> float:
     """Load of the busiest broker over the mean of all; 1 is even. Raises ValueError without any load."""
     total = sum(loads.values())
     if total <= 0:
@@ -106,9 +106,7 @@ class Brokers:
 
     def unevenness(self, published: float, *, within: float = 60) -> float:
         """Busiest broker over the mean, as soon as the statistics hold the whole traffic."""
-        return eventually(
-            lambda: busiest_over_mean(self.loads(published)), within=within, what="rates of the whole traffic"
-        )
+        return eventually(lambda: imbalance(self.loads(published)), within=within, what="rates of the whole traffic")
 
     def admin(self, method: str, path: str, body: object = None) -> Any:
         """Admin REST through the proxy; the answer, decoded."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.support.kubectl import Kubectl
-from e2e.support.skew import NAMESPACE, Attempt, Brokers, busiest_over_mean, load_of, table
+from e2e.support.skew import NAMESPACE, Attempt, Brokers, imbalance, load_of, table
 
 
 def topic(rate: float, throughput: float) -> dict[str, float]:
@@ -42,13 +42,13 @@ class Told(Kubectl):
     ("loads", "wanted"),
     [({"a": 3.0, "b": 0.0, "c": 0.0}, 3.0), ({"a": 1.0, "b": 1.0}, 1.0), ({"a": 2.0, "b": 3.0, "c": 4.0}, 4 / 3)],
 )
-def test_busiest_over_mean(loads: dict[str, float], wanted: float) -> None:
-    assert busiest_over_mean(loads) == pytest.approx(wanted)
+def test_imbalance(loads: dict[str, float], wanted: float) -> None:
+    assert imbalance(loads) == pytest.approx(wanted)
 
 
 def test_no_load_is_no_balance() -> None:
     with pytest.raises(ValueError, match="no broker has any load"):
-        busiest_over_mean({"a": 0.0})
+        imbalance({"a": 0.0})
 
 
 def test_load_counts_bytes_and_messages_of_the_namespace_alone() -> None:
@@ -59,7 +59,7 @@ def test_load_counts_bytes_and_messages_of_the_namespace_alone() -> None:
 def test_rates_that_miss_a_part_or_count_it_twice_are_no_measurement() -> None:
     answers = {"p-0": stats(one=topic(60, 0)), "p-1": stats(two=topic(40, 0))}
     brokers = Brokers(Told(answers), "k", "east", "http://nowhere", ("p-0.x:8080", "p-1.x:8080"))
-    assert busiest_over_mean(brokers.loads(100)) == pytest.approx(1.2)
+    assert imbalance(brokers.loads(100)) == pytest.approx(1.2)
     for published in (70, 130):
         with pytest.raises(AssertionError, match=f"100 messages/s in the statistics, not {published}"):
             brokers.loads(published)

@@ -26,7 +26,7 @@ OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, PDBS)
 _BY_KIND = {kind.kind: kind for kind in (*OWNED, PODS)}
 
 
-class NameTakenError(Exception):
+class NameConflictError(Exception):
     """An object the operator would have to write exists, and another one owns it."""
 
 
@@ -81,7 +81,7 @@ class Children:
         return sorted(names)
 
     async def apply(self, actor: Actor, manifests: Iterable[Json]) -> None:
-        """Apply manifests in order where they differ. Raises NameTakenError, UnavailableError, ConflictError."""
+        """Apply manifests in order where they differ. Raises NameConflictError, UnavailableError, ConflictError."""
         for manifest in manifests:
             kind, name = _BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
             live = self._live[kind].get(name)
@@ -97,7 +97,7 @@ class Children:
         found = await self.deps.kube.get(kind, namespace, name)
         if found is None or _controller_uid(found) == self.owner["metadata"]["uid"]:
             return
-        raise NameTakenError(
+        raise NameConflictError(
             f"{kind.kind} {namespace}/{name} exists and does not belong to this object: "
             "delete or rename it, or choose another metadata.name"
         )

@@ -21,7 +21,7 @@ from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of, write_status
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
-from pulsar_operator.controllers.dataplane.children import Children, NameTakenError
+from pulsar_operator.controllers.dataplane.children import Children, NameConflictError
 from pulsar_operator.controllers.dataplane.cluster_pass import ClusterPass
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
@@ -116,7 +116,7 @@ class ClusterController:
                 state.view.waiting_for = waiting
             else:
                 await self._run(state)
-        except NameTakenError as error:
+        except NameConflictError as error:
             state.view.name_conflict = str(error)
         except PortError as error:
             state.view.error = str(error)

@@ -29,7 +29,7 @@ async def apply_ensemble(
 ) -> None:
     """Apply the rendered manifests of an ensemble; its pods mount the superuser's Secret, which comes first.
 
-    Raises NameTakenError, PortError.
+    Raises NameConflictError, PortError.
     """
     await ensure_super_digest(actor, owner, component)
     await children.apply(actor, manifests)

@@ -16,7 +16,7 @@ from pulsar_operator.controllers.core.finalizers import ensure_finalizer, releas
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
-from pulsar_operator.controllers.dataplane.children import Children, NameTakenError
+from pulsar_operator.controllers.dataplane.children import Children, NameConflictError
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import (
     apply_ensemble,
@@ -201,7 +201,7 @@ class InstanceController:
             await ensure_finalizer(self._deps, state.obj)
         try:
             await apply_ensemble(state.actor, state.owner, children, Component.CONFIGURATION_STORE, rendered.manifests)
-        except NameTakenError as error:
+        except NameConflictError as error:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
 
     def _render(self, state: InstancePass) -> RenderedStore:
