@@ -82,7 +82,7 @@ memory: setup ## Resident memory of the demo cluster's pods, against the bar of 
 cluster: setup ## The demo's kind cluster with images, nothing installed
 	@$(PY) -m e2e.kind up pulsar-demo
 
-CONFORMANCE = $(PY) -m e2e.kind java-client && mkdir -p build && $(PY) -m e2e.conformance \
+CONFORMANCE = $(PY) -m e2e.kind java-client && mkdir -p build && $(PY) -m pulsar_conformance \
 	--service-url '$(SERVICE_URL)' --admin-url '$(ADMIN_URL)' $(if $(ONLY),--only '$(ONLY)') \
 	$(if $(TOKEN_FILE),--token-file '$(TOKEN_FILE)') \
 	$(if $(ROLE_TOKEN_FILE),--role '$(ROLE)' --role-token-file '$(ROLE_TOKEN_FILE)') \

@@ -13,6 +13,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pulsar_conformance.catalogue import all_checks
+from pulsar_conformance.concepts import CONCEPTS, SECTIONS
+from pulsar_conformance.model import Check, Concept, is_slot
+from pulsar_conformance.settings import CONFIGURED, INTERVALS
+from pulsar_conformance.skips import EXPECTED_SKIPS
 from pulsar_operator.adapters.metrics import PrometheusMetrics
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
@@ -32,13 +37,6 @@ from pulsar_operator.domain.render.quorum import resolve_quorum
 from pulsar_operator.domain.render.reserved import CONFIG_FIELDS, RESERVED, RESERVED_PREFIXES
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # the suite is not part of the installed project
-
-from e2e.conformance.catalogue import all_checks  # noqa: E402
-from e2e.conformance.concepts import CONCEPTS, SECTIONS  # noqa: E402
-from e2e.conformance.model import Check, Concept, is_slot  # noqa: E402
-from e2e.conformance.settings import CONFIGURED, INTERVALS  # noqa: E402
-from e2e.conformance.skips import EXPECTED_SKIPS  # noqa: E402
 
 NOT_SUMMED = (Component.CONFIGURATION_STORE, Component.STANDALONE)
 """Components most clusters do not have."""

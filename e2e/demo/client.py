@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulsar
 
-from e2e.counting import simple
+from pulsar_conformance.counting import simple
 
 
 @dataclass(frozen=True)

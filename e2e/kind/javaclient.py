@@ -12,7 +12,7 @@ from e2e.kind.prereq import Need
 from e2e.kind.shell import Log
 from e2e.kind.steps import Step, file_step
 
-SOURCES = Path(__file__).parents[1] / "conformance" / "java"
+SOURCES = Path(__file__).parents[2] / "operator" / "pulsar_conformance" / "java"
 #: What Maven reads; what an editor or a build by hand leaves beside it is none of it.
 READ = ("pom.xml", "src")
 JAVAC = Need("javac", ("openjdk-17-jdk-headless",), "the conformance suite has a Java program")

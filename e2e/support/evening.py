@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from e2e.counting.report import Report
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import condition
 from e2e.support.skew import BUNDLES, NAMESPACE, Attempt, Brokers, loaded, skew
+from pulsar_conformance.counting.report import Report
 
 STATS_SECONDS = 10
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from e2e.conformance import report
-from e2e.conformance.catalogue import all_checks
-from e2e.conformance.context import Instance
-from e2e.conformance.javaclient import JavaProcess
-from e2e.conformance.model import Outcome
-from e2e.conformance.runner import Target, instance, run_checks
-from e2e.conformance.settings import configured, not_in_force
 from e2e.kind.paths import paths
+from pulsar_conformance import report
+from pulsar_conformance.catalogue import all_checks
+from pulsar_conformance.context import Instance
+from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.model import Outcome
+from pulsar_conformance.runner import Target, instance, run_checks
+from pulsar_conformance.settings import configured, not_in_force
 
 
 def connect(service_url: str, admin_url: str, log: Path) -> AbstractContextManager[Instance]:
@@ -26,7 +26,7 @@ def connect(service_url: str, admin_url: str, log: Path) -> AbstractContextManag
 
 
 def run_configured(service_url: str, admin_url: str, log: Path, said: Callable[[str], None] = print) -> list[Outcome]:
-    """Run the checks that need e2e.conformance.settings.SETTINGS; all are to have passed, none is skipped there.
+    """Run the checks that need pulsar_conformance.settings.SETTINGS; all are to have passed, none is skipped there.
 
     ``said`` is told a line as each ends. Raises AssertionError, before any check, when the broker has other settings:
     then its outcomes would be those of the defaults.

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.error import HTTPError
 
-from e2e.counting.client import CountingRun
 from e2e.support.admin import ask, look_up
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl, KubectlError
 from e2e.support.traffic import Traffic, topics_within
+from pulsar_conformance.counting.client import CountingRun
 
 SPACE = 1 << 32
 NAMESPACE = "shop/skew"

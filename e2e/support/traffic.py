@@ -12,7 +12,7 @@ from zlib import crc32
 
 import pulsar
 
-from e2e.counting import simple
+from pulsar_conformance.counting import simple
 
 TICK_SECONDS = 0.1
 POLL_MILLIS = 200
@@ -35,7 +35,7 @@ class Traffic:
     """Publishes ``size`` bytes at each topic's messages a second, and consumes them, from one thread and one client.
 
     What is not sent in time is left out, not made up for. What was sent and received is counted in all, and what failed
-    by reason: for losses use e2e.counting. ``connect`` makes a client of a URL; tests replace it.
+    by reason: for losses use pulsar_conformance.counting. ``connect`` makes a client of a URL; tests replace it.
     """
 
     def __init__(

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from e2e.conformance.catalogue import all_checks, all_mutations
-from e2e.conformance.context import Instance
-from e2e.conformance.model import Check, Status
-from e2e.conformance.mutate import try_mutations
-from e2e.conformance.report import line
-from e2e.conformance.runner import Target, instance, run_checks
 from e2e.conftest import Deployed
 from e2e.support.deploy import ROOT
 from e2e.support.evening import STATS_SECONDS, Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
 from e2e.support.skew import Attempt, Brokers, rates_of, skew, table
 from e2e.support.traffic import Traffic
+from pulsar_conformance.catalogue import all_checks, all_mutations
+from pulsar_conformance.context import Instance
+from pulsar_conformance.model import Check, Status
+from pulsar_conformance.mutate import try_mutations
+from pulsar_conformance.report import line
+from pulsar_conformance.runner import Target, instance, run_checks
 
 SHEDDING_SECONDS = 60
 """Pulsar's default loadBalancerSheddingIntervalMinutes."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.conftest import Deployed
-from e2e.counting.client import CountingRun
 from e2e.support.admin import ask
 from e2e.support.changes import look_again, patch_cluster
 from e2e.support.evening import Evened, even_out
@@ -19,6 +18,7 @@ from e2e.support.objects import condition, is_ready
 from e2e.support.rolling import even
 from e2e.support.skew import COUNTED, Brokers
 from e2e.support.traffic import Traffic
+from pulsar_conformance.counting.client import CountingRun
 
 RATE = 10.0
 """Messages a second of each topic while brokers are rolled."""

@@ -14,16 +14,16 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from e2e.conformance import report
-from e2e.conformance.catalogue import all_checks, all_mutations
-from e2e.conformance.context import Instance
-from e2e.conformance.model import Check, Outcome, Status
-from e2e.conformance.mutate import try_mutations
-from e2e.conformance.runner import run_checks
-from e2e.conformance.settings import at_defaults
-from e2e.conformance.skips import EXPECTED_SKIPS, not_skipped, unexpected
 from e2e.conftest import Deployed
 from e2e.support.promises import connect
+from pulsar_conformance import report
+from pulsar_conformance.catalogue import all_checks, all_mutations
+from pulsar_conformance.context import Instance
+from pulsar_conformance.model import Check, Outcome, Status
+from pulsar_conformance.mutate import try_mutations
+from pulsar_conformance.runner import run_checks
+from pulsar_conformance.settings import at_defaults
+from pulsar_conformance.skips import EXPECTED_SKIPS, not_skipped, unexpected
 
 CHECKS = at_defaults(all_checks())
 SAMPLE = 12

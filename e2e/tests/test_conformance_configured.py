@@ -1,4 +1,4 @@
-"""What Pulsar promises under the settings of test_rolls, not its defaults; see e2e/conformance/settings.py."""
+"""What Pulsar promises under the settings of test_rolls, not its defaults; see pulsar_conformance.settings."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conformance.model import Status
 from e2e.conftest import Deployed
 from e2e.support.promises import run_configured
+from pulsar_conformance.model import Status
 
 
 def test_promises_that_need_other_settings(

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from e2e.conftest import Deployed
-from e2e.counting.client import CountingRun
 from e2e.support.deleting import delete_childless
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready
+from pulsar_conformance.counting.client import CountingRun
 
 TOPIC = "persistent://trade/fills/europe"
 COUNTED = "persistent://trade/fills/counted"

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from e2e.conftest import Deployed
-from e2e.counting.simple import consume, publish, subscribe
 from e2e.support.deleting import dependents
 from e2e.support.deploy import (
     NAMESPACE,
@@ -26,6 +25,7 @@ from e2e.support.eventually import eventually
 from e2e.support.kubectl import KubectlError
 from e2e.support.objects import is_ready
 from e2e.support.writes import znode_versions
+from pulsar_conformance.counting.simple import consume, publish, subscribe
 
 PAYMENTS = "persistent://shop/orders/payments"
 CLUSTER = next(doc for doc in quickstart_documents() if doc["kind"] == "PulsarCluster")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from e2e.conftest import Deployed
-from e2e.counting.simple import consume, publish, subscribe
 from e2e.demo.client import exchange
 from e2e.support.deploy import OPERATOR_NAMESPACE, QUICKSTART
 from e2e.support.eventually import eventually
@@ -20,6 +19,7 @@ from e2e.support.writes import (
     sees_operator_writes,
     znode_versions,
 )
+from pulsar_conformance.counting.simple import consume, publish, subscribe
 
 PAYMENTS = "persistent://shop/orders/payments"
 CLICKS = "persistent://shop/orders/clicks"

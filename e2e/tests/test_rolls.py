@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.conformance.settings import MAX_MESSAGE_SIZE, SETTINGS
 from e2e.conftest import Deployed
-from e2e.counting.client import CountingRun
 from e2e.support.admin import ask
 from e2e.support.changes import answers, patch_cluster
 from e2e.support.eventually import eventually
 from e2e.support.idle import DECLARED, FAST, MARKER, declare, intervals, topics
 from e2e.support.objects import is_ready
 from e2e.support.threebrokers import YOUNG
+from pulsar_conformance.counting.client import CountingRun
+from pulsar_conformance.settings import MAX_MESSAGE_SIZE, SETTINGS
 
 PAYMENTS = "persistent://shop/orders/payments"
 PATIENCE = 120.0

@@ -8,9 +8,9 @@ from typing import Any
 
 import pulsar
 
-from e2e.counting.client import CountingRun
-from e2e.counting.message import Stamp, decode
 from e2e.support.eventually import eventually
+from pulsar_conformance.counting.client import CountingRun
+from pulsar_conformance.counting.message import Stamp, decode
 
 Callback = Callable[[Any, object], None]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from e2e.counting import simple
+from pulsar_conformance.counting import simple
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import AdminEndpoint, RefusedError
 from tests.support.standalone.entry_filter import FILTERS, PROPERTY

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.conformance.catalogue import all_checks, all_mutations, select
-from e2e.conformance.context import Instance, Role
-from e2e.conformance.model import Check, Outcome, Status, is_slot
-from e2e.conformance.mutate import Verdict, try_mutations
-from e2e.conformance.runner import Target, instance, run_checks
-from e2e.conformance.tamper import Mutation
 from e2e.kind.paths import paths
-from tests.support.standalone.server import secured_standalone
+from pulsar_conformance.catalogue import all_checks, all_mutations, select
+from pulsar_conformance.context import Instance, Role
+from pulsar_conformance.model import Check, Outcome, Status, is_slot
+from pulsar_conformance.mutate import Verdict, try_mutations
+from pulsar_conformance.runner import Target, instance, run_checks
+from pulsar_conformance.tamper import Mutation
+from tests.support.standalone import secured_standalone
 
 CHECKS = tuple(
     check

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from e2e.conformance.context import Context, Instance, Role
-from e2e.conformance.model import Check, CheckFailed, CheckSkipped
+from pulsar_conformance.context import Context, Instance, Role
+from pulsar_conformance.model import Check, CheckFailed, CheckSkipped
 
 SECRET = "eyJhbGciOiJIUzI1NiJ9.suite"
 ROLE_SECRET = "eyJhbGciOiJIUzI1NiJ9.role"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from e2e.conformance.__main__ import parser
+from pulsar_conformance.__main__ import parser
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.conformance.context import Instance
-from e2e.conformance.model import Outcome
-from e2e.conformance.runner import run_checks
+from pulsar_conformance.context import Instance
+from pulsar_conformance.model import Outcome
+from pulsar_conformance.runner import run_checks
 from tests.support.checks import CHECKS, instance
 from tests.support.played_admin import Played
 

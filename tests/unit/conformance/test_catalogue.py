@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from e2e.conformance import catalogue
-from e2e.conformance.catalogue import all_checks, all_mutations, select
-from e2e.conformance.concepts import CONCEPTS, SECTIONS, section
-from e2e.conformance.model import Check, Concept, check, is_slot, slot
+from pulsar_conformance import catalogue
+from pulsar_conformance.catalogue import all_checks, all_mutations, select
+from pulsar_conformance.concepts import CONCEPTS, SECTIONS, section
+from pulsar_conformance.model import Check, Concept, check, is_slot, slot
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.render.reserved import RESERVED, RESERVED_PREFIXES
 from tests.support.yamls import document

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from e2e.conformance.admin import Admin
-from e2e.conformance.cleaning import remove_namespaces, remove_topics
-from e2e.conformance.tamper import Tamper
+from pulsar_conformance.admin import Admin
+from pulsar_conformance.cleaning import remove_namespaces, remove_topics
+from pulsar_conformance.tamper import Tamper
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
 from tests.fakes.pulsar_parts import FakeTopic

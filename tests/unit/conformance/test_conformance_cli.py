@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from e2e.conformance import __main__ as cli
-from e2e.conformance.context import Context
-from e2e.conformance.javaclient import JavaProcess
-from e2e.conformance.model import Check, CheckFailed, CheckSkipped
-from e2e.conformance.tamper import Mutation, drop
+from pulsar_conformance import __main__ as cli
+from pulsar_conformance.context import Context
+from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.model import Check, CheckFailed, CheckSkipped
+from pulsar_conformance.tamper import Mutation, drop
 from tests.support.checks import fails as raises
 from tests.support.played_admin import Played
 

@@ -13,11 +13,11 @@ from typing import Any
 import pulsar
 import pytest
 
-from e2e.conformance import report
-from e2e.conformance.admin import AdminError
-from e2e.conformance.context import Context, Instance
-from e2e.conformance.model import CheckFailed, CheckSkipped, Outcome, Status
-from e2e.conformance.runner import Target, run_checks, run_one
+from pulsar_conformance import report
+from pulsar_conformance.admin import AdminError
+from pulsar_conformance.context import Context, Instance
+from pulsar_conformance.model import CheckFailed, CheckSkipped, Outcome, Status
+from pulsar_conformance.runner import Target, run_checks, run_one
 from tests.support.checks import CHECKS, ROLE_SECRET, SECRET, make
 
 # --- the runner

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from e2e.conformance import javaprotocol
-from e2e.conformance.javaclient import JavaClient, JavaMessage, JavaProcess, JavaTransaction
-from e2e.conformance.javaprotocol import Connection, JavaError, JavaProcessDied, Pipes
 from e2e.kind import javaclient, versions
 from e2e.kind.cache import Cache
 from e2e.kind.shell import Log
+from pulsar_conformance import javaprotocol
+from pulsar_conformance.javaclient import JavaClient, JavaMessage, JavaProcess, JavaTransaction
+from pulsar_conformance.javaprotocol import Connection, JavaError, JavaProcessDied, Pipes
 
 #: Seconds after which a wait that should end has gone wrong.
 PATIENCE = 10.0

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conformance.context import Instance
-from e2e.conformance.model import CheckFailed, Status
-from e2e.conformance.runner import JavaMissingError
-from e2e.conformance.settings import IN_FORCE
 from e2e.support import promises
+from pulsar_conformance.context import Instance
+from pulsar_conformance.model import CheckFailed, Status
+from pulsar_conformance.runner import JavaMissingError
+from pulsar_conformance.settings import IN_FORCE
 from tests.support.checks import fails, make
 from tests.support.played_admin import Played
 

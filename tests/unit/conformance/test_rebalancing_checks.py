@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from e2e.conformance import __main__ as cli
-from e2e.conformance.admin import Admin, AdminError
-from e2e.conformance.catalogue import all_checks, all_mutations
-from e2e.conformance.checks.rebalancing import names_in
-from e2e.conformance.context import Context, Instance
-from e2e.conformance.model import Check, CheckSkipped, Status
-from e2e.conformance.runner import run_one
-from e2e.conformance.tamper import Tamper, drop
+from pulsar_conformance import __main__ as cli
+from pulsar_conformance.admin import Admin, AdminError
+from pulsar_conformance.catalogue import all_checks, all_mutations
+from pulsar_conformance.checks.rebalancing import names_in
+from pulsar_conformance.context import Context, Instance
+from pulsar_conformance.model import Check, CheckSkipped, Status
+from pulsar_conformance.runner import run_one
+from pulsar_conformance.tamper import Tamper, drop
 
 BROKERS = ("a.b:8080", "c.d:8080", "e.f:8080")
 SHEDDING = {

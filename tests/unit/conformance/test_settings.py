@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from e2e.conformance.catalogue import all_checks, all_mutations
-from e2e.conformance.context import Context, Instance
-from e2e.conformance.model import Check, CheckSkipped, Status
-from e2e.conformance.runner import run_one
-from e2e.conformance.settings import (
+from pulsar_conformance.catalogue import all_checks, all_mutations
+from pulsar_conformance.context import Context, Instance
+from pulsar_conformance.model import Check, CheckSkipped, Status
+from pulsar_conformance.runner import run_one
+from pulsar_conformance.settings import (
     CONFIGURED,
     DEFAULTS_ONLY,
     IN_FORCE,
@@ -25,7 +25,7 @@ from e2e.conformance.settings import (
     names,
     not_in_force,
 )
-from e2e.conformance.waiting import MARGIN, Interval
+from pulsar_conformance.waiting import MARGIN, Interval
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.render.reserved import RESERVED
 from tests.support.checks import make

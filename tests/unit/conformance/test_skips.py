@@ -7,12 +7,12 @@ from typing import NoReturn
 
 import pytest
 
-from e2e.conformance.catalogue import all_checks
-from e2e.conformance.context import Context, Instance
-from e2e.conformance.model import CheckSkipped, Outcome, Status, is_slot
-from e2e.conformance.runner import run_one
-from e2e.conformance.settings import at_defaults, configured
-from e2e.conformance.skips import EXPECTED_SKIPS, Skip, not_skipped, unexpected, without_java
+from pulsar_conformance.catalogue import all_checks
+from pulsar_conformance.context import Context, Instance
+from pulsar_conformance.model import CheckSkipped, Outcome, Status, is_slot
+from pulsar_conformance.runner import run_one
+from pulsar_conformance.settings import at_defaults, configured
+from pulsar_conformance.skips import EXPECTED_SKIPS, Skip, not_skipped, unexpected, without_java
 from tests.support.checks import fails, make
 
 ROOT = Path(__file__).resolve().parents[3]

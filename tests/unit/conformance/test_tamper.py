@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from e2e.conformance.admin import Admin
-from e2e.conformance.context import Context, Instance
-from e2e.conformance.model import CheckFailed, CheckSkipped, Outcome, Status
-from e2e.conformance.mutate import Verdict, run_mutations, try_mutations
-from e2e.conformance.tamper import (
+from pulsar_conformance.admin import Admin
+from pulsar_conformance.context import Context, Instance
+from pulsar_conformance.model import CheckFailed, CheckSkipped, Outcome, Status
+from pulsar_conformance.mutate import Verdict, run_mutations, try_mutations
+from pulsar_conformance.tamper import (
     Change,
     Mutation,
     Rule,

@@ -11,10 +11,10 @@ from typing import Any
 import pulsar
 import pytest
 
-from e2e.counting import __main__ as command
-from e2e.counting.client import CountingConsumer, CountingError
-from e2e.counting.message import Stamp
 from e2e.support.eventually import eventually
+from pulsar_conformance.counting import __main__ as command
+from pulsar_conformance.counting.client import CountingConsumer, CountingError
+from pulsar_conformance.counting.message import Stamp
 from tests.fakes.pulsar_client import Topic, counting, sent
 
 
@@ -214,7 +214,7 @@ def test_key_shared_batches_by_key(topic: Topic) -> None:
 def test_command_reports_and_exits_by_loss(
     topic: Topic, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("e2e.counting.simple.client", lambda url, **options: topic)
+    monkeypatch.setattr("pulsar_conformance.counting.simple.client", lambda url, **options: topic)
     file = tmp_path / "report.json"
     argv = ["--service-url", "u", "--topic", "t", "--seconds", "0.1", "--drain", "0.3", "--json", str(file)]
     assert command.main(argv) == 0

@@ -10,12 +10,12 @@ from typing import Any
 import pulsar
 import pytest
 
-from e2e.counting import __main__ as command
-from e2e.counting.client import CountingConsumer
-from e2e.counting.ledger import Ledger
-from e2e.counting.message import Stamp
-from e2e.counting.report import Example, Operation, Pause, Report
 from e2e.support.eventually import eventually
+from pulsar_conformance.counting import __main__ as command
+from pulsar_conformance.counting.client import CountingConsumer
+from pulsar_conformance.counting.ledger import Ledger
+from pulsar_conformance.counting.message import Stamp
+from pulsar_conformance.counting.report import Example, Operation, Pause, Report
 from tests.fakes.pulsar_client import Topic, counting, sent
 
 
@@ -250,7 +250,7 @@ def test_command_exits_by_violations_or_when_asked_by_failures(
     flags: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = Topic()
-    monkeypatch.setattr("e2e.counting.simple.client", lambda url, **options: topic)
+    monkeypatch.setattr("pulsar_conformance.counting.simple.client", lambda url, **options: topic)
     argv = ["--service-url", "u", "--topic", "t", "--seconds", "0.2", "--drain", "20", *flags]
     assert command.main(argv) == 0
     assert "FAILED" not in capsys.readouterr().out
@@ -261,7 +261,7 @@ def test_command_exits_by_violations_or_when_asked_by_failures(
 
 def test_command_exits_by_loss_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic()
-    monkeypatch.setattr("e2e.counting.simple.client", lambda url, **options: topic)
+    monkeypatch.setattr("pulsar_conformance.counting.simple.client", lambda url, **options: topic)
     topic.store = lambda stamp, data: stamp.number == 0
     argv = ["--service-url", "u", "--topic", "t", "--seconds", "0.2", "--drain", "0.1", "--rate", "1000"]
     assert command.main([*argv, "--strict"]) == 1

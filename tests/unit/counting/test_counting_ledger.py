@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from e2e.counting.ledger import Ledger
-from e2e.counting.message import Stamp, decode, encode
-from e2e.counting.report import Pause
+from pulsar_conformance.counting.ledger import Ledger
+from pulsar_conformance.counting.message import Stamp, decode, encode
+from pulsar_conformance.counting.report import Pause
 
 
 class Clock:

@@ -16,6 +16,7 @@ from e2e.kind.productimages import CONFORMANCE, OPERATOR, SIZING, ImageBuilder, 
 from e2e.kind.shell import CommandError
 from e2e.kind.steps import SkippedError
 
+SUITE = "operator/pulsar_conformance"
 DOCKERFILE = """\
 # COPY not/this /x
 ARG BASE_IMAGE
@@ -38,14 +39,14 @@ def test_sources_of_a_dockerfile() -> None:
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
     files = ("proxy/Dockerfile", "proxy/start.py", "shared/a.py", "other/b.py", "operator/Dockerfile")
-    files += ("conformance_image/Dockerfile", "e2e/conformance/run.py", "e2e/conformance/java/Main.java")
+    files += ("conformance_image/Dockerfile", f"{SUITE}/run.py", f"{SUITE}/java/Main.java")
     for name in (*files, "sizing_image/Dockerfile", "sizing_image/start.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     (folder / "proxy" / "Dockerfile").write_text("FROM x\nCOPY proxy/start.py shared/ /opt/\n")
     (folder / "operator" / "Dockerfile").write_text("FROM x\nCOPY site/deps /d\nCOPY site/app /a\n")
     (folder / "conformance_image" / "Dockerfile").write_text(
-        "FROM x\nCOPY java-client /j\nCOPY site /s\nCOPY e2e/conformance/*.py /e\n"
+        f"FROM x\nCOPY java-client /j\nCOPY site /s\nCOPY {SUITE}/*.py /e\n"
     )
     (folder / "sizing_image" / "Dockerfile").write_text(
         "FROM x\nCOPY site/deps /d\nCOPY sizing_image/start.py /\nCOPY site/app /a\n"
@@ -127,12 +128,12 @@ def test_the_operator_image_depends_on_its_wheel_and_its_locked_dependencies(
 @pytest.mark.parametrize(
     ("changed", "matters"),
     [
-        ("e2e/conformance/run.py", True),
-        ("e2e/conformance/new.py", True),
+        (f"{SUITE}/run.py", True),
+        (f"{SUITE}/new.py", True),
         ("requirements/conformance.txt", True),
         ("conformance_image/Dockerfile", True),
         ("conformance_image/README.md", False),
-        ("e2e/conformance/java/Main.java", False),
+        (f"{SUITE}/java/Main.java", False),
         ("requirements/runtime.txt", False),
         ("operator/pulsar_operator/main.py", False),
     ],

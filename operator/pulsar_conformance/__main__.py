@@ -1,0 +1,153 @@
+"""Prove what an instance promises: ``python -m pulsar_conformance --service-url pulsar://... --admin-url http://...``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from pulsar_conformance import report, skips
+from pulsar_conformance.admin import AdminError
+from pulsar_conformance.catalogue import all_checks, all_mutations, select
+from pulsar_conformance.context import Role
+from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.mutate import run_mutations
+from pulsar_conformance.runner import JavaMissingError, Target, instance, run_checks
+
+TOKEN_VARIABLE = "CONFORMANCE_TOKEN"
+ROLE_TOKEN_VARIABLE = "CONFORMANCE_ROLE_TOKEN"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's grammar."""
+    found = argparse.ArgumentParser(
+        prog="python -m pulsar_conformance", description=sys.modules["pulsar_conformance"].__doc__
+    )
+    found.add_argument("--service-url", default=os.environ.get("SERVICE_URL"), help="pulsar://host:6650")
+    found.add_argument("--admin-url", default=os.environ.get("ADMIN_URL"), help="http://host:8080")
+    found.add_argument("--tenant", default="conformance", help="made when it is not there (conformance)")
+    found.add_argument("--only", action="append", default=[], metavar="REGEX", help="checks to run, may be repeated")
+    found.add_argument("--workers", type=int, default=8, help="checks at the same time (8)")
+    found.add_argument("--wait-limit", type=float, default=400, help="longest wait for the broker's own work, s (400)")
+    found.add_argument("--token-file", type=Path, help=f"a superuser's token; or {TOKEN_VARIABLE}")
+    found.add_argument("--role", metavar="NAME", help="a role without rights, for the checks of permissions")
+    found.add_argument("--role-token-file", type=Path, help=f"its token; or {ROLE_TOKEN_VARIABLE}")
+    found.add_argument(
+        "--scale-command",
+        metavar="COMMAND",
+        help="changes the number of brokers to {}: kubectl scale ... --replicas={}",
+    )
+    found.add_argument("--java-classpath", default=os.environ.get("CONFORMANCE_JAVA"), help="of the Java client")
+    found.add_argument("--without-java", action="store_true", help="skip the checks that need the Java client")
+    found.add_argument(
+        "--expect-skips", action="store_true", help="fail when more is skipped than by examples/quickstart.yaml"
+    )
+    found.add_argument("--json", type=Path, metavar="FILE")
+    found.add_argument("--junit", type=Path, metavar="FILE")
+    found.add_argument("--mutations", action="store_true", help="break what each check proves and see it fail")
+    found.add_argument("--list", action="store_true", help="name the checks and stop")
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 when every promise held, 1 when one did not, 2 for a wrong call or an instance that does not answer."""
+    arguments = parser().parse_args(argv)
+    try:
+        checks = select(all_checks(), arguments.only)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if arguments.list:
+        for check in checks:
+            print(f"{check.id:<44} {check.proves}")
+        return 0
+    if not arguments.service_url or not arguments.admin_url:
+        print("needs --service-url and --admin-url (or SERVICE_URL and ADMIN_URL)", file=sys.stderr)
+        return 2
+    role_token = _secret(arguments.role_token_file, ROLE_TOKEN_VARIABLE)
+    log = Path(tempfile.mkstemp(prefix="conformance-client-", suffix=".log")[1])
+    target = Target(
+        arguments.service_url,
+        arguments.admin_url,
+        arguments.tenant,
+        _secret(arguments.token_file, TOKEN_VARIABLE),
+        Role(arguments.role, role_token) if arguments.role and role_token else None,
+        arguments.wait_limit,
+        str(log),
+        _scale(arguments.scale_command),
+    )
+    try:
+        with instance(target, None if arguments.without_java else partial(_java, arguments.java_classpath)) as found:
+            print(
+                f"Pulsar {found.version} at {found.service_url}, {len(found.brokers)} broker(s) of "
+                f"{found.settings['clusterName']}; run {found.run} in tenant {found.tenant}; client log {log}",
+                flush=True,
+            )
+            if arguments.mutations:
+                return run_mutations(
+                    found, checks, all_mutations(), workers=arguments.workers, json_file=arguments.json
+                )
+            begin = time.monotonic()
+            outcomes = run_checks(
+                found,
+                checks,
+                workers=arguments.workers,
+                said=lambda outcome: print(report.line(outcome), flush=True),
+                warned=lambda text: print(f"warning: {text}", flush=True),
+            )
+            seconds = time.monotonic() - begin
+            if arguments.json:
+                report.write_json(arguments.json, report.as_json(found, outcomes, seconds))
+    except JavaMissingError as error:
+        print(f"{error}; --without-java skips the checks that need it", file=sys.stderr)
+        return 2
+    except (AdminError, OSError) as error:
+        print(
+            f"admin REST at {arguments.admin_url} does not answer a superuser's calls: {error}\n"
+            f"next: curl -i {arguments.admin_url}/admin/v2/clusters",
+            file=sys.stderr,
+        )
+        return 2
+    if arguments.junit:
+        report.write_junit(arguments.junit, outcomes, seconds)
+    print(f"\n{report.table(outcomes)}\n\n{report.summary(outcomes, seconds)}")
+    if javaless := skips.without_java(outcomes):
+        print(f"{len(javaless)} not run for want of the Java client: {', '.join(one.check.id for one in javaless)}")
+    surprises = skips.unexpected([one for one in outcomes if one not in javaless]) if arguments.expect_skips else []
+    for line in surprises:
+        print(line)
+    return 0 if report.good(outcomes) and not surprises else 1
+
+
+def _secret(file: Path | None, variable: str) -> str | None:
+    if file is not None:
+        return file.read_text(encoding="utf-8").strip()
+    return os.environ.get(variable) or None
+
+
+def _scale(command: str | None) -> Callable[[int], object] | None:
+    if not command:
+        return None
+    return lambda brokers: subprocess.run(
+        [part.replace("{}", str(brokers)) for part in shlex.split(command)],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+
+
+def _java(classpath: str | None) -> JavaProcess:
+    if not classpath:
+        raise RuntimeError("name its folder of jars: --java-classpath or CONFORMANCE_JAVA")
+    return JavaProcess.start(classpath=classpath)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""Pulsar's concepts, line by line: the field that declares each, what enforces it. Checks name the lines they prove."""
+
+from __future__ import annotations
+
+from pulsar_conformance.conceptslogical import LOGICAL
+from pulsar_conformance.conceptsmessaging import MESSAGING
+from pulsar_conformance.conceptsplatform import PLATFORM
+from pulsar_conformance.model import Concept
+
+SECTIONS = {
+    "A": "Instance, clusters, layers",
+    "B": "Bundles, balancing, shedding",
+    "C": "Storage",
+    "D": "Tenants, namespaces, topics",
+    "E": "Messaging",
+}
+
+CONCEPTS: tuple[Concept, ...] = (*PLATFORM, *LOGICAL, *MESSAGING)
+
+
+def section(key: str) -> str:
+    """Title of the section a key belongs to. Raises KeyError for a section nobody named."""
+    return SECTIONS[key.split(".", 1)[0]]

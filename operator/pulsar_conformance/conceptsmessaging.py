@@ -1,0 +1,178 @@
+"""Concepts of messaging: what clients see when they produce and consume."""
+
+from __future__ import annotations
+
+from pulsar_conformance.conceptslogical import NOT_DECLARED, TABLE, policy
+from pulsar_conformance.model import Concept
+
+TYPES = policy("subscriptionTypesEnabled")
+BY_TYPE = "Pulsar, for every client; a namespace or topic may allow some types only"
+
+SUBSCRIPTIONS = (
+    Concept("E.subscription.exclusive", "Exclusive: one consumer, others are refused", TYPES, BY_TYPE),
+    Concept(
+        "E.subscription.failover.partitioned",
+        "Failover on partitions: each partition has one active consumer, spread by priority and name",
+        TYPES,
+        BY_TYPE,
+    ),
+    Concept(
+        "E.subscription.failover.hash",
+        "Failover on topics without partitions: the active consumer is chosen by a hash, so that many topics spread "
+        "over the consumers",
+        ("PulsarCluster: spec.broker.config[activeConsumerFailoverConsistentHashing]",),
+        "Pulsar with the rendered settings",
+    ),
+    Concept(
+        "E.subscription.shared",
+        "Shared: messages go round the consumers; those of a lost one go to the others",
+        TYPES,
+        BY_TYPE,
+    ),
+    Concept(
+        "E.key_shared.autosplit",
+        "Key_Shared, auto-split: the range of hashes is cut between consumers as they come",
+        ("PulsarCluster: spec.broker.config[subscriptionKeySharedUseConsistentHashing]",),
+        "Pulsar with the rendered settings (false)",
+    ),
+    Concept(
+        "E.key_shared.consistent",
+        "Key_Shared, consistent hashing: each consumer stands at 100 points of a ring of 65 536",
+        (
+            "PulsarCluster: spec.broker.config[subscriptionKeySharedUseConsistentHashing]",
+            "PulsarCluster: spec.broker.config[subscriptionKeySharedConsistentHashingReplicaPoints]",
+        ),
+        "Pulsar with the rendered settings (true, its default)",
+    ),
+    Concept(
+        "E.key_shared.sticky", "Key_Shared, sticky: each consumer names the ranges of hashes it takes", TYPES, BY_TYPE
+    ),
+    Concept(
+        "E.key_shared.draining",
+        "A key moves to another consumer only when its earlier messages are acknowledged; topic stats show the hashes "
+        "on the move",
+    ),
+    Concept("E.key_shared.batching", "Batches by key: a batch holds messages of one key, so Key_Shared stays true"),
+    Concept("E.subscription.durable", "Durable: the position outlives the consumers"),
+    Concept("E.subscription.nondurable", "NonDurable: the position goes with its consumer"),
+    Concept("E.subscription.list", "One consumer takes from a list of topics"),
+    Concept("E.subscription.regex", "One consumer takes from all topics a pattern matches, also from later ones"),
+    Concept("E.reader", "A reader starts where it likes and acknowledges nothing"),
+)
+ACKNOWLEDGEMENTS = (
+    Concept("E.ack.single", "One message is acknowledged; the others come again"),
+    Concept("E.ack.cumulative", "All messages up to one are acknowledged at once"),
+    Concept(
+        "E.ack.batch_index",
+        "Single messages of a batch are acknowledged, and only the others come again",
+        ("PulsarCluster: spec.broker.config[acknowledgmentAtBatchIndexLevelEnabled]",),
+        "Pulsar with the rendered settings; off by default",
+    ),
+    Concept("E.nack.delay", "A negative acknowledgement brings the message again after a delay"),
+    Concept("E.nack.backoff", "The delay grows with each negative acknowledgement"),
+    Concept("E.ack_timeout", "A message not acknowledged in time comes again"),
+    Concept("E.ack_timeout.backoff", "That time grows with each delivery"),
+    Concept("E.retry", "A message put off goes to a retry letter topic and comes again from there"),
+    Concept("E.dead_letter", "A message delivered too often goes to a dead letter topic"),
+    Concept(
+        "E.dead_letter.initial",
+        "The dead letter topic is made with a subscription, so nothing sent there is lost",
+    ),
+)
+PRODUCERS = (
+    Concept("E.batching", "A producer puts messages together into one entry"),
+    Concept("E.chunking", "A message over the limit is cut into chunks, without batching, on persistent topics"),
+    Concept("E.compression.lz4", "Payloads compressed with LZ4"),
+    Concept("E.compression.zlib", "Payloads compressed with ZLIB"),
+    Concept("E.compression.zstd", "Payloads compressed with ZSTD"),
+    Concept("E.compression.snappy", "Payloads compressed with SNAPPY"),
+    Concept(
+        "E.size",
+        "A message has at most 5 MiB, or what is set; frames of brokers and bookies follow",
+        ("PulsarCluster: spec.broker.maxMessageSizeBytes", "PulsarTopic: spec.policies.maxMessageSizeBytes"),
+        "operator: renders broker.conf `maxMessageSize`, bookie `nettyMaxFrameSizeBytes` and write cache in step",
+        "e2e/tests/test_conformance_configured.py::test_promises_that_need_other_settings",
+    ),
+    Concept("E.producer.shared", "Shared access: many producers on one topic"),
+    Concept("E.producer.exclusive", "Exclusive access: one producer, others are refused"),
+    Concept("E.producer.wait", "WaitForExclusive: a producer waits until the one before it is gone"),
+    Concept("E.send.sync", "A synchronous send returns when the message is stored"),
+    Concept("E.send.async", "An asynchronous send calls back, in order"),
+    Concept("E.routing.round_robin", "Messages without key go round the partitions"),
+    Concept("E.routing.single", "Messages without key all go to one partition"),
+    Concept("E.routing.custom", "A router of the client's own chooses the partition"),
+    Concept("E.routing.key", "Messages with a key go where its hash (JavaString or Murmur3) points, in order"),
+)
+FEATURES = (
+    Concept(
+        "E.deduplication",
+        "What a producer sends again with the same sequence id is stored once",
+        (*policy("deduplication.enabled"), "PulsarCluster: spec.broker.config[brokerDeduplicationEnabled]"),
+        TABLE,
+    ),
+    Concept(
+        "E.delayed.after",
+        "A message is delivered after a delay, on Shared subscriptions",
+        policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMilliseconds"),
+        TABLE,
+    ),
+    Concept(
+        "E.delayed.at",
+        "A message is delivered at a time, not before it where that is strict",
+        (
+            "PulsarCluster: spec.broker.config[isDelayedDeliveryDeliverAtTimeStrict]",
+            "PulsarCluster: spec.broker.config[delayedDeliveryMaxNumBuckets]",
+        ),
+        "Pulsar with the rendered settings",
+    ),
+    Concept(
+        "E.compaction",
+        "Compaction leaves the last message of each key",
+        (
+            *policy("compactionThresholdBytes"),
+            "PulsarCluster: spec.broker.config[brokerServiceCompactionThresholdInBytes]",
+        ),
+        "operator: policy table; Pulsar compacts above the threshold, or when asked over admin REST",
+    ),
+    Concept(
+        "E.retention",
+        "Retention keeps what is acknowledged",
+        policy("retention"),
+        TABLE,
+    ),
+    Concept(
+        "E.ttl",
+        "TTL gives up what is not acknowledged in time",
+        policy("messageTTLSeconds"),
+        TABLE,
+    ),
+    Concept("E.backlog", "A backlog quota limits what is not acknowledged", policy("backlogQuotas"), TABLE),
+    Concept(
+        "E.nonpersistent",
+        "Non-persistent topics store nothing: who is not there when a message comes does not get it",
+        ("PulsarTopic: spec.persistent",),
+        "operator: creates the topic; Pulsar for every client",
+    ),
+    Concept(
+        "E.geo",
+        "Messages reach the other clusters of the namespace",
+        ("PulsarNamespace: spec.replicationClusters", "PulsarInstance: spec.configurationStore"),
+        "operator: registers every cluster with addresses the others can reach; Pulsar replicates",
+        open="needs two clusters of one instance at the same time",
+    ),
+    Concept(
+        "E.functions",
+        "Pulsar Functions and IO connectors run beside the brokers",
+        (),
+        "Pulsar's functions worker, which the operator renders off",
+        open=f"functions workers are {NOT_DECLARED}",
+    ),
+    Concept(
+        "E.transactions",
+        "Messages and acknowledgements of several topics take effect together or not at all",
+        ("PulsarCluster: spec.broker.config[transactionCoordinatorEnabled]",),
+        "Pulsar with the rendered settings; the operator sets up the coordinators' entry in the configuration store",
+        "e2e/tests/test_conformance_configured.py::test_promises_that_need_other_settings",
+    ),
+)
+MESSAGING = (*SUBSCRIPTIONS, *ACKNOWLEDGEMENTS, *PRODUCERS, *FEATURES)

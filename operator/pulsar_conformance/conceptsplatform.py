@@ -1,0 +1,237 @@
+"""Concepts of the platform: instances and clusters, balancing, storage."""
+
+from __future__ import annotations
+
+from pulsar_conformance.conceptslogical import ROUND_TRIP, TABLE, policy
+from pulsar_conformance.model import Concept
+
+BALANCER = (
+    "PulsarCluster: spec.loadBalancing.manager",
+    "PulsarCluster: spec.broker.config[loadBalancerSheddingEnabled]",
+    "PulsarCluster: spec.broker.config[loadBalancerBrokerOverloadedThresholdPercentage]",
+)
+DISTRIBUTED = "e2e/tests/test_distributed.py::test_messages_survive_the_loss_of_one_of_each"
+REBALANCE = "e2e/tests/test_brokers.py::test_moves_and_splits_even_out_a_hot_broker"
+SEVERAL = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
+QUICKSTART = "e2e/tests/test_quickstart.py::test_every_object_is_ready_with_its_columns"
+
+INSTANCE = (
+    Concept(
+        "A.instance",
+        "An instance is one or more clusters managed as one unit; only clusters of the same instance replicate to "
+        "each other",
+        ("PulsarInstance: spec.configurationStore", "PulsarCluster: spec.instanceRef"),
+        "operator: writes each cluster into the configuration store of its instance and nowhere else",
+        "tests/integration/metadata/test_bootstrap_zookeeper.py::"
+        "test_a_second_cluster_never_changes_replication_clusters",
+    ),
+    Concept(
+        "A.configstore",
+        "The configuration store is one ZooKeeper ensemble for the whole instance: tenants, namespaces, clusters, "
+        "partitioned topics, policies. It is an ensemble of its own, or a member cluster's",
+        (
+            "PulsarInstance: spec.configurationStore.managed.replicas",
+            "PulsarInstance: spec.configurationStore.cluster.name",
+            "PulsarInstance: spec.configurationStore.external.servers",
+        ),
+        "operator: deploys the ensemble and renders `configurationMetadataStoreUrl` of brokers and proxies",
+        DISTRIBUTED,
+    ),
+    Concept(
+        "A.configstore.outage",
+        "While the configuration store is away, clusters go on serving; messages to be replicated are kept and "
+        "forwarded once it is back",
+        ("PulsarInstance: spec.configurationStore.managed",),
+        "Pulsar: brokers serve from what they know; the operator restarts no broker for it (liveness is a TCP port)",
+        open="the outage of a configuration store under two replicating clusters is not tested yet",
+    ),
+    Concept(
+        "A.cluster",
+        "A cluster has its own metadata store, one or more brokers and bookies, and proxies if wanted",
+        (
+            "PulsarCluster: spec.metadataStore",
+            "PulsarCluster: spec.bookkeeper.replicas",
+            "PulsarCluster: spec.broker.replicas",
+            "PulsarCluster: spec.proxy.replicas",
+        ),
+        "operator: StatefulSets, Services and configuration of each component, in the order they need each other",
+        QUICKSTART,
+    ),
+    Concept(
+        "A.bookkeeper.metadata",
+        "BookKeeper keeps its metadata in the cluster's metadata store, or in an ensemble of its own",
+        ("PulsarCluster: spec.metadataStore",),
+        "operator: renders `metadataServiceUri` of the bookies; the brokers derive theirs from the same store",
+        DISTRIBUTED,
+        open="an ensemble of its own for BookKeeper is not declared in this version",
+    ),
+    Concept(
+        "A.scale",
+        "Brokers, bookies and proxies each grow and shrink by themselves with demand",
+        (
+            "PulsarCluster: spec.broker.replicas",
+            "PulsarCluster: spec.bookkeeper.replicas",
+            "PulsarCluster: spec.proxy.replicas",
+        ),
+        "operator: one pod at a time, brokers hand over their bundles first; `kubectl scale` works on brokers",
+        "e2e/tests/test_brokers.py::test_scale_subresource_adds_brokers",
+        open="bookies only grow, and nothing is scaled by measured load, in this version",
+    ),
+    Concept(
+        "A.broker",
+        "A broker is an HTTP server for admin REST and look-ups and a TCP dispatcher for messages",
+        ("PulsarCluster: spec.broker", "PulsarCluster: spec.broker.config"),
+        "operator: ports 8080 and 6650, `advertisedAddress` is the pod's own name",
+        "e2e/tests/test_quickstart.py::test_deleted_broker_pod_comes_back_and_serves",
+    ),
+    Concept(
+        "A.broker.reads",
+        "Consumers at the tail are served from the broker's cache, those that catch up from bookies",
+        ("PulsarCluster: spec.broker.config[managedLedgerCacheSizeMB]", "PulsarCluster: spec.broker.jvm.directMemory"),
+        "Pulsar; the operator sizes direct memory, of which the cache is a part",
+    ),
+    Concept(
+        "A.proxy",
+        "A proxy routes by topic, needs the two stores' addresses only, caches look-ups, and is the way in for "
+        "clients that cannot reach brokers; several stand behind one balancer",
+        ("PulsarCluster: spec.proxy.replicas", "PulsarCluster: spec.proxy.service.type"),
+        "operator: Service in front of the proxies; `brokerProxyAllowedHostNames` lets them reach brokers alone",
+        "e2e/tests/test_quickstart.py::test_messages_through_the_proxy_on_both_topics",
+    ),
+    Concept(
+        "A.standalone",
+        "Standalone: metadata, bookie and broker in one process, for development",
+        ("PulsarCluster: spec.mode", "PulsarCluster: spec.standalone.storage"),
+        "operator: one pod with one volume and a stable address",
+        "e2e/tests/test_bad_input.py::test_image_that_cannot_be_pulled",
+    ),
+    Concept(
+        "A.stats",
+        "Every topic shows its producers, subscriptions, backlog and rates over admin REST on port 8080",
+        (),
+        "Pulsar, for every client; the operator's Services and proxies pass admin REST on",
+    ),
+)
+BUNDLES = (
+    Concept(
+        "B.lookup",
+        "A topic's name is hashed, the hash falls into a bundle, the bundle belongs to one broker; only owners of "
+        "bundles are stored",
+        (),
+        "Pulsar, for every client",
+    ),
+    Concept(
+        "B.bundles.default",
+        "A new namespace has as many bundles as it asks for, else the brokers' default (4); best a multiple of the "
+        "brokers",
+        (
+            "PulsarNamespace: spec.bundles.count",
+            "PulsarNamespace: spec.bundles.boundaries",
+            "PulsarNamespace: spec.bundles.sizing",
+            "PulsarCluster: spec.broker.config[defaultNumberOfNamespaceBundles]",
+        ),
+        "operator: at creation of the namespace; boundaries that are missing are drift, splits that add some are not",
+    ),
+    Concept(
+        "B.split",
+        "A bundle over its limit of topics, sessions, messages or bandwidth is cut in two, and one half moves to "
+        "another broker",
+        (
+            "PulsarCluster: spec.broker.config[loadBalancerAutoBundleSplitEnabled]",
+            "PulsarCluster: spec.broker.config[loadBalancerNamespaceBundleMaxTopics]",
+            "PulsarCluster: spec.broker.config[loadBalancerNamespaceBundleMaxSessions]",
+            "PulsarCluster: spec.broker.config[loadBalancerNamespaceBundleMaxMsgRate]",
+            "PulsarCluster: spec.broker.config[loadBalancerNamespaceBundleMaxBandwidthMbytes]",
+        ),
+        "Pulsar's load manager with the rendered limits; or the operator, for a PulsarRebalance",
+        REBALANCE,
+    ),
+    Concept(
+        "B.shed",
+        "A broker over its threshold of CPU, network or memory gives bundles, as they are, to others",
+        BALANCER,
+        "Pulsar's load manager with the rendered thresholds; `spec.loadBalancing.manager` chooses it",
+        SEVERAL,
+        open="with Pulsar's defaults a small cluster never sheds: its class ThresholdShedder wants 10 MB/s to move",
+    ),
+    Concept(
+        "B.example",
+        "Three brokers with 20 bundles each, the hot bundles on one of them: moving bundles evens it out, cutting "
+        "them alone leaves the broker with half of the load",
+        (*BALANCER, "PulsarRebalance: spec.mode", "PulsarCluster: spec.loadBalancing.driver"),
+        "the operator, for a PulsarRebalance or with driver Operator; else Pulsar's load manager",
+        REBALANCE,
+    ),
+)
+STORAGE = (
+    Concept(
+        "C.ledger.rollover",
+        "A topic is a list of ledgers; a new one starts after 50 000 entries, or the size or time that is set",
+        (
+            "PulsarCluster: spec.broker.config[managedLedgerMaxEntriesPerLedger]",
+            "PulsarCluster: spec.broker.config[managedLedgerMinLedgerRolloverTimeMinutes]",
+            "PulsarCluster: spec.broker.config[managedLedgerMaxLedgerRolloverTimeMinutes]",
+        ),
+        "Pulsar with the rendered limits",
+    ),
+    Concept(
+        "C.ledger.delete",
+        "Data is given up a whole ledger at a time, once all of it is consumed and past retention",
+        policy("retention"),
+        "Pulsar, for every client",
+    ),
+    Concept(
+        "C.ledger.fencing",
+        "A ledger has one writer and is read-only once closed; a broker that takes a topic over fences the old one",
+        (),
+        "BookKeeper; the operator never runs two pods of one identity",
+    ),
+    Concept(
+        "C.quorum",
+        "An ensemble of bookies, so many copies of each entry, so many acknowledgements awaited; journal and ledgers "
+        "on disks of their own",
+        (
+            "PulsarCluster: spec.bookkeeper.ensemble.ensembleSize",
+            "PulsarCluster: spec.bookkeeper.ensemble.writeQuorum",
+            "PulsarCluster: spec.bookkeeper.ensemble.ackQuorum",
+            "PulsarCluster: spec.bookkeeper.journal",
+            "PulsarCluster: spec.bookkeeper.ledgers",
+            "PulsarCluster: spec.bookkeeper.config[journalMaxSizeMB]",
+        ),
+        "operator: renders `managedLedgerDefaultEnsembleSize`, `WriteQuorum`, `AckQuorum` to fit the bookies",
+        "e2e/tests/test_distributed.py::test_quorums_fit_the_bookies",
+    ),
+    Concept(
+        "C.cursor",
+        "How far a subscription has come is kept in BookKeeper too, in a ledger of its own",
+        ("PulsarCluster: spec.bookkeeper.ensemble",),
+        "Pulsar, for every client",
+    ),
+    Concept(
+        "C.znodes",
+        "Pulsar's and BookKeeper's metadata have their known places in ZooKeeper (/admin, /ledgers, /managed-ledgers, "
+        "/namespace ...)",
+        ("PulsarCluster: spec.metadataStore.external.chroot",),
+        "operator: sets up an empty store as Pulsar's own tool would, and never one that ever held data",
+        "tests/integration/metadata/test_bootstrap_zookeeper.py::"
+        "test_the_tree_is_that_of_pulsars_own_tool_but_for_named_differences",
+    ),
+    Concept(
+        "C.cas",
+        "Whoever changes metadata names the version it read: of two writers one succeeds",
+        (),
+        "ZooKeeper; the operator writes znodes with the version it read",
+        "tests/integration/contract/test_zookeeper_contract.py::test_set_is_compare_and_set",
+    ),
+    Concept(
+        "C.offload",
+        "Closed ledgers move to object storage once a namespace is over its threshold, then leave the bookies and "
+        "stay readable",
+        policy("offload.driver", "offload.bucket", "offload.region", "offload.s3Role", "offload.s3RoleSessionName"),
+        TABLE,
+        ROUND_TRIP,
+        open="that ledgers are offloaded is not proved yet: the images have no offload drivers; credentials other than "
+        "the cloud's own roles have no field in this version",
+    ),
+)
+PLATFORM = (*INSTANCE, *BUNDLES, *STORAGE)

@@ -1,0 +1,149 @@
+"""Runs checks side by side against one instance and says how each one ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+
+from pulsar_conformance.admin import Admin, AdminError
+from pulsar_conformance.cleaning import remove_namespaces
+from pulsar_conformance.context import Context, Instance, Role
+from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.model import Check, CheckFailed, CheckSkipped, Outcome, Status
+from pulsar_conformance.tamper import Rule, Tamper
+
+JAVA_BUILD = "python -m e2e.kind java-client"
+"""What builds the Java client."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the instance is and who asks."""
+
+    service_url: str
+    admin_url: str
+    tenant: str = "conformance"
+    token: str | None = field(default=None, repr=False)
+    role: Role | None = None
+    wait_limit: float = 400
+    client_log: str = os.devnull
+    scale: Callable[[int], object] | None = None
+
+
+class JavaMissingError(RuntimeError):
+    """There is no Java client to run checks with; the message says why and what builds it."""
+
+
+@contextlib.contextmanager
+def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator[Instance]:
+    """The instance with its settings read and the suite's tenant there; the tenant is removed again when empty.
+
+    ``java`` starts the Java client; with None the run does without on purpose, and checks that need it are skipped.
+    Raises AdminError or OSError when admin REST does not answer as a superuser's, JavaMissingError when ``java`` fails.
+    """
+    admin = Admin(target.admin_url, Tamper(), target.token)
+    settings = admin.get("brokers/configuration/runtime")
+    clusters = tuple(sorted(name for name in admin.get("clusters") if name != "global"))
+    local = settings["clusterName"]
+    found = Instance(
+        service_url=target.service_url,
+        admin_url=target.admin_url,
+        tenant=target.tenant,
+        run=secrets.token_hex(3),
+        token=target.token,
+        role=target.role,
+        java_missing="" if java else "this run does without",
+        client_log=target.client_log,
+        wait_limit=target.wait_limit,
+        settings=settings,
+        clusters=clusters,
+        brokers=tuple(sorted(admin.get(f"brokers/{local}"))),
+        version=str(admin.get("brokers/version")),
+        scale=target.scale,
+    )
+    with contextlib.ExitStack() as stack:
+        if _ensure_tenant(admin, target.tenant, local):
+            stack.callback(_remove_tenant, admin, target.tenant)
+        if java:
+            found.java = _started(java)
+            stack.callback(found.java.close)
+        yield found
+
+
+def _started(java: Callable[[], JavaProcess]) -> JavaProcess:
+    try:
+        return java()
+    except (OSError, RuntimeError) as error:
+        hint = "" if JAVA_BUILD in str(error) else f"; {JAVA_BUILD} builds it"
+        raise JavaMissingError(f"no Java client: {error}{hint}") from error
+
+
+def run_checks(
+    found: Instance,
+    checks: Sequence[Check],
+    *,
+    workers: int = 8,
+    rules: Callable[[Check], Sequence[Rule]] = lambda _check: (),
+    said: Callable[[Outcome], None] = lambda _outcome: None,
+    warned: Callable[[str], None] = lambda _text: None,
+) -> list[Outcome]:
+    """Run the checks, the longest first; outcomes in the order of ``checks``. ``said`` is told each as it ends."""
+    order = sorted(checks, key=lambda check: -check.seconds)
+    outcomes: dict[str, Outcome] = {}
+    with ThreadPoolExecutor(workers, thread_name_prefix="check") as pool:
+        waiting = [pool.submit(run_one, found, check, rules(check), warned) for check in order]
+        for done in as_completed(waiting):
+            outcome = done.result()[0]
+            outcomes[outcome.check.id] = outcome
+            said(outcome)
+    clean(found, warned)
+    return [outcomes[check.id] for check in checks]
+
+
+def run_one(
+    found: Instance, check: Check, rules: Sequence[Rule] = (), warned: Callable[[str], None] = lambda _text: None
+) -> tuple[Outcome, list[str]]:
+    """Run one check; its outcome, and the rules that changed a call."""
+    tamper = Tamper(rules)
+    context = Context(found, check.id, tamper)
+    begin = time.monotonic()
+    try:
+        status, text = Status.PASSED, check.run(context)
+    except CheckSkipped as reason:
+        status, text = Status.SKIPPED, str(reason)
+    except CheckFailed as failure:
+        status, text = Status.FAILED, str(failure)
+    except Exception as error:
+        # A check must never take the others with it; what it met is its outcome.
+        status, text = Status.ERROR, f"{type(error).__name__}: {error}"
+    seconds = time.monotonic() - begin
+    for trouble in context.close():
+        warned(f"{check.id}: not cleaned up: {trouble}")
+    return Outcome(check, status, text, seconds), tamper.used
+
+
+def clean(found: Instance, warned: Callable[[str], None]) -> None:
+    """Remove the namespaces of checks that have ended; ``warned`` is told of each that stays. No check may run."""
+    left, found.left[:] = found.left[:], []
+    for trouble in remove_namespaces(Admin(found.admin_url, Tamper(), found.token), left):
+        warned(f"not cleaned up: {trouble}")
+
+
+def _remove_tenant(admin: Admin, tenant: str) -> None:
+    with contextlib.suppress(AdminError):
+        admin.delete(f"tenants/{tenant}")
+
+
+def _ensure_tenant(admin: Admin, tenant: str, cluster: str) -> bool:
+    try:
+        admin.put(f"tenants/{tenant}", {"adminRoles": [], "allowedClusters": [cluster]})
+    except AdminError as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
