@@ -10,7 +10,7 @@ from e2e.kind.paths import paths
 from pulsar_conformance import report
 from pulsar_conformance.catalogue import all_checks
 from pulsar_conformance.context import Instance
-from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Outcome
 from pulsar_conformance.runner import Target, instance, run_checks
 from pulsar_conformance.settings import configured, not_in_force

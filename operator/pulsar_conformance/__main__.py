@@ -17,7 +17,7 @@ from pulsar_conformance import report, skips
 from pulsar_conformance.admin import AdminError
 from pulsar_conformance.catalogue import all_checks, all_mutations, select
 from pulsar_conformance.context import Role
-from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.mutate import run_mutations
 from pulsar_conformance.runner import JavaMissingError, Target, instance, run_checks
 

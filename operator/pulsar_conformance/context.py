@@ -14,7 +14,7 @@ import pulsar
 
 from pulsar_conformance.admin import Admin, AdminError, topic_path
 from pulsar_conformance.cleaning import remove_topics
-from pulsar_conformance.javaclient import JavaClient, JavaProcess
+from pulsar_conformance.java.client import JavaClient, JavaProcess
 from pulsar_conformance.model import CheckFailed, CheckSkipped
 from pulsar_conformance.tamper import Tamper, unwrap
 from pulsar_conformance.waiting import Interval, eventually

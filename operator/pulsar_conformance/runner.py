@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pulsar_conformance.admin import Admin, AdminError
 from pulsar_conformance.cleaning import remove_namespaces
 from pulsar_conformance.context import Context, Instance, Role
-from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped, Outcome, Status
 from pulsar_conformance.tamper import Rule, Tamper
 

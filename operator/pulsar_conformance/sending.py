@@ -12,7 +12,7 @@ import pulsar
 from pulsar.exceptions import PulsarException
 
 from pulsar_conformance.context import Context
-from pulsar_conformance.javaprotocol import JavaError
+from pulsar_conformance.java.protocol import JavaError
 from pulsar_conformance.model import CheckFailed
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any
 import pulsar
 
 from pulsar_conformance.context import Context
-from pulsar_conformance.javaprotocol import JavaError
+from pulsar_conformance.java.protocol import JavaError
 from pulsar_conformance.model import check
 from pulsar_conformance.sending import Answers, accepted, entries, place, stored
 

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_conformance import __main__ as cli
 from pulsar_conformance.context import Context
-from pulsar_conformance.javaclient import JavaProcess
+from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped
 from pulsar_conformance.tamper import Mutation, drop
 from tests.support.checks import fails as raises

@@ -16,9 +16,9 @@ import pytest
 from e2e.kind import javaclient, versions
 from e2e.kind.cache import Cache
 from e2e.kind.shell import Log
-from pulsar_conformance import javaprotocol
-from pulsar_conformance.javaclient import JavaClient, JavaMessage, JavaProcess, JavaTransaction
-from pulsar_conformance.javaprotocol import Connection, JavaError, JavaProcessDied, Pipes
+from pulsar_conformance.java import protocol
+from pulsar_conformance.java.client import JavaClient, JavaMessage, JavaProcess, JavaTransaction
+from pulsar_conformance.java.protocol import Connection, JavaError, JavaProcessDied, Pipes
 
 #: Seconds after which a wait that should end has gone wrong.
 PATIENCE = 10.0
@@ -161,7 +161,7 @@ def test_last_words_that_come_late_are_waited_for(process: FakeProcess) -> None:
 def test_a_process_that_takes_no_more_requests_is_dead_too(
     process: FakeProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(javaprotocol, "GRACE", 0.05)
+    monkeypatch.setattr(protocol, "GRACE", 0.05)
     process.errors.write(b"the input is gone\n")
     process.requests.close()
     with pytest.raises(JavaProcessDied, match="takes no more requests"):
@@ -205,7 +205,7 @@ def test_ready_is_the_first_line(process: FakeProcess) -> None:
     process.errors.write(b"WARN still loading\n")
     with pytest.raises(TimeoutError, match="did not start within 0 s"):
         process.connection.wait_ready(0.0)
-    process.reply(javaprotocol.HELLO, java="17")
+    process.reply(protocol.HELLO, java="17")
     process.connection.wait_ready(PATIENCE)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pulsar_conformance.conceptslogical import LOGICAL
-from pulsar_conformance.conceptsmessaging import MESSAGING
-from pulsar_conformance.conceptsplatform import PLATFORM
+from pulsar_conformance.concepts.logical import LOGICAL
+from pulsar_conformance.concepts.messaging import MESSAGING
+from pulsar_conformance.concepts.platform import PLATFORM
 from pulsar_conformance.model import Concept
 
 SECTIONS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_conformance.conceptslogical import ROUND_TRIP, TABLE, policy
+from pulsar_conformance.concepts.logical import ROUND_TRIP, TABLE, policy
 from pulsar_conformance.model import Concept
 
 BALANCER = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_conformance.conceptslogical import NOT_DECLARED, TABLE, policy
+from pulsar_conformance.concepts.logical import NOT_DECLARED, TABLE, policy
 from pulsar_conformance.model import Concept
 
 TYPES = policy("subscriptionTypesEnabled")

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from pulsar_conformance.javaprotocol import Connection, JavaError, JavaMessage, JavaPending, JavaProcessDied, Pipes
+from pulsar_conformance.java.protocol import Connection, JavaError, JavaMessage, JavaPending, JavaProcessDied, Pipes
 
 __all__ = [
     "JavaClient",
