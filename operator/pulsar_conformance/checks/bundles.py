@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import urllib.parse
 import zlib
 from typing import Any
 
 from pulsar_conformance.admin import AdminError
 from pulsar_conformance.context import Context
+from pulsar_conformance.kit.bundles import TOP, boundaries, bundle_of, even, looked_up, owner
 from pulsar_conformance.model import check
-
-TOP = 0xFFFFFFFF
-
-
-def boundaries(ctx: Context, namespace: str | None = None) -> list[int]:
-    """Where the namespace's bundles begin and end."""
-    found = ctx.admin.get(f"namespaces/{namespace or ctx.namespace}/bundles")["boundaries"]
-    return [int(text, 16) for text in found]
-
-
-def bundle_of(topic: str, limits: list[int]) -> str:
-    """The bundle a topic belongs to, by CRC-32 of its full name; computed here, no question to Pulsar."""
-    position = zlib.crc32(topic.encode())
-    for lower, upper in itertools.pairwise(limits):
-        if lower <= position < upper or position == upper == TOP:
-            return f"0x{lower:08x}_0x{upper:08x}"
-    raise ValueError(f"{topic}: hash {position:#010x} is in none of {limits}")
-
-
-def looked_up(ctx: Context, topic: str) -> str:
-    """The bundle a topic belongs to, as the broker says."""
-    return str(ctx.admin.get(f"lookup/v2/topic/{ctx.path(topic)}/bundle"))
-
-
-def owner(ctx: Context, topic: str) -> str:
-    """The broker that serves the topic; the lookup gives its bundle an owner when it has none."""
-    return str(ctx.admin.get(f"lookup/v2/topic/{ctx.path(topic)}")["brokerUrl"])
-
-
-def even(number: int) -> list[int]:
-    """Boundaries of so many bundles of the same size."""
-    return [i * (2**32 // number) for i in range(number)] + [TOP]
 
 
 @check(

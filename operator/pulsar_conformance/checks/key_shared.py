@@ -8,8 +8,8 @@ from typing import Any
 
 import pulsar
 
-from pulsar_conformance import hashing, sharing
 from pulsar_conformance.context import Context
+from pulsar_conformance.kit import hashing, sharing
 from pulsar_conformance.model import check
 
 SUBSCRIPTION = "keys"

@@ -12,8 +12,8 @@ import pulsar
 
 from pulsar_conformance.context import Context
 from pulsar_conformance.java.protocol import JavaError
+from pulsar_conformance.kit.sending import Answers, accepted, entries, place, stored
 from pulsar_conformance.model import check
-from pulsar_conformance.sending import Answers, accepted, entries, place, stored
 
 NAME = "sized"
 LONG_MS = 60_000

@@ -12,9 +12,9 @@ import pulsar
 from pulsar.exceptions import PulsarException
 
 from pulsar_conformance.context import Context
-from pulsar_conformance.keyrouting import SCHEMES, partition_of
+from pulsar_conformance.kit.keyrouting import SCHEMES, partition_of
+from pulsar_conformance.kit.sending import Answers, accepted
 from pulsar_conformance.model import Check, CheckFailed, check
-from pulsar_conformance.sending import Answers, accepted
 
 PARTITIONS = 4
 WIDE = 7

@@ -10,8 +10,8 @@ from typing import Any
 import pulsar
 
 from pulsar_conformance.context import Context
+from pulsar_conformance.kit.sending import Answers, accepted, entries, place, stored
 from pulsar_conformance.model import Check, check
-from pulsar_conformance.sending import Answers, accepted, entries, place, stored
 
 LONG_MS = 60_000
 """A publish delay that no check waits for."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import pulsar
 
-from pulsar_conformance.brokers import halve, host_of, move, names_in, several
-from pulsar_conformance.checks.bundles import TOP, boundaries, bundle_of, even
 from pulsar_conformance.context import Context
+from pulsar_conformance.kit.brokers import halve, host_of, move, names_in, several
+from pulsar_conformance.kit.bundles import TOP, boundaries, bundle_of, even
+from pulsar_conformance.kit.sending import Answers, all_of, heads
 from pulsar_conformance.model import check
-from pulsar_conformance.sending import Answers, all_of, heads
 
 SESSIONS = 1200
 """The most producers and consumers a check opens."""

@@ -6,11 +6,11 @@ import itertools
 import time
 from functools import partial
 
-from pulsar_conformance.brokers import host_of, move, names_in, several
-from pulsar_conformance.checks.bundles import boundaries, bundle_of, even
 from pulsar_conformance.context import Context
+from pulsar_conformance.kit.brokers import host_of, move, names_in, several
+from pulsar_conformance.kit.bundles import boundaries, bundle_of, even
+from pulsar_conformance.kit.sending import Answers, all_of, heads
 from pulsar_conformance.model import check
-from pulsar_conformance.sending import Answers, all_of, heads
 
 
 @check(

@@ -8,8 +8,8 @@ from typing import Any
 from pulsar_conformance.admin import AdminError
 from pulsar_conformance.checks.redelivery import took
 from pulsar_conformance.context import Context
+from pulsar_conformance.kit.wire import NOT_ALLOWED, Wire
 from pulsar_conformance.model import check, slot
-from pulsar_conformance.wire import NOT_ALLOWED, Wire
 
 SWITCH = "transactionCoordinatorEnabled"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_conformance.hashing import range_hash, ring_hash
+from pulsar_conformance.kit.hashing import range_hash, ring_hash
 
 
 def test_values_of_pulsar() -> None:

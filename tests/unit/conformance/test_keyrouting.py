@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_conformance.keyrouting import SCHEMES, java_string_hash, murmur3_hash, partition_of, sign_safe_mod
+from pulsar_conformance.kit.keyrouting import SCHEMES, java_string_hash, murmur3_hash, partition_of, sign_safe_mod
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from pulsar_conformance import __main__ as cli
 from pulsar_conformance.admin import Admin, AdminError
 from pulsar_conformance.catalogue import all_checks, all_mutations
-from pulsar_conformance.checks.rebalancing import names_in
 from pulsar_conformance.context import Context, Instance
+from pulsar_conformance.kit.brokers import names_in
 from pulsar_conformance.model import Check, CheckSkipped, Status
 from pulsar_conformance.runner import run_one
 from pulsar_conformance.tamper import Tamper, drop

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pulsar_conformance.hashing import murmur3
+from pulsar_conformance.kit.hashing import murmur3
 
 
 def java_string_hash(text: str) -> int:

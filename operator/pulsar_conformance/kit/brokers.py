@@ -6,8 +6,8 @@ import itertools
 import zlib
 from collections.abc import Sequence
 
-from pulsar_conformance.checks.bundles import boundaries, owner
 from pulsar_conformance.context import Context
+from pulsar_conformance.kit.bundles import boundaries, owner
 
 
 def several(ctx: Context, number: int) -> list[str]:
