@@ -15,8 +15,10 @@ from e2e.kind.steps import SkippedError, Step, file_step
 
 #: The operator's dependencies with their hashes.
 LOCKED = "requirements/runtime.txt"
-#: What the project's wheel is made of: the operator and the sizing package.
+#: What the images take from the project's wheel is made of: the operator and the sizing package.
 OPERATOR_INPUTS = ("operator/pulsar_operator", "operator/pulsar_sizing", "crds", "pyproject.toml", "README.md")
+#: In the wheel for those who install it, and not in these images: a new check would change the operator's image.
+LEFT_OUT = "pulsar_conformance"
 REQUIRED = ("operator/pulsar_operator/__main__.py", "pyproject.toml", "README.md")
 
 
@@ -58,6 +60,7 @@ def operator_site_steps(cache: Cache, root: Path) -> list[Step]:
             log.run([uv, "build", "--wheel", "--quiet", "--out-dir", folder, root])
             (wheel,) = folder.glob("*.whl")
             install(log, uv, site / "app", OPERATOR, "--no-deps", wheel)
+            shutil.rmtree(site / "app" / LEFT_OUT)
 
     return [
         file_step(

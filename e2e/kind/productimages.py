@@ -48,7 +48,7 @@ class Product:
     extras: tuple[Extra, ...] = ()
 
 
-#: The project's own wheel: the operator and the sizing package, which shares its pure parts.
+#: Of the project's own wheel the operator and the sizing package, which shares its pure parts.
 APP = Extra(
     "site/app",
     lambda cache: operatorsite.site_folder(cache) / "app",
