@@ -16,7 +16,7 @@ from pulsar_conformance.model import Check, Outcome, Status, is_slot
 from pulsar_conformance.mutate import Verdict, try_mutations
 from pulsar_conformance.runner import Target, instance, run_checks
 from pulsar_conformance.tamper import Mutation
-from tests.support.standalone import secured_standalone
+from tests.support.standalone.server import secured_standalone
 
 CHECKS = tuple(
     check
