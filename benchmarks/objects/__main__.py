@@ -24,7 +24,7 @@ SPEC = {
     "policies": {
         "messageTTLSeconds": 3600,
         "maxConsumers": 50,
-        "retention": {"timeMinutes": 1440, "sizeMegabytes": 20480},
+        "retention": {"timeMinutes": 1440, "size": "20Gi"},
     },
     "properties": {"team": "orders", "cost-centre": "12"},
 }

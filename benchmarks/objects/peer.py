@@ -26,6 +26,7 @@ from benchmarks.objects.names import TOPICS
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.adapters.kube_http import MERGE_TYPE, KubeClient, bearer, load_configuration
 from pulsar_operator.adapters.metrics import PrometheusMetrics
+from pulsar_operator.api.v1alpha1.quantities import MEBI, byte_size
 from pulsar_operator.ports import AdminEndpoint, ConflictError, Json, PortError
 
 TENANT, PULSAR_NAMESPACE = "team", "orders"
@@ -92,7 +93,10 @@ class Peer:
         metadata = {"annotations": {"peer/managed-state": json.dumps(sorted(policies))}}
         await self._write(path, {"metadata": metadata})
         await self._call("PUT", base, None)
-        limits = {"retentionTimeInMinutes": retention["timeMinutes"], "retentionSizeInMB": retention["sizeMegabytes"]}
+        limits = {
+            "retentionTimeInMinutes": retention["timeMinutes"],
+            "retentionSizeInMB": byte_size(retention["size"]) // MEBI,
+        }
         await self._call("POST", (*base, "retention"), limits)
         await self._call("POST", (*base, "messageTTL"), None, {"messageTTL": str(policies["messageTTLSeconds"])})
         await self._call("POST", (*base, "maxConsumers"), policies["maxConsumers"])

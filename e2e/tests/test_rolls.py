@@ -37,7 +37,7 @@ def test_all_settings_are_changed_in_one_roll(deployed: Deployed, capsys: pytest
     url = deployed.service_url
     with CountingRun(url, PAYMENTS, rate=50, keys=8, send_timeout=PATIENCE) as run:
         with run.operation("roll of a cluster of one each"):
-            broker = {"config": {**SETTINGS, **YOUNG, **FAST}, "maxMessageSizeBytes": MAX_MESSAGE_SIZE}
+            broker = {"config": {**SETTINGS, **YOUNG, **FAST}, "maxMessageSize": MAX_MESSAGE_SIZE}
             patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": broker})
             answers(deployed.admin_url)
             deployed.wait_ready(within=60)

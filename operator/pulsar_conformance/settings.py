@@ -70,7 +70,7 @@ IN_FORCE: Mapping[str, str] = merged([*INTERVALS.values(), *CONFIGURED.values()]
 """What brokers report (``brokers/configuration/runtime``) where the configured checks can run."""
 
 MAX_MESSAGE_SIZE = int(IN_FORCE["maxMessageSize"])
-"""Bytes; declared as spec.broker.maxMessageSizeBytes of a PulsarCluster, for bookies and proxies need it too."""
+"""Bytes; declared as spec.broker.maxMessageSize of a PulsarCluster, for bookies and proxies need it too."""
 
 SETTINGS: Mapping[str, str] = {name: value for name, value in IN_FORCE.items() if name != "maxMessageSize"}
 """The rest of them: spec.broker.config of a PulsarCluster."""

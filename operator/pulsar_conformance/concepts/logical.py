@@ -17,7 +17,7 @@ TABLE = "operator: policy table, set over admin REST, read back, repaired"
 POLICIES_REAL = "tests/standalone/test_policies_real.py::TestPoliciesReal"
 ROUND_TRIP = f"{POLICIES_REAL}::test_values_survive_the_round_trip_and_the_reset"
 QUOTAS = policy(
-    "backlogQuotas.destinationStorage.limitBytes",
+    "backlogQuotas.destinationStorage.limit",
     "backlogQuotas.destinationStorage.policy",
     "backlogQuotas.messageAge.limitSeconds",
     "backlogQuotas.messageAge.policy",
@@ -53,7 +53,7 @@ NAMESPACES = (
     Concept(
         "D.namespace.retention",
         "Acknowledged messages are kept for a time and up to a size, -1 for no limit",
-        policy("retention.timeMinutes", "retention.sizeMegabytes"),
+        policy("retention.timeMinutes", "retention.size"),
         TABLE,
         ROUND_TRIP,
     ),
@@ -105,7 +105,7 @@ NAMESPACES = (
     Concept(
         "D.namespace.offload",
         "A namespace sets from which size on closed ledgers are offloaded: 0 at once, negative never",
-        policy("offload.thresholdBytes", "offload.thresholdSeconds", "offload.deletionLagMilliseconds"),
+        policy("offload.threshold", "offload.thresholdSeconds", "offload.deletionLagMilliseconds"),
         TABLE,
         ROUND_TRIP,
         open="that ledgers are offloaded is not proved yet: the images have no offload drivers",

@@ -89,7 +89,7 @@ PRODUCERS = (
     Concept(
         "E.size",
         "A message has at most 5 MiB, or what is set; frames of brokers and bookies follow",
-        ("PulsarCluster: spec.broker.maxMessageSizeBytes", "PulsarTopic: spec.policies.maxMessageSizeBytes"),
+        ("PulsarCluster: spec.broker.maxMessageSize", "PulsarTopic: spec.policies.maxMessageSize"),
         "operator: renders broker.conf `maxMessageSize`, bookie `nettyMaxFrameSizeBytes` and write cache in step",
         "e2e/tests/test_conformance_configured.py::test_promises_that_need_other_settings",
     ),
@@ -129,7 +129,7 @@ FEATURES = (
         "E.compaction",
         "Compaction leaves the last message of each key",
         (
-            *policy("compactionThresholdBytes"),
+            *policy("compactionThreshold"),
             "PulsarCluster: spec.broker.config[brokerServiceCompactionThresholdInBytes]",
         ),
         "operator: policy table; Pulsar compacts above the threshold, or when asked over admin REST",

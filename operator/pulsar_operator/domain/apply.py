@@ -10,21 +10,12 @@ import hashlib
 import json
 import re
 from copy import deepcopy
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH
+from pulsar_operator.api.v1alpha1.quantities import quantity
 
 Json = dict[str, Any]
-
-_SUFFIXES = {
-    **{s: Decimal(1024) ** (i + 1) for i, s in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))},
-    **{s: Decimal(1000) ** (i + 1) for i, s in enumerate(("k", "M", "G", "T", "P", "E"))},
-    "m": Decimal("0.001"),
-    "u": Decimal("0.000001"),
-    "n": Decimal("0.000000001"),
-    "": Decimal(1),
-}
 
 
 def manifest_hash(manifest: Json) -> str:
@@ -161,23 +152,5 @@ def _short(value: Any) -> str:
 
 
 def _same_quantity(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return False
-    left, right = _quantity(one), _quantity(other)
+    left, right = quantity(one), quantity(other)
     return left is not None and left == right
-
-
-def _quantity(value: Any) -> Decimal | None:
-    if isinstance(value, int):
-        return Decimal(value)
-    if not isinstance(value, str):
-        return None
-    for suffix in sorted(_SUFFIXES, key=len, reverse=True):
-        if suffix and not value.endswith(suffix):
-            continue
-        number = value[: len(value) - len(suffix)] if suffix else value
-        try:
-            return Decimal(number) * _SUFFIXES[suffix]
-        except InvalidOperation:
-            return None
-    return None

@@ -38,9 +38,7 @@ FULL: Json = {
                 "bundles": {"count": 8},
                 "policies": {
                     "messageTTLSeconds": 86400,
-                    "backlogQuotas": {
-                        "destinationStorage": {"limitBytes": 1125899906842624, "policy": "ProducerException"}
-                    },
+                    "backlogQuotas": {"destinationStorage": {"limit": 1125899906842624, "policy": "ProducerException"}},
                 },
             },
         }
@@ -129,7 +127,7 @@ def test_the_chart_never_upgrades_pulsar(helm: Helm) -> None:
 
 def test_large_numbers_stay_integers(helm: Helm) -> None:
     (namespace,) = of_kind(helm.template(PULSAR_CHART, FULL), "PulsarNamespace")
-    limit = namespace["spec"]["policies"]["backlogQuotas"]["destinationStorage"]["limitBytes"]
+    limit = namespace["spec"]["policies"]["backlogQuotas"]["destinationStorage"]["limit"]
     assert limit == 1125899906842624
     assert isinstance(limit, int)
 

@@ -36,15 +36,15 @@ def _auto(**values: Any) -> Json:
 
 def _age(minutes: int, seconds: int) -> Json:
     return _policies(
-        retention={"timeMinutes": minutes, "sizeMegabytes": -1},
+        retention={"timeMinutes": minutes, "size": -1},
         backlogQuotas={"messageAge": {"limitSeconds": seconds, "policy": "ProducerException"}},
     )
 
 
 def _size(megabytes: int, quota: int) -> Json:
     return _policies(
-        retention={"timeMinutes": -1, "sizeMegabytes": megabytes},
-        backlogQuotas={"destinationStorage": {"limitBytes": quota, "policy": "ProducerException"}},
+        retention={"timeMinutes": -1, "size": f"{megabytes}Mi"},
+        backlogQuotas={"destinationStorage": {"limit": quota, "policy": "ProducerException"}},
     )
 
 
@@ -83,10 +83,10 @@ _BOTH = [
         ("filters-comma", _policies(entryFilters=["a,b"]), PATTERN),
         ("schema-undefined", _policies(schema={"compatibilityStrategy": "Undefined"}), "Unsupported value"),
         ("delay-tick-0", _policies(delayedDelivery={"enabled": True, "tickTimeMilliseconds": 0}), AT_LEAST_1),
-        ("retention-half", _policies(retention={"timeMinutes": 0, "sizeMegabytes": 5}), RETENTION),
+        ("retention-half", _policies(retention={"timeMinutes": 0, "size": "5Mi"}), RETENTION),
         ("quota-of-retention", _size(512, 512 * 2**20), QUOTA),
         ("quota-below-retention", _size(512, 512 * 2**20 - 1), None),
-        ("compaction-negative", _policies(compactionThresholdBytes=-1), AT_LEAST_0),
+        ("compaction-negative", _policies(compactionThreshold=-1), AT_LEAST_0),
     )
 ]
 

@@ -78,7 +78,7 @@ QUORUM_ENSEMBLE = "ensembleSize must not exceed spec.bookkeeper.replicas"
 QUORUM_WRITE = "writeQuorum must not exceed ensembleSize and replicas"
 QUORUM_ACK = "ackQuorum must not exceed writeQuorum, ensembleSize and replicas"
 RETENTION = "must both be 0 or both be non-zero"
-QUOTA = "retention.sizeMegabytes must be larger than"
+QUOTA = "retention.size must be larger than"
 IS_PARTITION = "-partition-N"
 PATTERN = "should match"
 
@@ -89,9 +89,9 @@ def _quorum(replicas: int, ensemble: int | None = None, write: int | None = None
 
 
 def retention(minutes: int, megabytes: int, quota: int | None = None) -> Json:
-    policies: Json = {"retention": {"timeMinutes": minutes, "sizeMegabytes": megabytes}}
+    policies: Json = {"retention": {"timeMinutes": minutes, "size": megabytes * 2**20 if megabytes > 0 else megabytes}}
     if quota is not None:
-        policies["backlogQuotas"] = {"destinationStorage": {"limitBytes": quota, "policy": "ProducerException"}}
+        policies["backlogQuotas"] = {"destinationStorage": {"limit": quota, "policy": "ProducerException"}}
     return {"policies": policies}
 
 

@@ -174,7 +174,7 @@ UPDATES: tuple[Update, ...] = (
         PNS,
         "retention-lowered-under-quota",
         retention(60, 512, 2**28),
-        {"policies": {"retention": {"sizeMegabytes": 256}}},
+        {"policies": {"retention": {"size": 256}}},
         QUOTA,
     ),
     # PulsarTopic

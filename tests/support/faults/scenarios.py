@@ -10,7 +10,7 @@ from pulsar_operator.ports import CUSTOM
 from tests.support.logical.world import LOGICAL, LogicalWorld
 
 Step = Callable[[LogicalWorld], None]
-RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
+RETENTION = {"timeMinutes": 60, "size": "100Mi"}
 BROKERS = [f"a-broker-{n}.h:8080" for n in range(3)]
 SCHEMA = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 DELETE = {"deletionPolicy": "Delete"}

@@ -208,7 +208,7 @@ def _schema(spec: Json) -> None:
 
 
 def _message_size(spec: Json) -> None:
-    spec["broker"]["maxMessageSizeBytes"] = 1073741824
+    spec["broker"]["maxMessageSize"] = 1073741824
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def _message_size(spec: Json) -> None:
         (_reserved, ("spec.broker.config", "metadataStoreUrl")),
         (_quorum, ("spec.bookkeeper.ensemble.ensembleSize = 3", "raise replicas to 3 or lower")),
         (_schema, ("spec.broker.replicas", "'many'")),
-        (_message_size, ("spec.broker.maxMessageSizeBytes", "lower maxMessageSizeBytes")),
+        (_message_size, ("spec.broker.maxMessageSize", "lower maxMessageSize")),
     ],
 )
 async def test_a_refused_specification_is_told_with_field_and_remedy_and_what_runs_stays(

@@ -8,8 +8,8 @@ from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.ports import CUSTOM
 from tests.support.logical.world import DRY_RUN, NS, PAUSED, LogicalWorld
 
-RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
-QUOTA = {"destinationStorage": {"limitBytes": 1048576, "policy": "ProducerException"}}
+RETENTION = {"timeMinutes": 60, "size": "100Mi"}
+QUOTA = {"destinationStorage": {"limit": 1048576, "policy": "ProducerException"}}
 
 
 async def small_world(**policies: object) -> LogicalWorld:
@@ -187,8 +187,8 @@ async def test_retention_and_quota_change_together_in_either_direction(
     for size, quota in (first, second):
         w.namespace(
             policies={
-                "retention": {"timeMinutes": 60, "sizeMegabytes": size},
-                "backlogQuotas": {"destinationStorage": {"limitBytes": quota * 1048576, "policy": "ProducerException"}},
+                "retention": {"timeMinutes": 60, "size": f"{size}Mi"},
+                "backlogQuotas": {"destinationStorage": {"limit": quota * 1048576, "policy": "ProducerException"}},
             }
         )
         await w.run()

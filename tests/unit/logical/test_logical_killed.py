@@ -13,7 +13,7 @@ from pulsar_operator.ports import CUSTOM
 from tests.fakes.killed import Killed
 from tests.support.logical.world import LOGICAL, LogicalWorld
 
-RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
+RETENTION = {"timeMinutes": 60, "size": "100Mi"}
 
 
 def create(w: LogicalWorld) -> None:

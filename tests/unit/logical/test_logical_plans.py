@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies, TopicPolicies
+from pulsar_operator.api.v1alpha1.quantities import MEBI
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.logical.names import topic_name_problem
@@ -29,13 +30,16 @@ POLICY_SPECS = st.fixed_dictionaries(
     {},
     optional={
         "retention": st.sampled_from(
-            [{"timeMinutes": t, "sizeMegabytes": s} for t, s in ((-1, -1), (0, 0), (5, -1), (5, 1000), (9, 2000))]
+            [
+                {"timeMinutes": t, "size": s * MEBI if s > 0 else s}
+                for t, s in ((-1, -1), (0, 0), (5, -1), (5, 1000), (9, 2000))
+            ]
         ),
         "messageTTLSeconds": st.integers(0, 3),
         "backlogQuotas": st.fixed_dictionaries(
             {},
             optional={
-                "destinationStorage": st.fixed_dictionaries({"limitBytes": st.integers(0, 10_000), "policy": BACKLOG}),
+                "destinationStorage": st.fixed_dictionaries({"limit": st.integers(0, 10_000), "policy": BACKLOG}),
                 "messageAge": st.fixed_dictionaries({"limitSeconds": st.integers(1, 3), "policy": BACKLOG}),
             },
         ),

@@ -16,7 +16,7 @@ from tests.support.logical.world import DRY_RUN, NS, LogicalWorld
 
 X = "persistent://t/n/x"
 ENDPOINTS = {row.endpoint[-1] for row in LOCAL_POLICIES} | {"backlogQuotaMap"}
-RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
+RETENTION = {"timeMinutes": 60, "size": "100Mi"}
 RATE = {"messagesPerPeriod": 10}
 
 
@@ -63,7 +63,7 @@ async def test_only_managed_policies_are_read() -> None:
     await w.reconcile(Kind.TOPIC, "x")
     assert policy_reads(w, start) == []
     quotas = {"messageAge": {"limitSeconds": 5, "policy": "ProducerException"}}
-    quotas["destinationStorage"] = {"limitBytes": 5, "policy": "ProducerException"}
+    quotas["destinationStorage"] = {"limit": 5, "policy": "ProducerException"}
     w.topic(partitions=2, policies={"maxProducers": 3, "backlogQuotas": quotas})
     await w.run()
     start = len(w.admin.calls)

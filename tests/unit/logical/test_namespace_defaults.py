@@ -14,7 +14,7 @@ from pulsar_operator.domain.logical.namespace import digest_of, wanted_policies
 from pulsar_operator.ports import Key
 from tests.support.logical.world import LogicalWorld
 
-RETENTION = {"timeMinutes": 60, "sizeMegabytes": 100}
+RETENTION = {"timeMinutes": 60, "size": "100Mi"}
 
 
 async def world(defaults: dict[str, Any], **namespace: Any) -> LogicalWorld:
@@ -48,7 +48,7 @@ async def test_each_namespace_has_them_unless_it_says_otherwise() -> None:
 
 
 async def test_groups_are_laid_member_by_member() -> None:
-    storage = {"limitBytes": 5, "policy": "ProducerException"}
+    storage = {"limit": 5, "policy": "ProducerException"}
     age = {"limitSeconds": 7, "policy": "ProducerException"}
     w = await world({"backlogQuotas": {"destinationStorage": storage}}, policies={"backlogQuotas": {"messageAge": age}})
     assert set(live(w)["backlog_quota_map"]) == {"destination_storage", "message_age"}

@@ -13,7 +13,7 @@ from tests.support.logical.world import LogicalWorld
 POLICIES = {
     "messageTTLSeconds": 3600,
     "maxConsumers": 50,
-    "retention": {"timeMinutes": 1440, "sizeMegabytes": 1024},
+    "retention": {"timeMinutes": 1440, "size": "1Gi"},
 }
 PROPERTIES = {"team": "orders", "cost-centre": "12"}
 

@@ -96,7 +96,7 @@ def test_bookie_ids_are_stable_names() -> None:
 
 
 def test_message_size_goes_to_brokers_and_bookies_in_step() -> None:
-    spec = distributed(broker={"maxMessageSizeBytes": 10_485_760})
+    spec = distributed(broker={"maxMessageSize": 10_485_760})
     rendered = render_cluster(inputs(spec))
     assert overrides(rendered.of(Component.BROKER))["maxMessageSize"] == "10485760"
     for component in (Component.BOOKIE, Component.AUTORECOVERY):
@@ -218,7 +218,7 @@ CHANGES: list[tuple[str, dict[str, Any], set[Component]]] = [
     ("a fourth bookie: quorums grow", {"bookkeeper": {"replicas": 4}}, {Component.BOOKIE, Component.BROKER}),
     (
         "message size",
-        {"broker": {"replicas": 2, "maxMessageSizeBytes": 2097152}},
+        {"broker": {"replicas": 2, "maxMessageSize": 2097152}},
         {Component.BROKER, Component.BOOKIE, Component.AUTORECOVERY},
     ),
     ("nothing that pods see", {"allowedKubernetesNamespaces": ["x"]}, set()),

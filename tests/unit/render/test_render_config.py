@@ -22,7 +22,7 @@ RESERVED = [
         'spec.broker.config key "metadataStoreUrl" is reserved: it follows from spec.metadataStore',
     ),
     (Component.BROKER, "clusterName", "spec.clusterName"),
-    (Component.BROKER, "maxMessageSize", "spec.broker.maxMessageSizeBytes"),
+    (Component.BROKER, "maxMessageSize", "spec.broker.maxMessageSize"),
     (Component.BROKER, "managedLedgerDefaultAckQuorum", "spec.bookkeeper.ensemble"),
     (Component.BROKER, "loadManagerClassName", "spec.loadBalancing.manager"),
     (Component.BROKER, "tlsKeyFilePath", "TLS"),
@@ -103,7 +103,7 @@ SECTIONS = {
     Component.ZOOKEEPER: lambda config: distributed(metadataStore={"managed": {"replicas": 1, "config": config}}),
     Component.BOOKIE: lambda config: distributed(bookkeeper={"replicas": 2, "config": config}),
     Component.AUTORECOVERY: lambda config: distributed(bookkeeper={"replicas": 2, "config": config}),
-    Component.BROKER: lambda config: distributed(broker={"maxMessageSizeBytes": 2048, "config": config}),
+    Component.BROKER: lambda config: distributed(broker={"maxMessageSize": 2048, "config": config}),
     Component.PROXY: lambda config: distributed(proxy={"replicas": 1, "config": config}),
     Component.STANDALONE: lambda config: standalone(config=config),
 }
@@ -261,7 +261,7 @@ def test_all_problems_of_a_spec_are_told_at_once() -> None:
     spec = distributed(
         metadataStore={"managed": {"replicas": 1, "config": {"dataDir": "/x"}}},
         bookkeeper={"replicas": 2, "ensemble": {"ensembleSize": 3}, "config": {"bookiePort": "1"}},
-        broker={"config": {"clusterName": "x"}, "maxMessageSizeBytes": 1073741824, "jvm": {"options": ["-Xmx1g"]}},
+        broker={"config": {"clusterName": "x"}, "maxMessageSize": 1073741824, "jvm": {"options": ["-Xmx1g"]}},
         proxy={"pod": {"env": [{"name": "ZOO_X", "value": ""}]}},
     )
     problems = spec_problems(spec)
@@ -270,7 +270,7 @@ def test_all_problems_of_a_spec_are_told_at_once() -> None:
         "spec.bookkeeper.ensemble.ensembleSize = 3",
         "spec.bookkeeper.config",
         "spec.broker.config",
-        "spec.broker.maxMessageSizeBytes",
+        "spec.broker.maxMessageSize",
         "spec.broker.jvm.options",
         "spec.proxy.pod.env",
     ):

@@ -20,7 +20,7 @@ MIB = 1024 * 1024
 
 
 def rendered(message: int | None, volumes: int, preset: str = "Small", **keeper: Any) -> dict[str, str]:
-    broker = {} if message is None else {"maxMessageSizeBytes": message}
+    broker = {} if message is None else {"maxMessageSize": message}
     ledgers = {"size": "1Gi", "count": volumes}
     spec = distributed(preset=preset, broker=broker, bookkeeper={"replicas": 1, "ledgers": ledgers, **keeper})
     return overrides(render_cluster(inputs(spec)).of(Component.BOOKIE))
@@ -58,11 +58,11 @@ def test_a_users_value_wins_where_a_message_fits() -> None:
     ("message", "keeper", "words"),
     [
         (8 * MIB, {"config": {WRITE_CACHE: "16"}}, ["spec.bookkeeper.config.dbStorage_writeCacheMaxSizeMb = 16", "17"]),
-        (60 * MIB, {}, ["spec.broker.maxMessageSizeBytes = 62914560", "128 MiB", "jvm.directMemory to 322m"]),
+        (60 * MIB, {}, ["spec.broker.maxMessageSize = 62914560", "128 MiB", "jvm.directMemory to 322m"]),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_remedy(message: int, keeper: dict[str, Any], words: list[str]) -> None:
-    spec = distributed(preset="Small", broker={"maxMessageSizeBytes": message}, bookkeeper={"replicas": 1, **keeper})
+    spec = distributed(preset="Small", broker={"maxMessageSize": message}, bookkeeper={"replicas": 1, **keeper})
     (problem,) = spec_problems(spec)
     for word in words:
         assert word in problem

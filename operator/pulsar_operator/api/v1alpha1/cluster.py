@@ -27,6 +27,7 @@ from pulsar_operator.api.v1alpha1.base import (
 )
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
+from pulsar_operator.api.v1alpha1.quantities import KIBI, ByteSize
 
 
 class ClusterMode(StrEnum):
@@ -215,7 +216,7 @@ class Broker(ApiModel):
     """Number of brokers; also the target of the scale subresource."""
     config: ConfigMapValues | None = None
     """Settings laid over broker.conf; reserved keys are refused with the field to use instead."""
-    max_message_size_bytes: Annotated[int, Field(ge=1024, le=1073741824)] | None = None
+    max_message_size: Annotated[int, ByteSize(ge=KIBI, le=2**30)] | None = None
     """Largest message; brokers and bookies are set in step, proxies and clients learn it from brokers. Absent =
     Pulsar's 5 MiB."""
     resources: Resources | None = None

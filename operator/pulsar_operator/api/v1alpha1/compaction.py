@@ -14,7 +14,7 @@ _Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class Compaction(ApiModel):
-    """Compaction at fixed times, besides that of policies.compactionThresholdBytes."""
+    """Compaction at fixed times, besides that of policies.compactionThreshold."""
 
     schedule: Annotated[str, Field(max_length=100, pattern=CRON)]
     """Minute, hour, day of the month, month and day of the week as in cron, UTC: "0 3 * * *" is every day at three.

@@ -16,11 +16,11 @@ from pydantic.fields import FieldInfo
 
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.entries import is_property_key
+from pulsar_operator.api.v1alpha1.quantities import byte_size
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
 from pulsar_operator.api.v1alpha1.topic_parts import MAX_KEY
 
 Struct = Mapping[str, Any]
-MEBIBYTE = 1048576
 
 
 def _at(struct: Struct, path: str) -> Any:
@@ -32,8 +32,8 @@ def _at(struct: Struct, path: str) -> Any:
 
 
 def _quota_fits(struct: Struct) -> bool:
-    size, quota = _at(struct, "retention.sizeMegabytes"), _at(struct, "backlogQuotas.destinationStorage.limitBytes")
-    return size is None or size <= 0 or quota is None or quota < size * MEBIBYTE
+    size, quota = _at(struct, "retention.size"), _at(struct, "backlogQuotas.destinationStorage.limit")
+    return size is None or byte_size(size) <= 0 or quota is None or byte_size(quota) < byte_size(size)
 
 
 def _age_fits(struct: Struct) -> bool:
@@ -67,10 +67,10 @@ def _durable(name: str) -> Callable[[Struct], bool]:
 
 
 CHECKS: Mapping[str, Callable[[Struct], bool]] = {
-    "retention.timeMinutes and retention.sizeMegabytes must both be 0 or both be non-zero": (
-        lambda s: (s["timeMinutes"] == 0) == (s["sizeMegabytes"] == 0)
+    "retention.timeMinutes and retention.size must both be 0 or both be non-zero": (
+        lambda s: (s["timeMinutes"] == 0) == (byte_size(s["size"]) == 0)
     ),
-    "retention.sizeMegabytes must be larger than": _quota_fits,
+    "retention.size must be larger than": _quota_fits,
     "retention.timeMinutes must be longer than": _age_fits,
     "persistence must have ensembleSize >= writeQuorum >= ackQuorum": (
         lambda s: s["ensembleSize"] >= s["writeQuorum"] >= s["ackQuorum"]

@@ -43,7 +43,7 @@ LEFT_OUT = {
     "persistent": "a set has persistent topics: others are gone when nobody uses them",
     "permissions": "Pulsar keeps them in one entry of the namespace, which has room for some thousands",
     "subscriptions": "one more question for each topic; clients make them",
-    "compaction": "each topic would need a status of its own; policies.compactionThresholdBytes needs none",
+    "compaction": "each topic would need a status of its own; policies.compactionThreshold needs none",
     "prune": "it is about permissions and about properties others add",
 }
 """Fields of a PulsarTopic that a template does not have, and why."""

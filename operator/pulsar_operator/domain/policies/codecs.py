@@ -28,6 +28,7 @@ from pulsar_operator.api.v1alpha1.policies import (
     SubscribeRate,
     SubscriptionType,
 )
+from pulsar_operator.api.v1alpha1.quantities import MEBI
 
 NO_LIMIT = -1
 INT32_MAX = 2147483647
@@ -91,12 +92,12 @@ _quota_out, _quota_in = words(
 )
 
 STORAGE_QUOTA = Codec(
-    lambda quota: {"limitSize": quota.limit_bytes, "limitTime": NO_LIMIT, "policy": _quota_out(quota.policy)},
-    lambda live: StorageBacklogQuota(limit_bytes=live["limitSize"], policy=_quota_in(live["policy"])),
+    lambda quota: {"limitSize": quota.limit, "limitTime": NO_LIMIT, "policy": _quota_out(quota.policy)},
+    lambda live: StorageBacklogQuota(limit=live["limitSize"], policy=_quota_in(live["policy"])),
     (
-        StorageBacklogQuota(limit_bytes=1048576, policy=BacklogPolicy.PRODUCER_EXCEPTION),
-        StorageBacklogQuota(limit_bytes=5 * 2**40, policy=BacklogPolicy.PRODUCER_REQUEST_HOLD),
-        StorageBacklogQuota(limit_bytes=0, policy=BacklogPolicy.CONSUMER_BACKLOG_EVICTION),
+        StorageBacklogQuota(limit=1048576, policy=BacklogPolicy.PRODUCER_EXCEPTION),
+        StorageBacklogQuota(limit=5 * 2**40, policy=BacklogPolicy.PRODUCER_REQUEST_HOLD),
+        StorageBacklogQuota(limit=0, policy=BacklogPolicy.CONSUMER_BACKLOG_EVICTION),
     ),
 )
 AGE_QUOTA = Codec(
@@ -107,14 +108,25 @@ AGE_QUOTA = Codec(
         AgeBacklogQuota(limit_seconds=INT32_MAX, policy=BacklogPolicy.PRODUCER_EXCEPTION),
     ),
 )
+
+
+def _mebibytes(size: int) -> int:
+    """What Pulsar keeps in MB, of 2^20 bytes (class RetentionPolicies); 0 and no limit stay."""
+    return size // MEBI if size > 0 else size
+
+
+def _of_mebibytes(live: int) -> int:
+    return live * MEBI if live > 0 else live
+
+
 RETENTION = Codec(
-    lambda value: {"retentionTimeInMinutes": value.time_minutes, "retentionSizeInMB": value.size_megabytes},
-    lambda live: Retention(time_minutes=live["retentionTimeInMinutes"], size_megabytes=live["retentionSizeInMB"]),
+    lambda value: {"retentionTimeInMinutes": value.time_minutes, "retentionSizeInMB": _mebibytes(value.size)},
+    lambda live: Retention(time_minutes=live["retentionTimeInMinutes"], size=_of_mebibytes(live["retentionSizeInMB"])),
     (
-        Retention(time_minutes=1440, size_megabytes=-1),
-        Retention(time_minutes=-1, size_megabytes=-1),
-        Retention(time_minutes=0, size_megabytes=0),
-        Retention(time_minutes=60, size_megabytes=20480),
+        Retention(time_minutes=1440, size=-1),
+        Retention(time_minutes=-1, size=-1),
+        Retention(time_minutes=0, size=0),
+        Retention(time_minutes=60, size=20480 * MEBI),
     ),
 )
 

@@ -73,7 +73,7 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
         codecs.SECONDS,
         "subscription_expiration_time_minutes",
     ),
-    _row("compactionThresholdBytes", "compactionThreshold", codecs.SIZE, "compaction_threshold", set_method="PUT"),
+    _row("compactionThreshold", "compactionThreshold", codecs.SIZE, "compaction_threshold", set_method="PUT"),
     # Rates are kept by cluster: the cluster that answers writes its own.
     _row("publishRate", "publishRate", codecs.PUBLISH_RATE, "publishMaxMessageRate", CLUSTER, per_cluster=True),
     _row("dispatchRate", "dispatchRate", codecs.DISPATCH_RATE, "topicDispatchRate", CLUSTER, per_cluster=True),
@@ -201,7 +201,7 @@ UNMANAGED_KEYS = {
     "clusterDispatchRate": "a second copy of topicDispatchRate, which the same call writes",
     "latency_stats_sample_rate": "no endpoint writes it and no broker reads it",
     "deleted": "set by Pulsar while it deletes the namespace",
-    "offload_threshold": "old form: the endpoint writes offload_policies, spec.policies.offload.thresholdBytes",
+    "offload_threshold": "old form: the endpoint writes offload_policies, spec.policies.offload.threshold",
     "offload_threshold_in_seconds": "old form: the endpoint writes offload_policies",
     "offload_deletion_lag_ms": "old form: the endpoint writes offload_policies",
     "schema_auto_update_compatibility_strategy": "old form of schema_compatibility_strategy",

@@ -63,7 +63,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     _quota("messageAge", "message_age", codecs.AGE_QUOTA),
     _row("retention", "retention", codecs.RETENTION),
     _row("messageTTLSeconds", "messageTTL", codecs.SECONDS, value_in_query="messageTTL"),
-    _row("compactionThresholdBytes", "compactionThreshold", codecs.SIZE),
+    _row("compactionThreshold", "compactionThreshold", codecs.SIZE),
     _row("publishRate", "publishRate", codecs.PUBLISH_RATE),
     _row("dispatchRate", "dispatchRate", codecs.DISPATCH_RATE),
     _row("subscriptionDispatchRate", "subscriptionDispatchRate", codecs.DISPATCH_RATE),
@@ -87,7 +87,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     _row("maxSubscriptions", "maxSubscriptionsPerTopic", codecs.LIMIT),
     _row("maxUnackedMessagesPerConsumer", "maxUnackedMessagesOnConsumer", codecs.LIMIT),
     _row("maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", codecs.LIMIT),
-    _row("maxMessageSizeBytes", "maxMessageSize", codecs.LIMIT, examples=(1024, 0, 1048576)),
+    _row("maxMessageSize", "maxMessageSize", codecs.LIMIT, examples=(1024, 0, 1048576)),
     # Pulsar ignores isGlobal for the schema policies and for shadow topics (seen on 4.0.8).
     _row(
         "schema.compatibilityStrategy",

@@ -40,7 +40,7 @@ def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: St
         config=layered(
             preset_values(preset).config.get(Component.AUTORECOVERY),
             for_autorecovery(bookkeeper.config),
-            bookkeeper_config(store, spec.broker.max_message_size_bytes if spec.broker else None),
+            bookkeeper_config(store, spec.broker.max_message_size if spec.broker else None),
         ),
         jvm=jvm_arguments(Component.AUTORECOVERY, preset, wanted.jvm),
         resources=container_resources(Component.AUTORECOVERY, preset, wanted.jvm, wanted.resources),

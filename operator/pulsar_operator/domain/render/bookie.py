@@ -65,7 +65,7 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
     """
     spec, preset = inputs.spec, inputs.spec.preset
     claims = bookie_claims(bookkeeper)
-    message = spec.broker.max_message_size_bytes if spec.broker else None
+    message = spec.broker.max_message_size if spec.broker else None
     sized = {**preset_values(preset).config.get(Component.BOOKIE, {}), **write_cache(bookkeeper, preset, message)}
     owned = {
         **bookkeeper_config(store, message),

@@ -75,9 +75,9 @@ def render_broker(
         "brokerShutdownTimeoutMs": str(SHUTDOWN_SECONDS * 1000),
         "functionsWorkerEnabled": "false",
     }
-    if broker.max_message_size_bytes is not None:
+    if broker.max_message_size is not None:
         # Frames on the wire, to bookies too, follow from it inside the broker.
-        owned["maxMessageSize"] = str(broker.max_message_size_bytes)
+        owned["maxMessageSize"] = str(broker.max_message_size)
     base = Workload(
         owner=inputs.owner,
         component=Component.BROKER,

@@ -35,7 +35,7 @@ def spec_problems(spec: PulsarClusterSpec) -> list[str]:
     found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod)
     if proxy:
         found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod)
-    found += write_cache_problems(keeper, spec.preset, broker.max_message_size_bytes)
+    found += write_cache_problems(keeper, spec.preset, broker.max_message_size)
     return [*found, *_quorum_problems(keeper), *_message_problems(broker, spec.preset)]
 
 
@@ -64,11 +64,11 @@ def _quorum_problems(keeper: BookKeeper) -> list[str]:
 
 def _message_problems(broker: Broker, preset: Preset) -> list[str]:
     """A broker refuses to start when one message could fill its direct memory (PulsarService of 4.0)."""
-    size = broker.max_message_size_bytes
+    size = broker.max_message_size
     direct = direct_mebibytes(Component.BROKER, preset, broker.jvm)
     if size is None or direct is None or size < direct * 1024 * 1024:
         return []
     return [
-        f"spec.broker.maxMessageSizeBytes = {size} is not below the broker's direct memory of {direct:.0f} MiB: "
-        "raise spec.broker.jvm.directMemory or lower maxMessageSizeBytes"
+        f"spec.broker.maxMessageSize = {size} is not below the broker's direct memory of {direct:.0f} MiB: "
+        "raise spec.broker.jvm.directMemory or lower maxMessageSize"
     ]

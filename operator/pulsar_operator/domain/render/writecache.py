@@ -57,7 +57,7 @@ def write_cache_problems(keeper: BookKeeper, preset: Preset, max_message_bytes: 
     together = sum(direct * STOCK_SHARE if cache is None else cache for cache in caches)
     if together > direct:
         found.append(
-            f"spec.broker.maxMessageSizeBytes = {size} with {keeper.ledgers.count} ledger volumes needs "
+            f"spec.broker.maxMessageSize = {size} with {keeper.ledgers.count} ledger volumes needs "
             f"{together:.0f} MiB of write and read-ahead cache in a bookie, whose direct memory is {direct:.0f} MiB: "
             f"set spec.bookkeeper.jvm.directMemory to {math.ceil(together * 1.25)}m or more"
         )

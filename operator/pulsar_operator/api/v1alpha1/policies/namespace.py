@@ -106,7 +106,7 @@ class NamespacePolicies(ApiModel):
     """Limits of unacknowledged data."""
     subscription_expiration_minutes: Count | None = None
     """Subscriptions without a consumer for this long are deleted; 0 = never."""
-    compaction_threshold_bytes: Bytes | None = None
+    compaction_threshold: Bytes | None = None
     """Topics with more than this behind the last compaction are compacted; 0 = never by themselves."""
 
     publish_rate: PublishRate | None = None

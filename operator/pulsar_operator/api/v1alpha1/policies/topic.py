@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, validations
 from pulsar_operator.api.v1alpha1.policies.values import (
+    INT32_MAX,
     QUOTA_RULE,
     AutoSubscriptionCreation,
     BacklogQuotas,
@@ -27,6 +28,7 @@ from pulsar_operator.api.v1alpha1.policies.values import (
     SubscribeRate,
     SubscriptionTypes,
 )
+from pulsar_operator.api.v1alpha1.quantities import ByteSize
 
 SHADOW_TOPIC = r"^persistent://[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]+/[^/\x00-\x1f\x7f]*[^/\x00-\x20\x7f]$"
 """A full name without control characters: a broker repeats the name in the status line of its refusal, which makes an
@@ -74,7 +76,7 @@ class TopicPolicies(ApiModel):
     """Limits of unacknowledged data."""
     subscription_expiration_minutes: Count | None = None
     """Subscriptions without a consumer for this long are deleted; 0 = never; needs Pulsar 4.2."""
-    compaction_threshold_bytes: Bytes | None = None
+    compaction_threshold: Bytes | None = None
     """The topic is compacted when it has more than this behind the last compaction; 0 = never by itself."""
 
     publish_rate: PublishRate | None = None
@@ -114,7 +116,7 @@ class TopicPolicies(ApiModel):
     """Delivered and unacknowledged messages of a consumer; at the limit delivery to it stops; 0 = no limit."""
     max_unacked_messages_per_subscription: Count | None = None
     """Delivered and unacknowledged messages of a shared subscription; at the limit delivery stops; 0 = no limit."""
-    max_message_size_bytes: Count | None = None
+    max_message_size: Annotated[int, ByteSize(ge=0, le=INT32_MAX)] | None = None
     """Size of a message, at most the brokers' own limit; 0 = no limit but theirs."""
 
     # "schema" itself would hide a method of the model base.

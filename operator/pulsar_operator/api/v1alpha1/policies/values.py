@@ -12,12 +12,13 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, validations
+from pulsar_operator.api.v1alpha1.quantities import KIBI, MEBI, ByteSize, cel_size
 
 INT32_MAX = 2147483647
 
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
 """A limit; 0 = no limit."""
-Bytes = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+Bytes = Annotated[int, ByteSize(ge=0)]
 Decimal = Annotated[
     str | int,
     Field(
@@ -45,8 +46,8 @@ class Retention(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             (
-                "(self.timeMinutes == 0) == (self.sizeMegabytes == 0)",
-                "retention.timeMinutes and retention.sizeMegabytes must both be 0 or both be non-zero (-1 = no limit): "
+                f"(self.timeMinutes == 0) == ({cel_size('self.size')} == 0)",
+                "retention.timeMinutes and retention.size must both be 0 or both be non-zero (-1 = no limit): "
                 "with one of them 0 Pulsar keeps nothing",
             ),
         )
@@ -54,15 +55,15 @@ class Retention(ApiModel):
 
     time_minutes: Annotated[int, Field(ge=-1, le=INT32_MAX)]
     """Minutes; -1 = no limit."""
-    size_megabytes: Annotated[int, Field(ge=-1, le=INT32_MAX)]
-    """Megabytes; -1 = no limit."""
+    size: Annotated[int, ByteSize(ge=-1, le=INT32_MAX * MEBI, whole=MEBI)]
+    """Bytes, such as 20Gi, in whole Mi; -1 = no limit."""
 
 
 class StorageBacklogQuota(ApiModel):
     """Quota on the size of the backlog (destination_storage)."""
 
-    limit_bytes: Bytes
-    """Bytes."""
+    limit: Bytes
+    """Bytes, such as 256Mi."""
     policy: BacklogPolicy
     """What happens when the limit is exceeded."""
 
@@ -86,10 +87,10 @@ class BacklogQuotas(ApiModel):
 
 
 QUOTA_RULE = (
-    "!has(self.retention) || self.retention.sizeMegabytes <= 0 || !has(self.backlogQuotas) || "
+    f"!has(self.retention) || {cel_size('self.retention.size')} <= 0 || !has(self.backlogQuotas) || "
     "!has(self.backlogQuotas.destinationStorage) || "
-    "self.backlogQuotas.destinationStorage.limitBytes < self.retention.sizeMegabytes * 1048576",
-    "retention.sizeMegabytes must be larger than backlogQuotas.destinationStorage.limitBytes: "
+    f"{cel_size('self.backlogQuotas.destinationStorage.limit')} < {cel_size('self.retention.size')}",
+    "retention.size must be larger than backlogQuotas.destinationStorage.limit: "
     "Pulsar refuses a quota that retention would cut first",
 )
 """CEL rule of a struct with members retention and backlogQuotas (Pulsar: checkBacklogQuota)."""
@@ -275,7 +276,7 @@ class Offload(ApiModel):
     """ARN of the role brokers assume."""
     s3_role_session_name: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     """Session name for that role; absent = pulsar-s3-offload."""
-    threshold_bytes: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
+    threshold: Annotated[int, ByteSize(ge=-1)] | None = None
     """Offload when a topic has more than this in bookies; 0 = as soon as possible, -1 = never by size."""
     threshold_seconds: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
     """Offload what is older than this; 0 = as soon as possible, -1 = never by age."""
@@ -283,9 +284,9 @@ class Offload(ApiModel):
     """How long an offloaded ledger stays in bookies as well, milliseconds; -1 = for ever."""
     read_priority: OffloadReadPriority | None = None
     """Where a ledger that is in both places is read; absent = TieredStorageFirst."""
-    max_block_size_bytes: Annotated[int, Field(ge=5242880, le=INT32_MAX)] | None = None
+    max_block_size: Annotated[int, ByteSize(ge=5 * MEBI, le=INT32_MAX)] | None = None
     """Size of the blocks of a multi-part upload, at least 5 MiB."""
-    read_buffer_size_bytes: Annotated[int, Field(ge=1024, le=INT32_MAX)] | None = None
+    read_buffer_size: Annotated[int, ByteSize(ge=KIBI, le=INT32_MAX)] | None = None
     """Buffer of each read."""
     max_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Threads that upload; absent = 2."""
