@@ -63,7 +63,7 @@ class Topic:
         self.subscribed: dict[str, Any] = {}
         self.produced: dict[str, Any] = {}
         self.receiving: Callable[[], None] = lambda: None
-        self.unreachable = False
+        self.silent = False
 
     def subscribe(self, topic: str, name: str, **options: Any) -> Topic:
         self.subscribed = options
@@ -85,7 +85,7 @@ class Topic:
         assert stamp is not None and partition_key == f"key-{stamp.key}"
         if self.store(stamp, data):
             self.add(data)
-        if not self.unreachable:
+        if not self.silent:
             callback(self.answer(stamp), None)
 
     def receive(self, timeout_millis: int) -> Received:

@@ -15,7 +15,6 @@ TOPIC_TYPE = "autoTopicCreation.topicType is required when enabled"
 PARTITIONS = "autoTopicCreation.defaultPartitions is required with"
 AGE = "retention.timeMinutes must be longer than"
 UNPARTITIONED = "need spec.partitions"
-AT_LEAST_0 = "should be greater than or equal to 0"
 AT_LEAST_1 = "should be greater than or equal to 1"
 PATTERN = "should match"
 WITHIN = "spec.allowedClusters must contain all of spec.replicationClusters"
@@ -46,6 +45,14 @@ def _size(megabytes: int, quota: int) -> Json:
         retention={"timeMinutes": -1, "size": f"{megabytes}Mi"},
         backlogQuotas={"destinationStorage": {"limit": quota, "policy": "ProducerException"}},
     )
+
+
+_QUOTA: Json = {"limit": 0, "policy": "ProducerException"}
+WHOLE = "in whole Mi"
+
+
+def _offload(**values: Any) -> Json:
+    return _policies(offload={"driver": "FileSystem", **values})
 
 
 def _confirmation(cluster: str, expires: str = "2026-12-01T18:00:00Z") -> Json:
@@ -86,7 +93,19 @@ _BOTH = [
         ("retention-half", _policies(retention={"timeMinutes": 0, "size": "5Mi"}), RETENTION),
         ("quota-of-retention", _size(512, 512 * 2**20), QUOTA),
         ("quota-below-retention", _size(512, 512 * 2**20 - 1), None),
-        ("compaction-negative", _policies(compactionThreshold=-1), AT_LEAST_0),
+        ("compaction-negative", _policies(compactionThreshold=-1), "of at least 0"),
+        ("compaction-word", _policies(compactionThreshold="much"), "of at least 0"),
+        ("compaction-quantity", _policies(compactionThreshold="1.5Gi"), None),
+        ("compaction-fraction", _policies(compactionThreshold="1500m"), "of at least 0"),
+        ("retention-part-of-a-mebibyte", _policies(retention={"timeMinutes": 5, "size": "1500Ki"}), WHOLE),
+        ("retention-word", _policies(retention={"timeMinutes": 5, "size": "all"}), WHOLE),
+        ("retention-beyond-pulsar", _policies(retention={"timeMinutes": 5, "size": "2147483648Mi"}), WHOLE),
+        ("retention-whole", _policies(retention={"timeMinutes": 5, "size": "1024Ki"}), None),
+        ("retention-endless", _policies(retention={"timeMinutes": 5, "size": -1}), None),
+        ("quota-negative", _policies(backlogQuotas={"destinationStorage": _QUOTA | {"limit": -1}}), "of at least 0"),
+        ("offload-threshold-2", _offload(threshold=-2), "of at least -1 (no limit)"),
+        ("offload-blocks-small", _offload(maxBlockSize="5Ki"), "of at least 5Mi"),
+        ("offload-buffer-large", _offload(readBufferSize="2Gi"), "of at least 1Ki and at most 2147483647"),
     )
 ]
 
@@ -109,6 +128,8 @@ _OWN: tuple[Create, ...] = (
     Create(PNS, "auth-mode-of-old", _policies(subscriptionAuthMode="none"), "Unsupported value"),
     # Pulsar compares the age of messages only for topics.
     Create(PNS, "age-of-retention", _age(10, 3600)),
+    Create(PT, "message-size-negative", _policies(maxMessageSize=-1), "of at least 0 and at most 2147483647"),
+    Create(PT, "message-size", _policies(maxMessageSize="4Mi")),
     Create(PT, "age-of-retention", _age(10, 600), AGE),
     Create(PT, "age-below-retention", _age(10, 599)),
     Create(PT, "age-and-no-limit", _age(-1, 600)),

@@ -293,7 +293,16 @@ PLACES: tuple[Place, ...] = (
     Place(PIP, "failureDomains[].name", DOMAIN, {"brokers": ["{own}:1"]}, _ISOLATION, prefix="{own}-"),
     Place(PIP, "failureDomains[].brokers[]", BROKER, {"name": "d"}, _ISOLATION),
 )
-CHECKED_ELSEWHERE = ("Ref.name", "Ref.namespace", ".maxMarkDeletesPerSecond")
+SIZES = (
+    "retention.size",
+    "Storage.limit",
+    ".compactionThreshold",
+    ".maxMessageSize",
+    "offload.threshold",
+    "BlockSize",
+    "BufferSize",
+)
+CHECKED_ELSEWHERE = ("Ref.name", "Ref.namespace", ".maxMarkDeletesPerSecond", *SIZES)
 """Ends of paths that are left out: names in Kubernetes, which tests/support/admission/rules.py has, and numbers."""
 
 

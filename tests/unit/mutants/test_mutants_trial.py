@@ -127,7 +127,7 @@ def test_what_becomes_of_mutants(small: Small) -> None:
         {MODULE: SOURCE},
         workers=1,
         deadline=time.monotonic() + 600,
-        record_event=lambda result: told.append(result.mutation),
+        tell=lambda result: told.append(result.mutation),
     )
     assert [each.verdict for each in found] == [
         Verdict.KILLED,
@@ -145,7 +145,7 @@ def test_after_the_deadline_nothing_is_tried(small: Small) -> None:
     mutation = small.mutant(5, "(n >= LIMIT)")
     work = [(mutation, small.asked(mutation))]
     (found,) = try_all(
-        small.root, work, {MODULE: SOURCE}, workers=2, deadline=time.monotonic(), record_event=lambda result: None
+        small.root, work, {MODULE: SOURCE}, workers=2, deadline=time.monotonic(), tell=lambda result: None
     )
     assert found.verdict is Verdict.NOT_TRIED
 

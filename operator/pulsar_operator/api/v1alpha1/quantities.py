@@ -56,8 +56,9 @@ def size_text(size: int) -> str | int:
 
 
 def cel_size(path: str) -> str:
-    """A CEL expression for the bytes at a path that holds a valid size."""
-    return f"(type({path}) == int ? {path} : quantity({path}).asInteger())"
+    """A CEL expression for the bytes at a path; -1 for what is no size, which a rule of the field itself refuses."""
+    number = f"isQuantity({path}) && quantity({path}).isInteger() ? quantity({path}).asInteger() : -1"
+    return f"(type({path}) == int ? {path} : ({number}))"
 
 
 class ByteSize:
@@ -93,7 +94,7 @@ class ByteSize:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """int-or-string, with the range as a CEL rule: a bound of the schema would not hold for text."""
-        size = cel_size("self")
+        size = "(type(self) == int ? self : quantity(self).asInteger())"
         whole = "" if self._whole == 1 else f" && ({size} <= 0 || {size} % {self._whole} == 0)"
         most = "" if self._le == 2**63 - 1 else f" && {size} <= {self._le}"
         valid = "type(self) == int || (isQuantity(self) && quantity(self).isInteger())"
