@@ -56,9 +56,14 @@ def size_text(size: int) -> str | int:
 
 
 def cel_size(path: str) -> str:
-    """A CEL expression for the bytes at a path; -1 for what is no size, which a rule of the field itself refuses."""
-    number = f"isQuantity({path}) && quantity({path}).isInteger() ? quantity({path}).asInteger() : -1"
-    return f"(type({path}) == int ? {path} : ({number}))"
+    """A CEL expression for the bytes at a path; -1 for what is no size, which a rule of the field itself refuses.
+
+    asInteger() of the API server's quantities fails on 100Ti and 1.5Gi (resource.Quantity keeps them as decimals), hence
+    the detour over floating point, which is exact up to 2^53.
+    """
+    number = f"int(quantity({path}).asApproximateFloat() + 0.5)"
+    in_range = f"isQuantity({path}) && quantity({path}).sign() >= 0 && quantity({path}).isLessThan(quantity('8Ei'))"
+    return f"(type({path}) == int ? {path} : ({in_range} ? {number} : -1))"
 
 
 class ByteSize:
@@ -94,15 +99,18 @@ class ByteSize:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """int-or-string, with the range as a CEL rule: a bound of the schema would not hold for text."""
-        size = "(type(self) == int ? self : quantity(self).asInteger())"
+        size, text = cel_size("self"), "" if self._ge >= 0 else "self == '-1' || "
         whole = "" if self._whole == 1 else f" && ({size} <= 0 || {size} % {self._whole} == 0)"
         most = "" if self._le == 2**63 - 1 else f" && {size} <= {self._le}"
-        valid = "type(self) == int || (isQuantity(self) && quantity(self).isInteger())"
+        exact = f"isQuantity(self) && quantity(self).compareTo(quantity(string({size}))) == 0"
         return {
             "anyOf": [{"type": "integer"}, {"type": "string"}],
             "x-kubernetes-int-or-string": True,
             "maxLength": 32,
             "x-kubernetes-validations": [
-                {"rule": f"({valid}) && {size} >= {self._ge}{most}{whole}", "message": self.rule}
+                {
+                    "rule": f"(type(self) == int || {text}{exact}) && {size} >= {self._ge}{most}{whole}",
+                    "message": self.rule,
+                }
             ],
         }
