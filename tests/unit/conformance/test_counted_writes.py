@@ -98,7 +98,7 @@ def test_znodes_that_differ_are_named() -> None:
     assert changed(before, {**before, "/b": (0, 3)}) == {"/b"}, "removed and made again"
 
 
-class World(Kubectl):
+class CountedKubectl(Kubectl):
     """A cluster whose logs tell of what is done, or do not."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class World(Kubectl):
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Any:
-    found = cast(Any, World())
+    found = cast(Any, CountedKubectl())
 
     def ask(url: str, method: str, path: str) -> None:
         if not found.deaf:

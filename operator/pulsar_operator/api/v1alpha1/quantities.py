@@ -58,11 +58,12 @@ def size_text(size: int) -> str | int:
 def cel_size(path: str) -> str:
     """A CEL expression for the bytes at a path; -1 for what is no size, which a rule of the field itself refuses.
 
-    asInteger() of the API server's quantities fails on 100Ti and 1.5Gi (resource.Quantity keeps them as decimals), hence
-    the detour over floating point, which is exact up to 2^53.
+    asInteger() of the API server's quantities fails on 100Ti and 1.5Gi, which resource.Quantity keeps as decimals, so
+    it goes by floating point, which is exact up to 2^53.
     """
     number = f"int(quantity({path}).asApproximateFloat() + 0.5)"
-    in_range = f"isQuantity({path}) && quantity({path}).sign() >= 0 && quantity({path}).isLessThan(quantity('8Ei'))"
+    below, least = f"quantity({path}).isLessThan(quantity('8Ei'))", f"!quantity({path}).isLessThan(quantity('0'))"
+    in_range = f"isQuantity({path}) && {least} && {below}"
     return f"(type({path}) == int ? {path} : ({in_range} ? {number} : -1))"
 
 
