@@ -138,8 +138,11 @@ def test_promises_that_need_several_brokers(
     assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
 
 
-@pytest.mark.balance(4)
-@pytest.mark.parametrize(("names", "settings"), CONFORMANCE)
+SLICES = {"splitting": pytest.mark.balance(4), "scaling": pytest.mark.balance(4), "shedding": pytest.mark.balance(5)}
+MUTATED = [pytest.param(*group, id=key, marks=SLICES[key]) for key, group in GROUPS.items()]
+
+
+@pytest.mark.parametrize(("names", "settings"), MUTATED)
 def test_broken_promises_that_need_several_brokers_are_seen(
     several: tuple[Instance, list[Check]], names: Sequence[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
