@@ -34,7 +34,7 @@ from pulsar_operator.balance.simulator.traces import DAY, NAMES, Scenario, scena
 from pulsar_operator.balance.simulator.world import World, even_bundles
 
 OURS = "Operator"
-RIVALS = ("Avg", "Avg tuned")
+PEERS = ("Avg", "Avg tuned")
 """The bar on unloads holds against both: Pulsar's defaults, and the 0.5 that PIP-364 advises without the even
 distribution of bundles, which otherwise sends every other bundle to a random broker."""
 TUNED = Settings(max_unload_share=0.5, distribute_evenly=False)
@@ -82,7 +82,7 @@ def strategies(seed: int) -> list[tuple[Policy, Settings]]:
     tuned = AvgShedder(fresh().randrange)
     return [
         *((policy, Settings()) for policy in pulsar_policies(fresh)),
-        (ModularManager(RIVALS[1], tuned, tuned), TUNED),
+        (ModularManager(PEERS[1], tuned, tuned), TUNED),
         (OperatorPolicy(OURS, LeastLongTermMessageRate(fresh().randrange)), Settings()),
     ]
 
@@ -164,17 +164,17 @@ def bars(found: Sequence[Run]) -> bool:
     for trace in dict.fromkeys(run.trace for run in found):
         by_name = {
             name: sorted((run for run in found if run.trace == trace and run.strategy == name), key=lambda r: r.seed)
-            for name in (OURS, "Transfer", *RIVALS)
+            for name in (OURS, "Transfer", *PEERS)
         }
         ours = by_name[OURS]
         moves = median(ours, lambda run: run.caused)
-        fewest = min(median(by_name[name], lambda run: run.caused) for name in RIVALS)
+        fewest = min(median(by_name[name], lambda run: run.caused) for name in PEERS)
         ratio = median(ours, lambda run: run.mean)
         other = median(by_name["Transfer"], lambda run: run.mean)
         met = moves < fewest and ratio < other
         every &= met
         seeds = len(ours)
-        fewer = [sum(a.caused < b.caused for a, b in zip(ours, by_name[name], strict=True)) for name in RIVALS]
+        fewer = [sum(a.caused < b.caused for a, b in zip(ours, by_name[name], strict=True)) for name in PEERS]
         lower = sum(a.mean < b.mean for a, b in zip(ours, by_name["Transfer"], strict=True))
         print(
             f"P6 {trace:<15}{'met' if met else 'MISSED':<8}moves {moves:.0f} < {fewest:.0f} (fewer than Avg on "

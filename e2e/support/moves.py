@@ -23,7 +23,7 @@ from e2e.support.skew import NAMESPACE, Brokers
 _GAINED = re.compile(r" INFO +\S*\bOwnershipCache - Successfully acquired ownership of OwnedBundle\(bundle=([^,]+),")
 _RELEASED = re.compile(r" INFO +\S*\bOwnedBundle - Unloading (\S+) namespace-bundle with \d+ topics completed ")
 _STEP = re.compile(r"^Step \d+ of \d+: move (\S+) from (\S+) to (\S+)")
-_HANDOVER = re.compile(r"-(drain|fill)-")
+_DRAIN_OR_FILL = re.compile(r"-(drain|fill)-")
 STEP_DONE = "StepDone"
 
 
@@ -87,7 +87,7 @@ def steps_of(events: Iterable[Mapping[str, Any]]) -> Counter[Step]:
     for event in events:
         name = event["involvedObject"].get("name", "")
         step = _STEP.match(event.get("message") or "")
-        if event.get("reason") == STEP_DONE and _HANDOVER.search(name) and step:
+        if event.get("reason") == STEP_DONE and _DRAIN_OR_FILL.search(name) and step:
             found[Step(name, step[1])] += int(event.get("count") or 1)
     return found
 
@@ -153,8 +153,8 @@ class Moves:
         """
 
         def agreed() -> bool:
-            trouble = [log.trouble for log in self._logs if log.trouble]
-            assert not trouble, trouble
+            errors = [log.error for log in self._logs if log.error]
+            assert not errors, errors
             said = self._brokers.owners(self._namespace)
             logged = self.owners
             wrong = {b: (logged.get(b), owner) for b, owner in said.items() if logged.get(b) != owner}

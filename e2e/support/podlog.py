@@ -59,7 +59,7 @@ class PodLog:
         self._since = ""
         self.lines = 0
         """Lines handed over."""
-        self.trouble = ""
+        self.error = ""
         """Why it ended before it was told to; empty while it goes on."""
 
     def start(self) -> None:
@@ -96,7 +96,7 @@ class PodLog:
                 self._follow()
                 self._stop.wait(RETRY_SECONDS)
         except Exception as error:
-            self.trouble = f"log of {self.pod} is not read any more: {type(error).__name__}: {error}"
+            self.error = f"log of {self.pod} is not read any more: {type(error).__name__}: {error}"
 
     def _follow(self) -> None:
         """One stream to its end: the container ended, the pod is away, or the connection broke."""

@@ -162,15 +162,15 @@ class Traffic:
             except pulsar.Timeout:
                 continue
             except pulsar.PulsarException as error:
-                self._trouble("receive", error)
+                self._note_error("receive", error)
                 self._stop.wait(POLL_MILLIS / 1000)
                 continue
             self.received += 1
             try:
                 self._consumer.acknowledge(found)
             except pulsar.PulsarException as error:
-                self._trouble("acknowledge", error)
+                self._note_error("acknowledge", error)
 
-    def _trouble(self, what: str, error: Exception) -> None:
+    def _note_error(self, what: str, error: Exception) -> None:
         with self._lock:
             self._failed[f"{what} failed: {type(error).__name__}"] += 1

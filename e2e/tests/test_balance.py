@@ -52,7 +52,7 @@ PULSARS_OWN = {"loadBalancerSheddingEnabled": "true", "loadBalancerAutoBundleSpl
 Class ThresholdShedder then sheds from a broker whose CPU or network is 10 points over the mean of all, and nothing
 where that would be less than loadBalancerBundleUnloadMinThroughputThreshold, 10 MB/s: a test sends far less.
 """
-HELPED = {
+TUNED = {
     "loadBalancerBundleUnloadMinThroughputThreshold": "0",
     "loadBalancerHistoryResourcePercentage": "0",
     "loadBalancerCPUResourceWeight": "0",
@@ -75,12 +75,12 @@ def test_not_worse_than_pulsars_default_shedder(
 
 
 @pytest.mark.balance(2)
-def test_not_worse_than_pulsars_shedder_when_helped(
+def test_not_worse_than_pulsars_shedder_when_tuned(
     deployed: Deployed, brokers: Brokers, evened: Evened, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same for four shedding intervals, with settings under which the shedder sees the traffic of a test."""
     pulsars, report = left_to_pulsar(
-        brokers, deployed.service_url, "Pulsar, tuned", PULSARS_OWN | HELPED, 4 * SHEDDING_SECONDS
+        brokers, deployed.service_url, "Pulsar, tuned", PULSARS_OWN | TUNED, 4 * SHEDDING_SECONDS
     )
     compare(evened, [pulsars], capsys)
     assert report.failures() == [], report.text()
@@ -100,7 +100,7 @@ SPLITTING = {
 GROUPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "splitting": (("even_bundles", "worked_example", "split_by_threshold"), SPLITTING),
     "scaling": (("scale_out",), {}),
-    "shedding": (("shedding",), PULSARS_OWN | HELPED),
+    "shedding": (("shedding",), PULSARS_OWN | TUNED),
 }
 """Checks of the conformance suite that need several brokers, and the settings changed while they run."""
 CONFORMANCE = [pytest.param(*group, id=key) for key, group in GROUPS.items()]

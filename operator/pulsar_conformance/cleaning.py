@@ -27,13 +27,13 @@ def remove_namespaces(admin: Admin, namespaces: Iterable[str]) -> list[str]:
 
 
 def _each(namespaces: Iterable[str], done: Callable[[str], bool], what: str) -> list[str]:
-    trouble = []
+    kept = []
     for namespace in namespaces:
         try:
             eventually(partial(done, namespace), what, within=40, every=1)
         except CheckFailed as error:
-            trouble.append(f"{namespace}: {error}")
-    return trouble
+            kept.append(f"{namespace}: {error}")
+    return kept
 
 
 def _emptied(admin: Admin, namespace: str) -> bool:

@@ -122,16 +122,16 @@ def run_one(
         # A check must never take the others with it; what it met is its outcome.
         status, text = Status.ERROR, f"{type(error).__name__}: {error}"
     seconds = time.monotonic() - begin
-    for trouble in context.close():
-        warned(f"{check.id}: not cleaned up: {trouble}")
+    for kept in context.close():
+        warned(f"{check.id}: not cleaned up: {kept}")
     return Outcome(check, status, text, seconds), tamper.used
 
 
 def clean(found: Instance, warned: Callable[[str], None]) -> None:
     """Remove the namespaces of checks that have ended; ``warned`` is told of each that stays. No check may run."""
     left, found.left[:] = found.left[:], []
-    for trouble in remove_namespaces(Admin(found.admin_url, Tamper(), found.token), left):
-        warned(f"not cleaned up: {trouble}")
+    for kept in remove_namespaces(Admin(found.admin_url, Tamper(), found.token), left):
+        warned(f"not cleaned up: {kept}")
 
 
 def _remove_tenant(admin: Admin, tenant: str) -> None:

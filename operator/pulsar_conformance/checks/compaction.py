@@ -23,7 +23,7 @@ def last_value(ctx: Context) -> str:
         for key in KEYS:
             sent.append(f"{key}{round_}")
             producer.send(sent[-1].encode(), partition_key=key)
-    trouble = compact(ctx, topic)
+    note = compact(ctx, topic)
     for text in ("a3", "a4"):
         sent.append(text)
         producer.send(text.encode(), partition_key="a")
@@ -31,7 +31,7 @@ def last_value(ctx: Context) -> str:
     everything = ctx.texts(ctx.receive(ctx.consumer(topic, "everything"), len(sent)))
     ctx.expect(got == ["a2", "b2", "c2", "a3", "a4"], f"read compacted: {got}")
     ctx.expect(everything == sent, f"without it all {len(sent)} were expected in order, {everything} came")
-    return f"9 messages of 3 keys compacted, 2 sent after: compacted {', '.join(got)}; else all {len(sent)}{trouble}"
+    return f"9 messages of 3 keys compacted, 2 sent after: compacted {', '.join(got)}; else all {len(sent)}{note}"
 
 
 @check(
@@ -51,12 +51,12 @@ def empty_deletes(ctx: Context) -> str:
     for key in KEYS:
         producer.send(f"{key}0".encode(), key=key)
     producer.send(b"", key="b")
-    trouble = compact(ctx, topic)
+    note = compact(ctx, topic)
     got = compacted(ctx, topic, 2)
     ctx.expect(got == ["a0", "c0"], f"b was deleted by an empty message; read compacted: {got}")
     everything = ctx.texts(ctx.receive(ctx.reader(topic), 4, ack=False))
     ctx.expect(everything == ["a0", "b0", "c0", ""], f"without it all four were expected, {everything} came")
-    return f"a0, b0, c0 and an empty b compacted: read compacted {', '.join(got)}{trouble}"
+    return f"a0, b0, c0 and an empty b compacted: read compacted {', '.join(got)}{note}"
 
 
 @check(
@@ -74,11 +74,11 @@ def keyless(ctx: Context) -> str:
     ctx.send(producer, ["a0", "a1"], partition_key="a")
     ctx.send(producer, ["n0", "n1"])
     ctx.send(producer, ["b0"], partition_key="b")
-    trouble = compact(ctx, topic)
+    note = compact(ctx, topic)
     wanted = ["a1", "n0", "n1", "b0"] if retained == "true" else ["a1", "b0"]
     got = compacted(ctx, topic, len(wanted))
     ctx.expect(got == wanted, f"topicCompactionRetainNullKey={retained}: {wanted} were expected, {got} came")
-    return f"topicCompactionRetainNullKey={retained}: a0, a1, b0, n0, n1 (no key) became {', '.join(got)}{trouble}"
+    return f"topicCompactionRetainNullKey={retained}: a0, a1, b0, n0, n1 (no key) became {', '.join(got)}{note}"
 
 
 @check(

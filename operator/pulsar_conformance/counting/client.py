@@ -79,7 +79,7 @@ class CountingProducer:
         try:
             self._publish()
         except Exception as error:
-            self._ledger.trouble(f"producer thread ended: {type(error).__name__}: {error}")
+            self._ledger.note_error(f"producer thread ended: {type(error).__name__}: {error}")
 
     def _publish(self) -> None:
         due = time.monotonic()
@@ -110,7 +110,7 @@ class CountingProducer:
             try:
                 answer(None if result == pulsar.Result.Ok else result.name)
             except Exception as error:
-                self._ledger.trouble(f"send callback: {type(error).__name__}")
+                self._ledger.note_error(f"send callback: {type(error).__name__}")
 
         try:
             self._producer.send_async(message.encode(stamp, self._size), callback, partition_key=f"key-{key}")
@@ -149,7 +149,7 @@ class CountingConsumer:
         try:
             self._receive()
         except Exception as error:
-            self._ledger.trouble(f"consumer thread ended: {type(error).__name__}: {error}")
+            self._ledger.note_error(f"consumer thread ended: {type(error).__name__}: {error}")
 
     def _receive(self) -> None:
         while not self._stop.is_set():
@@ -158,14 +158,14 @@ class CountingConsumer:
             except pulsar.Timeout:
                 continue
             except pulsar.PulsarException as error:
-                self._ledger.trouble(f"receive failed: {type(error).__name__}")
+                self._ledger.note_error(f"receive failed: {type(error).__name__}")
                 self._stop.wait(_POLL_MILLIS / 1000)
                 continue
             self.take(message.decode(received.data()), received.redelivery_count(), _position(received.message_id()))
             try:
                 self._consumer.acknowledge(received)
             except pulsar.PulsarException as error:
-                self._ledger.trouble(f"acknowledge failed: {type(error).__name__}")
+                self._ledger.note_error(f"acknowledge failed: {type(error).__name__}")
 
 
 class CountingRun:
@@ -329,7 +329,7 @@ class CountingRun:
         if not _wait(lambda: self.progress().received > 0, self._start_within):
             raise CountingError(
                 f"{self._where()}: no message came through in {self._start_within:.0f} s: "
-                f"{self.progress().line().strip()}; {self.ledger.report().troubles}; "
+                f"{self.progress().line().strip()}; {self.ledger.report().errors}; "
                 "look whether the topic is served and the subscription has no other consumer"
             )
 
@@ -356,7 +356,7 @@ class CountingRun:
         try:
             action()
         except pulsar.PulsarException as error:
-            self.ledger.trouble(f"close failed: {type(error).__name__}")
+            self.ledger.note_error(f"close failed: {type(error).__name__}")
 
 
 def _position(place: Any) -> int:

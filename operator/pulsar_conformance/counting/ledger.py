@@ -89,7 +89,7 @@ class Ledger:
         self._start: float | None = None
         self._streams: dict[tuple[int, int], _Stream] = {}
         self._counts: Counter[str] = Counter()
-        self._troubles: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
         self._latencies: Counter[int] = Counter()
         self._latency_max = 0.0
         self._publish = _Gap(self._origin)
@@ -143,7 +143,7 @@ class Ledger:
             if mark & (CONFIRMED | FAILED):
                 return
             stream.marks[stamp.number] = mark | FAILED
-            self._troubles[f"send failed: {reason}"] += 1
+            self._errors[f"send failed: {reason}"] += 1
             self._no_longer_pending(stream)
 
     def received(self, stamp: Stamp | None, *, redeliveries: int = 0, position: int = 0) -> None:
@@ -166,10 +166,10 @@ class Ledger:
                 self._duplicate(known, stamp, now, position)
             known.highest = max(known.highest, stamp.number)
 
-    def trouble(self, what: str) -> None:
+    def note_error(self, what: str) -> None:
         """Count something that went wrong in a client; ``what`` is one of few words."""
         with self._lock:
-            self._troubles[what] += 1
+            self._errors[what] += 1
 
     def operation_began(self, name: str) -> None:
         """From now on duplicates have a reason."""
@@ -248,7 +248,7 @@ class Ledger:
                 operations=tuple(self._operations),
                 send_timeout=self._send_timeout,
                 ordered=self._ordered,
-                troubles=dict(self._troubles),
+                errors=dict(self._errors),
                 out_of_order_keys=dict(by_key),
                 lost_examples=self._lost_examples(),
                 duplicated_examples=tuple(self._duplicated),

@@ -94,7 +94,7 @@ class Report:
                           (apache/pulsar issue 15836), and a broker forgets it when it ends (issue 8722)
     out_of_order          first arrivals, not redelivered, of a number below one already seen of that producer and key
     foreign               messages of another run or of no run
-    troubles              failed sends, receives and acknowledgements, and threads that ended, by reason
+    errors                failed sends, receives and acknowledgements, and threads that ended, by reason
     ordered               whether the subscription type promises order in a key: all but Shared
     send_timeout          seconds after which the client fails a send, 0 for never
     """
@@ -124,7 +124,7 @@ class Report:
     operations: tuple[Operation, ...]
     send_timeout: float
     ordered: bool
-    troubles: Mapping[str, int]
+    errors: Mapping[str, int]
     out_of_order_keys: Mapping[int, int]
     lost_examples: tuple[Example, ...]
     duplicated_examples: tuple[Example, ...]
@@ -180,7 +180,7 @@ class Report:
                 found.append(f"operation {operation.name} did not end")
             elif operation.settled is None:
                 found.append(f"operation {operation.name} did not settle")
-        found += [f"{name}: {count} times" for name, count in sorted(self.troubles.items())]
+        found += [f"{name}: {count} times" for name, count in sorted(self.errors.items())]
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class Report:
             ("latency max", f"{self.latency.max:.3f} s", ""),
         ]
         rows += [_operation_row(operation) for operation in self.operations]
-        rows += [(name, str(count), "") for name, count in sorted(self.troubles.items())]
+        rows += [(name, str(count), "") for name, count in sorted(self.errors.items())]
         names = max(len(name) for name, _, _ in rows)
         values = max(len(value) for _, value, _ in rows)
         lines = [f"counting run {self.run} on {self.topic}"]

@@ -30,7 +30,7 @@ def test_clean_run_counts_everything_once_and_removes_its_subscription(topic: To
         assert run.finish(20) is report
     assert report.sent == report.confirmed == report.received == topic.acknowledged >= 200
     assert report.violations() == [] and (report.duplicated, report.out_of_order, report.foreign) == (0, 0, 0)
-    assert report.troubles == {}
+    assert report.errors == {}
     assert topic.calls == ["subscribe t counting", "producer t", "unsubscribe", "close", "close"]
 
 
@@ -74,7 +74,7 @@ def test_failed_sends_are_unconfirmed_stored_or_not(topic: Topic) -> None:
         sent(run, 60)
         report = run.finish(20)
     assert report.violations() == []
-    assert report.unconfirmed == report.troubles["send failed: Timeout"] >= 20
+    assert report.unconfirmed == report.errors["send failed: Timeout"] >= 20
     assert 0 < report.unconfirmed_received < report.unconfirmed
 
 
@@ -152,7 +152,7 @@ def test_receive_errors_are_counted_and_ridden_through(topic: Topic) -> None:
     topic.receiving = receiving
     with counting(topic) as run:
         report = run.finish(20)
-    assert report.troubles == {"receive failed: ConnectError": 1, "receive failed: AlreadyClosed": 1}
+    assert report.errors == {"receive failed: ConnectError": 1, "receive failed: AlreadyClosed": 1}
     assert report.lost == 0
 
 
@@ -165,7 +165,7 @@ def test_consumer_that_ends_says_so(topic: Topic) -> None:
     with counting(topic, consumer=Broken) as run:
         sent(run, 20)
         report = run.finish(0.2)
-    assert report.received == 1 and report.troubles == {"consumer thread ended: KeyError: 'bug'": 1}
+    assert report.received == 1 and report.errors == {"consumer thread ended: KeyError: 'bug'": 1}
 
 
 def test_run_begins_when_a_message_came_through(topic: Topic) -> None:

@@ -55,7 +55,7 @@ FAILED: dict[str, tuple[dict[str, Any], str]] = {
         {"operations": (Operation("roll", 0, 4), Operation("kill", 5, 6, 7))},
         "operation roll did not settle",
     ),
-    "troubles": ({"troubles": {"receive failed: AlreadyClosed": 2}}, "receive failed: AlreadyClosed: 2 times"),
+    "errors": ({"errors": {"receive failed: AlreadyClosed": 2}}, "receive failed: AlreadyClosed: 2 times"),
 }
 """One counter alone, and the sentence; the counter's name is the first word of the key."""
 
@@ -218,7 +218,7 @@ def test_closing_comes_after_the_report() -> None:
     topic.unsubscribe = unsubscribe  # type: ignore[method-assign]
     with counting(topic) as run:
         report = run.finish(20)
-    assert run.ledger.report().troubles == {"close failed: AlreadyClosed": 1}
+    assert run.ledger.report().errors == {"close failed: AlreadyClosed": 1}
     assert report.failures() == []
 
 

@@ -103,7 +103,7 @@ def test_failed_send_may_arrive_and_is_never_lost(book: Book) -> None:
     book.ledger.received(arrived)
     report = book.ledger.report()
     assert (report.unconfirmed, report.unconfirmed_received, report.lost) == (2, 1, 0)
-    assert report.troubles == {"send failed: Timeout": 2}
+    assert report.errors == {"send failed: Timeout": 2}
     assert report.violations() == []
 
 

@@ -305,7 +305,7 @@ def test_a_log_that_is_read_no_more_is_told(three: Three) -> None:
 
     three.kubectl.popen = popen  # type: ignore[method-assign]
     with counting(three) as moves, pytest.raises(AssertionError, match="is not read any more: OSError: too many"):
-        eventually(lambda: moves._logs[0].trouble, within=20, what="the trouble", every=0.01)
+        eventually(lambda: moves._logs[0].error, within=20, what="the error", every=0.01)
         moves.caught_up(within=0.05)
 
 

@@ -80,7 +80,7 @@ class State(StrEnum):
     """A move that was asked for and came to a third broker: the hint where to was lost on the way. The modular load
     manager keeps it in the leader's memory, and a broker that sees no leader decides by itself (class NamespaceService,
     searchForCandidateBroker)."""
-    SURPRISE = "Surprise"
+    INVALIDATED = "Invalidated"
 
 
 @dataclass(frozen=True)
@@ -102,24 +102,24 @@ def look(
     bundle = step.bundle
     known = set(boundaries)
     if not {bundle.lower, bundle.upper} <= known:
-        return Seen(State.SURPRISE, f"{bundle} has a boundary that the namespace does not have: somebody changed it")
+        return Seen(State.INVALIDATED, f"{bundle} has a boundary that the namespace does not have: somebody changed it")
     inside = sorted(b for b in known if bundle.lower < b < bundle.upper)
     if isinstance(step, Split):
         if step.boundary in inside:
             return Seen(State.DONE)
         if inside:
-            return Seen(State.SURPRISE, f"{bundle} was split elsewhere, at 0x{inside[0]:08x}")
+            return Seen(State.INVALIDATED, f"{bundle} was split elsewhere, at 0x{inside[0]:08x}")
         return Seen(State.TO_DO)
     if inside:
-        return Seen(State.SURPRISE, f"{bundle} is no bundle any more: it was split at 0x{inside[0]:08x}")
+        return Seen(State.INVALIDATED, f"{bundle} is no bundle any more: it was split at 0x{inside[0]:08x}")
     if owner == step.destination:
         return Seen(State.DONE)
     if step.destination not in brokers:
-        return Seen(State.SURPRISE, f"broker {step.destination}, which {bundle} should move to, is gone")
+        return Seen(State.INVALIDATED, f"broker {step.destination}, which {bundle} should move to, is gone")
     if owner is None:
         return Seen(State.UNASSIGNED)
     if owner != step.source and asked:
         return Seen(State.ELSEWHERE, f"{bundle} came to {owner}")
     if owner != step.source:
-        return Seen(State.SURPRISE, f"{bundle} is at {owner}, not at {step.source} where the proposal found it")
+        return Seen(State.INVALIDATED, f"{bundle} is at {owner}, not at {step.source} where the proposal found it")
     return Seen(State.TO_DO)

@@ -75,7 +75,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, proposal.config_map_name)
         steps = read_steps(live, proposal.id)
     except ValueError as error:
-        return await _surprise(state, str(error))
+        return await _invalidated(state, str(error))
     return await _advance(tools, state, steps)
 
 
@@ -92,12 +92,12 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
         if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
             seen = Seen(State.DONE, "bundle unloaded; assigned on next lookup")
         match seen.state:
-            case State.SURPRISE:
-                return await _surprise(state, seen.message)
+            case State.INVALIDATED:
+                return await _invalidated(state, seen.message)
             case State.DONE:
                 return await _verified(tools, state, steps, seen)
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
-                return await _surprise(state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
+                return await _invalidated(state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
             case State.TO_DO | State.ELSEWHERE if asked is None or (waited % ASK_AGAIN_SECONDS) < VERIFY_SECONDS:
                 return await _ask(state, step, first=asked is None)
             case _:
@@ -111,7 +111,7 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     assert traffic is not None
     boundaries = await traffic.boundaries(step.bundle.namespace)
     if boundaries is None:
-        return Seen(State.SURPRISE, f"namespace {step.bundle.namespace} does not exist any more")
+        return Seen(State.INVALIDATED, f"namespace {step.bundle.namespace} does not exist any more")
     if isinstance(step, Split):
         return look(step, boundaries, None, ())
     brokers = await traffic.brokers()
@@ -128,7 +128,7 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
         return Seen(State.DONE, seen.message)
     if seen.state is State.TO_DO and not await traffic.permits(step.bundle.namespace, step.destination, brokers):
         text = f"an isolation policy no longer lets {step.destination} serve {step.bundle.namespace}"
-        return Seen(State.SURPRISE, text)
+        return Seen(State.INVALIDATED, text)
     return seen
 
 
@@ -143,7 +143,7 @@ async def _ask(state: RebalancePass, step: Step, *, first: bool) -> Outcome:
         else:
             await traffic.move(step.bundle, step.destination)
     except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
-        return await _surprise(state, f"Pulsar refused to {words(step)}: {error}")
+        return await _invalidated(state, f"Pulsar refused to {words(step)}: {error}")
     _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {words(step)}, because {step.reason}")
     return Outcome(requeue_after=VERIFY_SECONDS)
 
@@ -214,7 +214,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     return Outcome(requeue_after=float(state.spec.repeat_seconds)) if state.spec.repeat_seconds else DONE
 
 
-async def _surprise(state: RebalancePass, message: str) -> Outcome:
+async def _invalidated(state: RebalancePass, message: str) -> Outcome:
     """Something is not as the proposal found it: stop at once, say what."""
     text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
     await state.actor.warn(Reason.PLAN_INVALIDATED, text)

@@ -195,9 +195,9 @@ class Report:
         elif self.removal.turns:
             text = f"{len(self.removal.turns)} topics that left the set are being deleted"
             p.conditions.set(ready, False, Reason.PENDING, text)
-        elif fought := [name for name, turn in self._of(State.DRIFTED) if turn.reason == Reason.CONFLICTING_WRITER]:
-            text = f"{len(fought)} topics: {_of_template(self.turns.each[fought[0]].message)[:TEXT]}"
-            p.conditions.set(ready, False, Reason.CONFLICTING_WRITER, f"{fought[0]} and others: {text}")
+        elif contested := [name for name, turn in self._of(State.DRIFTED) if turn.reason == Reason.CONFLICTING_WRITER]:
+            text = f"{len(contested)} topics: {_of_template(self.turns.each[contested[0]].message)[:TEXT]}"
+            p.conditions.set(ready, False, Reason.CONFLICTING_WRITER, f"{contested[0]} and others: {text}")
         else:
             p.conditions.set(ready, True, Reason.READY, f"{total} topics in {fields['pulsar_name']} are in sync")
 
