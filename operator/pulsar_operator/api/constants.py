@@ -196,6 +196,7 @@ class Reason(StrEnum):
     BROKERS_SHARED = "BrokersShared"
     NO_BROKERS_FOR_OTHERS = "NoBrokersForOthers"
     FINALIZER_RELEASED = "FinalizerReleased"
+    HANDED_OVER = "HandedOver"
     WAITING_FOR_CONFIRMATION = "WaitingForConfirmation"
     # balancing
     PROPOSED = "Proposed"

@@ -39,7 +39,8 @@ Identity = tuple[Kind, frozenset[Key], str]
 of those only one is fit to have children."""
 
 
-def _identity(kind: Kind, obj: Json) -> Identity:
+def identity_of(kind: Kind, obj: Json) -> Identity:
+    """What an object of the logical plane declares."""
     return kind, references(kind, obj), name_of(obj)
 
 
@@ -65,7 +66,8 @@ class DirectReader:
     async def namesakes(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
         kind = Kind(obj["kind"])
-        found = {key_of(kind, each) for each in await self.every(kind) if _identity(kind, each) == _identity(kind, obj)}
+        mine = identity_of(kind, obj)
+        found = {key_of(kind, each) for each in await self.every(kind) if identity_of(kind, each) == mine}
         return sorted(found - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
@@ -152,7 +154,7 @@ class WatchCache:
             if _older(obj, self._objects[kind].get(key)):
                 return  # a list that was overtaken by a watch event
             self._objects[kind][key] = _lean(kind, obj)
-        self._index(key, _identity(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
+        self._index(key, identity_of(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
 
     def remove(self, key: Key) -> None:
         """Take in that an object is gone."""
@@ -210,7 +212,7 @@ class WatchCache:
         kind = Kind(obj["kind"])
         if not await self._is_synced(kind):
             return await self._direct.namesakes(obj)
-        return sorted(self._named.get(_identity(kind, obj), set()) - {key_of(kind, obj)}, key=str)
+        return sorted(self._named.get(identity_of(kind, obj), set()) - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """See ports.ReaderPort."""

@@ -25,6 +25,7 @@ from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
+from pulsar_operator.controllers.core.namesakes import Namesakes
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.status import is_true
@@ -53,7 +54,7 @@ from pulsar_operator.controllers.logical.topic_deletion import Blocker
 from pulsar_operator.domain.conditions import UNKNOWN
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.siblings import claim_of, winner
-from pulsar_operator.ports import CUSTOM, ConflictError, Json, Key, NotFoundError, RefusedError
+from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +69,10 @@ DUPLICATE_SECONDS = 60.0
 
 class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
     """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
+
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+        self._namesakes = Namesakes(deps)
 
     # --------------------------------------------------------------------------------------- what a kind says
 
@@ -288,18 +293,31 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
                 requeue=DUPLICATE_SECONDS,
             )
 
-    async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json) -> bool:
-        """Whether another object of the kind means the same object of Pulsar."""
+    async def _successor(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
+        """Who else declares the object of Pulsar, as the API server says now: it goes to them. Raises PortError."""
+        for key in await self._namesakes.living(self.kind, p.obj):
+            obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+            living = obj is not None and "deletionTimestamp" not in obj["metadata"]
+            if obj is not None and living and await self._same(p, scope, obj, doubt=True):
+                return f"{self.kind.value} {key.namespace}/{key.name}"
+        return await self.declared_elsewhere(p, scope)
+
+    async def declared_elsewhere(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
+        """An object of another kind that declares the same object of Pulsar too. Raises PortError."""
+        return None
+
+    async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
+        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be told."""
         try:
-            theirs = await resolve_scope(self.deps, self.kind, other, deleting=False)
+            theirs = await resolve_scope(self.deps, self.kind, other, deleting=doubt)
         except ObstacleError:
-            return False  # it manages nothing while it has no parent
+            return doubt  # it manages nothing while it has no parent
         if theirs.chain[-1]["metadata"]["uid"] != scope.chain[-1]["metadata"]["uid"]:
             return False
         try:
             spec: Any = MODELS[self.kind].spec.model_validate(other.get("spec") or {})
         except ValidationError:
-            return False
+            return doubt
         duplicate: LogicalPass[SpecT, StatusT] = LogicalPass(
             self.deps, other, meta_of(other), spec, p.before, p.conditions
         )
@@ -327,6 +345,10 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             if p.meta.dry_run:
                 p.fields["pending_actions"] = [text]
             return DONE
+        successor = await self._successor(p, scope)
+        if successor is not None:
+            await self.release(p, Reason.HANDED_OVER, f"{name} is handed over to {successor}, nothing is deleted")
+            return None
         try:
             blocker = await self.delete(p, scope, force=policy is DeletionPolicy.FORCE_DELETE)
         except NotFoundError:

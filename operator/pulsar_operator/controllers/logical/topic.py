@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
+
+from pydantic import ValidationError
 
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.topic import (
@@ -10,6 +13,8 @@ from pulsar_operator.api.v1alpha1.topic import (
     PulsarTopicStatus,
     TopicClusterStatus,
 )
+from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
+from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.logical.census import Registrar
@@ -30,8 +35,9 @@ from pulsar_operator.domain.logical.names import (
 )
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
+from pulsar_operator.domain.logical.topic_set import Selection
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
-from pulsar_operator.ports import Deps, Json, Key
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 TopicPass = LogicalPass[PulsarTopicSpec, PulsarTopicStatus]
 Presence = tuple[dict[str, int | None], tuple[str, ...]]
@@ -204,6 +210,17 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             )
             if blocker is not None:
                 return blocker
+        return None
+
+    async def declared_elsewhere(self, p: TopicPass, scope: Scope) -> str | None:
+        """A set of topics that selects it."""
+        namespace = key_of(Kind.NAMESPACE, scope.chain[0])
+        for obj in await self.deps.kube.list(CUSTOM[Kind.TOPIC_SET], None) if p.spec.persistent else ():
+            if "deletionTimestamp" in obj["metadata"] or namespace not in references(Kind.TOPIC_SET, obj):
+                continue
+            with contextlib.suppress(ValidationError):  # the set itself says what is wrong with it, and selects nothing
+                if name_of(p.obj) in Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {})):
+                    return f"PulsarTopicSet {obj['metadata']['namespace']}/{obj['metadata']['name']}"
         return None
 
     async def _present(self, p: TopicPass, scope: Scope, cluster: str) -> list[str]:

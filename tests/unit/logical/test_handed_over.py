@@ -1,0 +1,126 @@
+"""A rename, or any second object for the same thing in Pulsar: deleting the first hands over and deletes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import CUSTOM
+from tests.support.logical.world import NS, LogicalWorld
+
+KINDS: dict[Kind, tuple[str, dict[str, Any]]] = {
+    Kind.TENANT: ("tenant", {}),
+    Kind.NAMESPACE: ("namespace", {}),
+    Kind.TOPIC: ("topic", {"partitions": 2}),
+    Kind.RESOURCE_GROUP: ("group", {"limits": {"publishRate": {"messagesPerSecond": 5}}}),
+    Kind.ISOLATION_POLICY: ("isolation", {"namespaces": ["t/n"], "primary": [".*"]}),
+}
+
+
+def there(w: LogicalWorld, kind: Kind) -> bool:
+    """Whether Pulsar has what both objects declare."""
+    snapshot = repr(w.pulsar.snapshot())
+    return "'same'" in snapshot or "/same" in snapshot
+
+
+async def two(kind: Kind) -> LogicalWorld:
+    """The first manages, the second is a duplicate."""
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    make, spec = getattr(w, KINDS[kind][0]), KINDS[kind][1] | {"name": "same", "deletionPolicy": "Delete"}
+    make("first", **spec)
+    await w.run()
+    assert w.condition(kind, "first")[0] == "True" and there(w, kind)
+    make("second", **spec)
+    await w.run()
+    assert w.condition(kind, "second")[:2] == ("False", "Duplicate")
+    return w
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_first_is_deleted(kind: Kind) -> None:
+    w = await two(kind)
+    before = w.pulsar.snapshot()
+    w.delete(kind, "first")
+    await w.reconcile(kind, "first")
+    assert w.get(kind, "first") is None
+    assert w.pulsar.snapshot() == before
+    event = next(each for each in w.kube.events if each.reason == "HandedOver")
+    assert f"{kind.value} {NS}/second" in event.message
+    await w.run()
+    assert w.condition(kind, "second")[0] == "True" and there(w, kind)
+    w.delete(kind, "second")
+    await w.run()
+    assert w.get(kind, "second") is None and not there(w, kind), "nobody declares it any more"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_both_are_deleted(kind: Kind) -> None:
+    """A finalizer of somebody else holds the second: it is no successor."""
+    w = await two(kind)
+    second = w.get(kind, "second")
+    assert second is not None
+    second["metadata"]["finalizers"] = ["example.com/hold"]
+    w.kube.put(second)
+    w.delete(kind, "second")
+    w.delete(kind, "first")
+    await w.run()
+    assert w.get(kind, "first") is None and not there(w, kind)
+
+
+async def test_a_successor_that_cannot_be_read_is_one() -> None:
+    w = await two(Kind.TOPIC)
+    second = w.get(Kind.TOPIC, "second")
+    assert second is not None
+    w.put(Kind.TOPIC, "second", {**second["spec"], "partitions": "many"})
+    w.delete(Kind.TOPIC, "first")
+    await w.run()
+    assert w.get(Kind.TOPIC, "first") is None and there(w, Kind.TOPIC)
+
+
+async def test_another_domain_is_another_topic() -> None:
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    w.topic("first", name="same", deletionPolicy="Delete")
+    w.topic("second", name="same", persistent=False, partitions=1)
+    await w.run()
+    assert "persistent://t/n/same" in repr(w.pulsar.snapshot())
+    w.delete(Kind.TOPIC, "first")
+    await w.run()
+    assert w.get(Kind.TOPIC, "first") is None
+    assert "HandedOver" not in w.reasons()
+
+
+@pytest.mark.parametrize("names", [["same"], ["other"]])
+async def test_a_set_that_selects_the_topic_takes_it(names: list[str]) -> None:
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    w.topic("first", name="same", deletionPolicy="Delete")
+    await w.run()
+    w.topics("set", names=names)
+    w.delete(Kind.TOPIC, "first")
+    await w.reconcile(Kind.TOPIC, "first")
+    assert w.get(Kind.TOPIC, "first") is None
+    assert there(w, Kind.TOPIC) is (names == ["same"])
+
+
+async def test_one_list_answers_for_all_that_were_being_deleted() -> None:
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    for n in range(30):
+        w.topic(f"x{n}", deletionPolicy="Delete")
+    await w.run()
+    for n in range(30):
+        w.delete(Kind.TOPIC, f"x{n}")
+    begin = len(w.kube.calls)
+    for n in range(30):
+        await w.reconcile(Kind.TOPIC, f"x{n}")
+    lists = [c for c in w.kube.calls[begin:] if c.verb == "list" and c.kind == CUSTOM[Kind.TOPIC].kind]
+    assert len(lists) == 1
+    assert [n for n in range(30) if w.get(Kind.TOPIC, f"x{n}") is not None] == []
