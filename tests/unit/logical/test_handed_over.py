@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM
+from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.controllers.topicset.controller import TopicSetController
+from pulsar_operator.ports import CUSTOM, Json, Key
 from tests.support.logical.world import NS, LogicalWorld
 
 KINDS: dict[Kind, tuple[str, dict[str, Any]]] = {
@@ -124,3 +127,34 @@ async def test_one_list_answers_for_all_that_were_being_deleted() -> None:
     lists = [c for c in w.kube.calls[begin:] if c.verb == "list" and c.kind == CUSTOM[Kind.TOPIC].kind]
     assert len(lists) == 1
     assert [n for n in range(30) if w.get(Kind.TOPIC, f"x{n}") is not None] == []
+
+
+class LateReader(DirectReader):
+    """Like a watch cache that has not heard of any PulsarTopic yet."""
+
+    async def named(self, target: Json, child: Kind) -> dict[str, Key]:
+        """Nobody."""
+        return {}
+
+
+@pytest.mark.parametrize("leaves", ["the name leaves the set", "the set is deleted"])
+@pytest.mark.parametrize("declared", [True, False])
+async def test_a_topic_that_somebody_declares_by_now_survives_its_set(leaves: str, declared: bool) -> None:
+    w = LogicalWorld()
+    deps = w.controllers[Kind.TOPIC_SET].deps
+    w.controllers[Kind.TOPIC_SET] = TopicSetController(replace(deps, reader=LateReader(deps)))
+    w.tenant()
+    w.namespace()
+    w.topics("set", names=["same", "other"], deletionPolicy="Delete")
+    await w.run()
+    assert there(w, Kind.TOPIC)
+    if declared:
+        w.topic("mine", name="same")
+    if leaves == "the set is deleted":
+        w.delete(Kind.TOPIC_SET, "set")
+    else:
+        w.topics("set", names=["other"], deletionPolicy="Delete")
+    await w.run()
+    deleted = [write for write in map(repr, w.admin.writes) if "DELETE" in write and "same" in write]
+    assert (deleted == [], there(w, Kind.TOPIC)) == (declared, declared)
+    assert ("other" in repr(w.pulsar.snapshot())) is (leaves == "the name leaves the set")

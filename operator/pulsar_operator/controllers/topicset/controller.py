@@ -24,6 +24,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
 )
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.topicset.listing import (
@@ -200,8 +201,15 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             return False
         if left.many and p.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != str(p.meta.generation):
             return True
+        removal.look(listing, left, await self._taken_now(p, scope, known, listing, left), now)
         await removal.run(scope, place, listing, now)
         return False
+
+    async def _taken_now(
+        self, p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left
+    ) -> Mapping[str, str]:
+        """Names that others declare, as the API server says: what a cache missed would be deleted."""
+        return await taken_by_others(p, scope, known, listing, left, reader=DirectReader(self.deps))
 
     def _conclude(self, p: SetPass, known: Known, listing: Listing, declared: frozenset[str]) -> None:
         """What may be forgotten, now that everything is done everywhere."""
@@ -287,6 +295,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if p.held is not None:
             report.deletion_held()
             return DONE
+        if removal.turns:
+            removal.look(listing, left, await self._taken_now(p, scope, known, listing, left), now)
         await removal.run(scope, place, listing, now)
         await record_events(p, [], removal.deleted)
         if not removal.turns and not listing.unreachable:

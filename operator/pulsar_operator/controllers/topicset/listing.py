@@ -21,7 +21,7 @@ from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
 from pulsar_operator.domain.export.names import is_system_topic, split_partition
 from pulsar_operator.domain.logical.topic_set import Duplicate, Left, Selection, taken_by
-from pulsar_operator.ports import Json
+from pulsar_operator.ports import Json, ReaderPort
 
 SetPass = LogicalPass[Any, PulsarTopicSetStatus]
 
@@ -137,9 +137,11 @@ def _concerns(selection: Selection, left: Left, name: str) -> bool:
     return bool(left.number) and left.has(name)
 
 
-async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:
-    """Names that a PulsarTopic or an older set declares, with which."""
-    reader = reader_of(p.deps)
+async def taken_by_others(
+    p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left, *, reader: ReaderPort | None = None
+) -> Mapping[str, str]:
+    """Names that a PulsarTopic or an older set declares, with which; ``reader`` in place of the watch cache."""
+    reader = reader or reader_of(p.deps)
     namespace = scope.chain[0]
     topics = {name: f"{key.namespace}/{key.name}" for name, key in (await reader.named(namespace, Kind.TOPIC)).items()}
     mine = _duplicate(p.obj)
