@@ -106,7 +106,7 @@ class ClusterWorld:
         self.dataplane = DataPlane(backstage, zookeeper, pulsar)
         self.workloads = Workloads(backstage, needs=self.dataplane.needs)
         self._clock, self._entropy = SteppingClock(), FreshEntropy()
-        self._deps = Deps(
+        self.deps = Deps(
             TappedKube(kube, self.journal),
             TappedZooKeeper(GatedZooKeeper(zookeeper, self.store_answers), self.journal),
             TappedAdmin(GatedAdmin(admin, self.brokers_answer), self.journal),
@@ -135,7 +135,7 @@ class ClusterWorld:
 
     def restart(self) -> None:
         """A new operator process: nothing in memory survives."""
-        deps = replace(self._deps)
+        deps = replace(self.deps)
         self.controllers: dict[Kind, Reconciler] = {
             Kind.INSTANCE: InstanceController(deps),
             Kind.CLUSTER: ClusterController(deps),

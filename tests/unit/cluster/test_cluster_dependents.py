@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION, Kind
 from pulsar_operator.controllers.core.index import RefIndex
+from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.controllers.dataplane.cluster import ClusterController
 from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
+from pulsar_operator.controllers.dataplane.instance import InstanceController
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
@@ -56,6 +60,27 @@ async def test_a_cluster_that_is_needed_keeps_running_and_names_who_needs_it() -
         await world.delete(kind, name)
     await world.run()
     assert await world.live(Kind.CLUSTER, "east") is None
+
+
+class LateReader(DirectReader):
+    """Like a watch cache that has heard of clusters and instances alone."""
+
+    async def every(self, kind: Kind) -> list[Json]:
+        """Nothing of other kinds."""
+        return await super().every(kind) if kind in (Kind.CLUSTER, Kind.INSTANCE) else []
+
+
+async def test_what_the_watch_cache_has_not_heard_of_keeps_a_cluster_and_its_instance() -> None:
+    """reclaimPolicy Delete would take the volumes."""
+    world = await up()
+    deps = replace(world.deps, reader=LateReader(world.deps))
+    world.controllers |= {Kind.CLUSTER: ClusterController(deps), Kind.INSTANCE: InstanceController(deps)}
+    sets = await world.uids(STATEFUL_SETS)
+    await world.delete(Kind.CLUSTER, "east")
+    await world.delete(Kind.INSTANCE, "demo")
+    await world.run()
+    assert await world.uids(STATEFUL_SETS) == sets
+    assert (await world.condition(Kind.CLUSTER, "east", "DeletionBlocked"))[:2] == ("True", "DependentsExist")
 
 
 async def test_a_confirmed_deletion_goes_on_at_once() -> None:

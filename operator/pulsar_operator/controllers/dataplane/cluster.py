@@ -104,7 +104,7 @@ class ClusterController:
         deps, obj, meta, spec = self._deps, state.obj, state.meta, state.spec
         conditions, actor = state.conditions, state.actor
         try:
-            state.view.dependents = len(needed_by := await dependents_of_cluster(deps, obj))
+            state.view.dependents = len(needed_by := await dependents_of_cluster(deps, obj, live=meta.deleting))
             kept = waited_for(obj, needed_by, deps.clock.now()) if meta.deleting else []
             if kept and await still_runs(deps, obj, Component.BROKER, Component.STANDALONE):
                 await self._run(state)

@@ -13,9 +13,9 @@ from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Component, 
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, pulsar_name, referring
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.core.watch_cache import DirectReader, reader_of
 from pulsar_operator.controllers.dataplane.children import Children
-from pulsar_operator.ports import Deps, Json, Key
+from pulsar_operator.ports import Deps, Json, Key, ReaderPort
 
 OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 """Kinds, besides clusters, that refer to an instance."""
@@ -32,16 +32,18 @@ _CLUSTERS_FIELDS = {
 }
 
 
-async def dependents_of_cluster(deps: Deps, cluster: Json) -> list[Json]:
+async def dependents_of_cluster(deps: Deps, cluster: Json, *, live: bool = False) -> list[Json]:
     """Tenants, namespaces, resource groups and isolation policies that need the cluster.
 
     Those name it in their spec, or are in it as their status says; of the last cluster of an instance, all. Topics are
     counted by their namespace, and a PulsarRebalance is an errand that ends with its cluster.
+
+    ``live`` asks the API server: what a watch cache has not heard of would lose its data with the cluster.
     """
     instance = instance_of(cluster)
     if instance is None:
         return []
-    reader = reader_of(deps)
+    reader = _reader(deps, live=live)
     name = pulsar_name(cluster)
     target = await reader.get(Kind.INSTANCE, instance.namespace, instance.name)
     clusters = await reader.every(Kind.CLUSTER)
@@ -67,16 +69,20 @@ async def dependents_of_cluster(deps: Deps, cluster: Json) -> list[Json]:
     return found
 
 
-async def dependents_of_instance(deps: Deps, instance: Json) -> list[Json]:
-    """Tenants, resource groups and isolation policies that refer to the instance, with its consent."""
+async def dependents_of_instance(deps: Deps, instance: Json, *, live: bool = False) -> list[Json]:
+    """Tenants, resource groups and isolation policies that refer to the instance and may; ``live`` as above."""
     key = key_of(Kind.INSTANCE, instance)
-    reader = reader_of(deps)
+    reader = _reader(deps, live=live)
     return [
         {**each, "kind": kind.value}
         for kind in OF_THE_INSTANCE
         for each in await reader.every(kind)
         if key in references(kind, each) and allows(instance, each)
     ]
+
+
+def _reader(deps: Deps, *, live: bool) -> ReaderPort:
+    return DirectReader(deps) if live else reader_of(deps)
 
 
 def waited_for(owner: Json, dependents: Iterable[Json], now: datetime) -> list[Json]:

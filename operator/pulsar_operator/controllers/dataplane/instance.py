@@ -125,7 +125,7 @@ class InstanceController:
         """Clusters, and the rest that refers to this instance, from every namespace the operator watches."""
         found = members(await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None), state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
-        state.others = tuple(await dependents_of_instance(self._deps, state.obj))
+        state.others = tuple(await dependents_of_instance(self._deps, state.obj, live=state.meta.deleting))
 
     async def _configuration_store(self, state: InstancePass) -> None:
         store = state.spec.configuration_store
