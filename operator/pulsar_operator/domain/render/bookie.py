@@ -20,6 +20,7 @@ from pulsar_operator.domain.render.common import (
 from pulsar_operator.domain.render.config import for_bookies, layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.volumes import volume_limits
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
 
 PORTS = {"bookie": 3181, "http": 8000}
@@ -66,7 +67,11 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
     spec, preset = inputs.spec, inputs.spec.preset
     claims = bookie_claims(bookkeeper)
     message = spec.broker.max_message_size if spec.broker else None
-    sized = {**preset_values(preset).config.get(Component.BOOKIE, {}), **write_cache(bookkeeper, preset, message)}
+    sized = {
+        **preset_values(preset).config.get(Component.BOOKIE, {}),
+        **volume_limits(bookkeeper, preset),
+        **write_cache(bookkeeper, preset, message),
+    }
     owned = {
         **bookkeeper_config(store, message),
         "bookiePort": str(PORTS["bookie"]),

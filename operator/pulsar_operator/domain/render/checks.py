@@ -15,6 +15,7 @@ from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render.config import check_config, check_env, check_jvm
 from pulsar_operator.domain.render.presets import direct_mebibytes
 from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
+from pulsar_operator.domain.render.volumes import volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
 
 
@@ -36,6 +37,7 @@ def spec_problems(spec: PulsarClusterSpec) -> list[str]:
     if proxy:
         found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod)
     found += write_cache_problems(keeper, spec.preset, broker.max_message_size)
+    found += volume_problems(keeper, spec.preset)
     return [*found, *_quorum_problems(keeper), *_message_problems(broker, spec.preset)]
 
 

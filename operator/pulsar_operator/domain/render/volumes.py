@@ -1,0 +1,88 @@
+"""What a bookie keeps on its volumes, in step with their size: a full volume stops it, and all bookies together.
+
+Journal (class Journal of BookKeeper 4.17): beside the files that are not yet checkpointed and the one being written,
+journalMaxBackups older ones stay; a start opens one more. Stock settings keep up to 12 GiB, and a bookie whose journal
+volume is full neither writes nor starts.
+
+Entry logs (classes DiskChecker, LedgerDirsManager and BookieStateManager): a bookie becomes read-only at
+diskUsageThreshold, 0.95 by default, and then still needs 1.2 times logSizeLimit for a new entry log, or it can compact
+nothing and never becomes writable again (ServerConfiguration.getMinUsableSizeForEntryLogCreation).
+"""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.base import Preset
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
+from pulsar_operator.domain.render.presets import preset_values
+
+JOURNAL_SIZE = "journalMaxSizeMB"
+JOURNAL_BACKUPS = "journalMaxBackups"
+LOG_SIZE = "logSizeLimit"
+DISK_USAGE = "diskUsageThreshold"
+STOCK = {JOURNAL_SIZE: 2048.0, JOURNAL_BACKUPS: 5.0, LOG_SIZE: float(2**30), DISK_USAGE: 0.95}
+"""Values of Pulsar's bookkeeper.conf, and BookKeeper's own where it has none."""
+
+JOURNALS = 8
+"""A journal volume is made for so many files at least."""
+NOT_BACKUPS = 3
+"""Files beside the backups: one being written, one not checkpointed, one that a start opens."""
+FILLED = 0.95
+"""Share of a volume that files may take; the rest is the file system's own."""
+LOGS = 32
+"""A ledger volume is made for so many entry logs at least: 1.2 of them are less than what diskUsageThreshold leaves."""
+NEW_LOG = 1.2
+"""Entry logs of free space that a bookie wants before it begins one."""
+LEAST_LOG = 16 * MEBI
+
+
+def volume_limits(keeper: BookKeeper, preset: Preset) -> dict[str, str]:
+    """Settings that make journal and entry logs fit their volumes; never more than the preset's or the stock ones."""
+    given = {**STOCK, **_numbers(preset_values(preset).config.get(Component.BOOKIE, {}))}
+    volume = _mebibytes(keeper.journal.size)
+    journal = max(1, int(min(given[JOURNAL_SIZE], volume // JOURNALS)))
+    backups = int(min(given[JOURNAL_BACKUPS], volume * FILLED // journal - NOT_BACKUPS))
+    log = int(min(given[LOG_SIZE], max(LEAST_LOG, _mebibytes(keeper.ledgers.size) * MEBI // LOGS)))
+    return {JOURNAL_SIZE: str(journal), JOURNAL_BACKUPS: str(max(1, backups)), LOG_SIZE: str(log)}
+
+
+def volume_problems(keeper: BookKeeper, preset: Preset) -> list[str]:
+    """Which settings, or sizes, do not fit together."""
+    limits = volume_limits(keeper, preset)
+    config = {name: text for name, text in (keeper.config or {}).items() if name in STOCK}
+    known = {**STOCK, **_numbers(limits), **_numbers(config)}
+    chosen = ", ".join(f"spec.bookkeeper.config.{name} = {config[name]}" for name in sorted(config))
+    found = []
+    volume, kept = _mebibytes(keeper.journal.size), (known[JOURNAL_BACKUPS] + NOT_BACKUPS) * known[JOURNAL_SIZE]
+    if kept > volume * FILLED:
+        which = chosen if {JOURNAL_SIZE, JOURNAL_BACKUPS} & config.keys() else "the least there can be"
+        found.append(
+            f"spec.bookkeeper.journal.size = {keeper.journal.size} has no room for the {kept:.0f} MiB that a journal "
+            f"keeps ({which}): a bookie with a full journal volume cannot start. Raise the size, or lower or remove "
+            f"{JOURNAL_SIZE} and {JOURNAL_BACKUPS}"
+        )
+    ledgers = _mebibytes(keeper.ledgers.size) * MEBI
+    left = (1 - known[DISK_USAGE]) * ledgers
+    if NEW_LOG * known[LOG_SIZE] > left:
+        which = chosen if {LOG_SIZE, DISK_USAGE} & config.keys() else "the least there can be"
+        found.append(
+            f"spec.bookkeeper.ledgers.size = {keeper.ledgers.size} leaves {left / MEBI:.0f} MiB to a bookie that is "
+            f"read-only because of its disk, less than {NEW_LOG} entry logs of {known[LOG_SIZE] / MEBI:.0f} MiB "
+            f"({which}): it could compact nothing. Raise the size, or lower or remove {LOG_SIZE} and {DISK_USAGE}"
+        )
+    return found
+
+
+def _mebibytes(size: str | int) -> float:
+    return float((quantity(size) or 0) / MEBI)
+
+
+def _numbers(config: dict[str, str]) -> dict[str, float]:
+    found = {}
+    for name in STOCK:
+        try:
+            found[name] = float(config[name])
+        except (KeyError, ValueError):
+            continue  # absent; what is no number is BookKeeper's to refuse
+    return found
