@@ -14,8 +14,9 @@ from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.cluster import ClusterController
 from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
 from pulsar_operator.controllers.dataplane.instance import InstanceController
-from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key, UnavailableError
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
+from tests.support.core.journal import PortCall
 
 EAST = Key(Kind.CLUSTER, NS, "east")
 
@@ -81,6 +82,29 @@ async def test_what_the_watch_cache_has_not_heard_of_keeps_a_cluster_and_its_ins
     await world.run()
     assert await world.uids(STATEFUL_SETS) == sets
     assert (await world.condition(Kind.CLUSTER, "east", "DeletionBlocked"))[:2] == ("True", "DependentsExist")
+
+
+@pytest.mark.parametrize("kind", ["PulsarCluster", "PulsarTenant", "PulsarResourceGroup"])
+async def test_a_list_that_failed_is_not_nobody(kind: str) -> None:
+    """A count of 0 would open the guard against deletion."""
+    world = await up()
+    before = await world.status(Kind.INSTANCE, "demo")
+    assert before["dependents"] == 2 and before["readyClusters"] == "1/1"
+
+    def fails(call: PortCall) -> None:
+        if (call.verb, call.kind) == ("list", kind):
+            raise UnavailableError("HTTP 500: internal error")
+
+    world.journal.before.append(fails)
+    await world.controllers[Kind.INSTANCE].reconcile(Key(Kind.INSTANCE, NS, "demo"))
+    world.journal.before.remove(fails)
+    during = await world.status(Kind.INSTANCE, "demo")
+    counts = ("dependents", "clusters", "clusterCount", "readyClusters")
+    assert [during.get(name) for name in counts] == [before.get(name) for name in counts]
+    assert (await world.condition(Kind.INSTANCE, "demo", "ClustersReady"))[:2] == ("Unknown", "InternalError")
+    assert (await world.condition(Kind.INSTANCE, "demo"))[0] == "Unknown"
+    await world.run()
+    assert await world.all_ready() == {}
 
 
 async def test_a_confirmed_deletion_goes_on_at_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -61,6 +62,8 @@ class InstancePass:
     clusters: tuple[Json, ...] = ()
     others: tuple[Json, ...] = ()
     """Dependents that are no clusters."""
+    seen: bool = False
+    """Whether clusters and others are known: a list that failed says nothing."""
     backoff: bool = False
 
 
@@ -126,6 +129,7 @@ class InstanceController:
         found = members(await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None), state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
         state.others = tuple(await dependents_of_instance(self._deps, state.obj, live=state.meta.deleting))
+        state.seen = True
 
     async def _configuration_store(self, state: InstancePass) -> None:
         store = state.spec.configuration_store
@@ -267,7 +271,10 @@ class InstanceController:
     def _summarize(self, state: InstancePass) -> None:
         conditions, total = state.conditions, len(state.clusters)
         ready = sum(1 for c in state.clusters if is_true(c, ConditionType.READY))
-        if total and ready == total:
+        if not state.seen:
+            text = "The clusters of this instance could not be listed"
+            conditions.set(ConditionType.CLUSTERS_READY, UNKNOWN, Reason.INTERNAL_ERROR, text)
+        elif total and ready == total:
             conditions.set(ConditionType.CLUSTERS_READY, True, Reason.READY, f"All {total} clusters are ready")
         else:
             waiting = [pulsar_name(c) for c in state.clusters if not is_true(c, ConditionType.READY)]
@@ -299,6 +306,16 @@ class InstanceController:
         ]
         ready = sum(1 for c in clusters if c.ready)
         old = state.obj.get("status") or {}
+        counts: dict[str, Any] = {
+            "clusters": _unique(clusters),
+            "cluster_count": len(clusters),
+            "ready_clusters": f"{ready}/{len(clusters)}",
+            "dependents": len(clusters) + len(state.others),
+        }
+        if not state.seen:
+            # A count of 0 would open the guard against deletion.
+            known = PulsarInstanceStatus.model_validate(old)
+            counts = {name: getattr(known, name) for name in counts}
         return PulsarInstanceStatus(
             observed_generation=state.meta.generation,
             conditions=state.conditions.result(),
@@ -306,10 +323,7 @@ class InstanceController:
             # What this pass could not see is carried over; the kind of store and the chroot are immutable.
             configuration_store_servers=state.servers or old.get("configurationStoreServers"),
             configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
-            clusters=_unique(clusters),
-            cluster_count=len(clusters),
-            ready_clusters=f"{ready}/{len(clusters)}",
-            dependents=len(clusters) + len(state.others),
+            **counts,
         )
 
 
