@@ -39,34 +39,34 @@ class FakeBackstage:
     """Over FakeKube."""
 
     def __init__(self, kube: FakeKube) -> None:
-        self._kube = kube
+        self.kube = kube
 
     async def all(self, kind: ResourceType) -> list[Json]:
         """See Backstage."""
-        return self._kube.shown(kind)
+        return self.kube.shown(kind)
 
     async def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See Backstage."""
-        return self._kube.live(kind, namespace, name)
+        return self.kube.live(kind, namespace, name)
 
     async def put(self, manifest: Json) -> Json:
         """See Backstage."""
-        return self._kube.put(manifest)
+        return self.kube.put(manifest)
 
     async def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
         """See Backstage."""
-        return self._kube.edit(kind, namespace, name, change)
+        return self.kube.edit(kind, namespace, name, change)
 
     async def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> None:
         """See Backstage."""
-        found = self._kube.live(kind, namespace, name)
+        found = self.kube.live(kind, namespace, name)
         if found is not None:
-            self._kube.set_status(kind, namespace, name, {**(found.get("status") or {}), **status})
+            self.kube.set_status(kind, namespace, name, {**(found.get("status") or {}), **status})
 
     async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """See Backstage."""
-        if self._kube.live(kind, namespace, name) is not None:
-            self._kube.remove(kind, namespace, name)
+        if self.kube.live(kind, namespace, name) is not None:
+            self.kube.remove(kind, namespace, name)
 
 
 class HttpBackstage:

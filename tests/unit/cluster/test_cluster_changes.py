@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM, PODS, SERVICES, STATEFUL_SETS, Json
+from pulsar_operator.ports import CUSTOM, PODS, SERVICES, STATEFUL_SETS, Json, Key
+from tests.support.cluster.backstage import FakeBackstage
 from tests.support.cluster.workloads import Trouble, revision_of
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
-from tests.support.core.journal import KUBERNETES
+from tests.support.core.journal import KUBERNETES, PortCall
 
 
 async def three_of_each() -> ClusterWorld:
@@ -28,6 +29,10 @@ async def three_of_each() -> ClusterWorld:
 
 def images(spec: Json) -> None:
     spec["image"] = {"broker": "pulsar-broker:new", "bookie": "pulsar-bookie:new", "proxy": "pulsar-proxy:new"}
+
+
+def bookie_config(spec: Json) -> None:
+    spec["bookkeeper"]["config"] = {"gcWaitTime": "600000"}
 
 
 def broker_config(spec: Json) -> None:
@@ -271,3 +276,28 @@ async def test_a_drained_cluster_keeps_its_logical_objects() -> None:
     await world.run()
     assert world.pulsar.snapshot() == pulsar
     assert (await world.condition(Kind.TENANT, "shop"))[0] == "Unknown"
+
+
+@pytest.mark.parametrize("late", ["east-bookie-0", "east-zookeeper-1"])
+async def test_pods_are_looked_at_again_before_one_is_deleted(late: str) -> None:
+    """A bookie, or a ZooKeeper server, that is not ready any more when the pass comes to the roll stops it."""
+    world = await three_of_each()
+    backstage = world.backstage
+    assert isinstance(backstage, FakeBackstage)
+    kube = backstage.kube
+    await world.change(Kind.CLUSTER, "east", bookie_config)
+    lists: list[PortCall] = []
+
+    def goes_unready(call: PortCall) -> None:
+        lists.extend([call] if (call.verb, call.kind) == ("list", "Pod") else [])
+        pod = kube.live(PODS, NS, late)
+        if len(lists) == 1 and pod is not None:
+            conditions = [{**each, "status": "False"} for each in pod["status"]["conditions"]]
+            kube.set_status(PODS, NS, late, {**pod["status"], "conditions": conditions})
+
+    world.journal.after.append(goes_unready)
+    for _ in range(4):  # the StatefulSet controller needs to see the new template between two passes
+        lists.clear()
+        await world.workloads.step()
+        await world.controllers[Kind.CLUSTER].reconcile(Key(Kind.CLUSTER, NS, "east"))
+    assert world.journal.of(KUBERNETES, "delete", kind="Pod") == []

@@ -196,7 +196,7 @@ class InstanceController:
         if not ready and reason in (Reason.PENDING, Reason.NOT_READY):
             reason = Reason.WAITING_FOR_ZOOKEEPER
         state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
-        await replace(state.actor, children, roll_plan(children, (component,)))
+        await replace(state.actor, children, roll_plan(children, (component,)), (component,))
 
     async def _apply_store(self, state: InstancePass, children: Children) -> None:
         rendered = self._render(state)

@@ -70,7 +70,7 @@ async def roll(state: ClusterPass, children: Children, drains: BrokerDrains | No
         if waiting_for is not None:
             state.view.rollout = state.view.rollout.model_copy(update={"waiting_for": waiting_for})
             return
-    await replace(state.actor, children, plan)
+    await replace(state.actor, children, plan, BRING_UP_ORDER)
 
 
 def roll_plan(children: Children, components: Sequence[Component], *, first: str | None = None) -> RollPlan:
@@ -79,10 +79,19 @@ def roll_plan(children: Children, components: Sequence[Component], *, first: str
     return plan_roll([ComponentPods(c, sts, children.pods(c), first=first) for c, sts in parts if sts is not None])
 
 
-async def replace(actor: Actor, children: Children, plan: RollPlan) -> None:
-    """Delete the pod that a plan names, if any: its StatefulSet makes it again. Raises PortError."""
-    if plan.delete is not None:
-        await actor.delete(PODS, _planned(children, plan), plan.delete.reason, reason=Reason.POD_REPLACED)
+async def replace(actor: Actor, children: Children, plan: RollPlan, components: Sequence[Component]) -> None:
+    """Delete the pod that a plan for the components names, if any: its StatefulSet makes it again. Raises PortError.
+
+    Pods are looked at again directly before: a pass may be minutes old, and another pod not ready any more.
+    """
+    if plan.delete is None:
+        return
+    if actor.act:
+        fresh = await Children.observe(actor.deps, children.owner)
+        again = roll_plan(fresh, components, first=plan.delete.name)
+        if again.delete is None or again.delete.uid != plan.delete.uid:
+            return
+    await actor.delete(PODS, _planned(children, plan), plan.delete.reason, reason=Reason.POD_REPLACED)
 
 
 def _planned(children: Children, plan: RollPlan) -> Json:
