@@ -11,6 +11,8 @@ nothing and never becomes writable again (ServerConfiguration.getMinUsableSizeFo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
@@ -78,7 +80,7 @@ def _mebibytes(size: str | int) -> float:
     return float((quantity(size) or 0) / MEBI)
 
 
-def _numbers(config: dict[str, str]) -> dict[str, float]:
+def _numbers(config: Mapping[str, str]) -> dict[str, float]:
     found = {}
     for name in STOCK:
         try:
