@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
+from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import balance_of, plan
+from pulsar_operator.balance.planner.verify import PlanError
 from tests.support.balancing.planning import ENDLESS, NAMESPACE, after, busiest, cluster, loads_of, verify
 
 A, B, C, D = "a:8080", "b:8080", "c:8080", "d:8080"
@@ -231,6 +233,23 @@ def test_reasons_to_do_nothing(model: ClusterModel, options: Options, words: str
     proposal = plan(model, options)
     assert proposal.empty
     assert words in proposal.withheld
+
+
+@pytest.mark.parametrize(("weights", "emptied"), [([], True), ([1.0], False)])
+def test_a_refused_removal_says_whether_the_broker_is_empty(weights: list[float], emptied: bool) -> None:
+    model = cluster({A: weights})
+    proposal = plan(model, Options(mode=Mode.REMOVE_BROKERS, brokers=frozenset({A})))
+    assert proposal.empty and proposal.withheld
+    assert proposal.emptied is emptied
+
+
+def test_every_plan_is_checked_before_it_is_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object) -> None:
+        raise PlanError("wrong", "wrong")
+
+    monkeypatch.setattr(planner, "check", wrong)
+    with pytest.raises(PlanError):
+        plan(UNEVEN, Options(budget=ENDLESS))
 
 
 WRONG: list[tuple[str, ClusterModel, Options, str]] = [

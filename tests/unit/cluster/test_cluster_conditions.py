@@ -6,9 +6,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pulsar_operator.api.constants import ConditionType
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStatus
 from pulsar_operator.domain.conditions import ConditionSet
-from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, ClusterView, _accepted
+from pulsar_operator.domain.dataplane.bring_up import MetadataFact
+from pulsar_operator.domain.dataplane.cluster_status import (
+    CLUSTER_CONDITIONS,
+    ClusterView,
+    _accepted,
+    _metadata,
+    set_conditions,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,3 +35,43 @@ def test_the_first_refusals_are_told(view: ClusterView, status: str, message: st
     _accepted(conditions, view)
     found = conditions.explained(ConditionType.ACCEPTED)
     assert found is not None and (found[0].value, found[2]) == (status, message)
+
+
+def conditions() -> ConditionSet:
+    return ConditionSet(CLUSTER_CONDITIONS, [], 1, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("local_ready", "reason", "expected"),
+    [
+        (True, Reason.METADATA_INITIALIZED, "True"),
+        (False, Reason.METADATA_INITIALIZED, "False"),
+        (True, Reason.METADATA_LOST, "False"),
+        (True, Reason.METADATA_CONFLICT, "False"),
+        (True, Reason.METADATA_UNREACHABLE, "Unknown"),
+    ],
+)
+def test_metadata_is_ready_where_nothing_is_wrong_with_either_store(
+    local_ready: bool, reason: Reason, expected: str
+) -> None:
+    found = conditions()
+    fact = MetadataFact(local_ready=local_ready, registered=True, reason=reason, message="m")
+    _metadata(found, ClusterView(metadata=fact))
+    told = found.explained(ConditionType.METADATA_READY)
+    assert told is not None and told[0].value == expected
+
+
+def test_what_is_in_progress() -> None:
+    spec = PulsarClusterSpec.model_validate({"instanceRef": {"name": "demo"}})
+    rollout = RolloutStatus(component="broker", reason="image changed", pods_done=1, pods_total=3)
+    drain = DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4)
+    cases = [
+        (ClusterView(rollout=rollout, drain=drain, waiting_for="x"), "Rolling", "Rolling broker: 1 of 3 pods done"),
+        (ClusterView(drain=drain, waiting_for="4 bundles"), "Draining", "Waiting for 4 bundles"),
+        (ClusterView(waiting_for="bookies"), "Pending", "Waiting for bookies"),
+    ]
+    for view, reason, message in cases:
+        found = conditions()
+        set_conditions(found, spec, view, deleting=False, paused=False)
+        told = found.explained(ConditionType.PROGRESSING)
+        assert told is not None and (told[0].value, told[1].value, told[2]) == ("True", reason, message)
