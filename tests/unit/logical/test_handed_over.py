@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM, Json, Key
 from tests.support.logical.world import NS, LogicalWorld
@@ -26,6 +28,14 @@ def there(w: LogicalWorld, kind: Kind) -> bool:
     """Whether Pulsar has what both objects declare."""
     snapshot = repr(w.pulsar.snapshot())
     return "'same'" in snapshot or "/same" in snapshot
+
+
+class StillClock:
+    """It is always the same second."""
+
+    def now(self) -> datetime:
+        """Current time."""
+        return datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def two(kind: Kind) -> LogicalWorld:
@@ -119,6 +129,7 @@ async def test_one_list_answers_for_all_that_were_being_deleted() -> None:
     for n in range(30):
         w.topic(f"x{n}", deletionPolicy="Delete")
     await w.run()
+    w.controllers[Kind.TOPIC] = TopicController(replace(w.controllers[Kind.TOPIC].deps, clock=StillClock()))
     for n in range(30):
         w.delete(Kind.TOPIC, f"x{n}")
     begin = len(w.kube.calls)
@@ -127,6 +138,30 @@ async def test_one_list_answers_for_all_that_were_being_deleted() -> None:
     lists = [c for c in w.kube.calls[begin:] if c.verb == "list" and c.kind == CUSTOM[Kind.TOPIC].kind]
     assert len(lists) == 1
     assert [n for n in range(30) if w.get(Kind.TOPIC, f"x{n}") is not None] == []
+
+
+@pytest.mark.parametrize("listed_for", ["x", "first"])
+async def test_a_successor_of_a_deletion_that_was_blocked_for_long(listed_for: str) -> None:
+    """The list that was made when the deletion began does not know it."""
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    w.topic("first", name="same", deletionPolicy="Delete")
+    w.topic("x", deletionPolicy="Delete")
+    await w.run()
+    topic = w.pulsar.topics["a"]["persistent://t/n/same"]
+    topic.backlog["unread"] = 3
+    w.delete(Kind.TOPIC, "first")
+    w.delete(Kind.TOPIC, "x")
+    await w.reconcile(Kind.TOPIC, listed_for)
+    await w.reconcile(Kind.TOPIC, "first")
+    assert w.condition(Kind.TOPIC, "first", "DeletionBlocked")[0] == "True"
+    w.topic("second", name="same")
+    topic.backlog.clear()
+    for _ in range(6):
+        w.controllers[Kind.TOPIC].deps.clock.now()
+    await w.reconcile(Kind.TOPIC, "first")
+    assert w.get(Kind.TOPIC, "first") is None and there(w, Kind.TOPIC)
 
 
 class LateReader(DirectReader):

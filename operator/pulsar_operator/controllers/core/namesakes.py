@@ -1,7 +1,8 @@
-"""Who else declares an object of Pulsar, for deletions: never from the watch cache, and not one list for each deletion.
+"""Who else declares an object of Pulsar, for deletions: not from the watch cache alone, nor one list for each deletion.
 
-A list answers for every object that it already shows as being deleted: whoever declared the same before the deletion
-was asked for is in it. So ten thousand deletions that were asked for together need few lists.
+A list answers for a few seconds, and only for objects that it already shows as being deleted: whoever declared the
+same before the deletion was asked for is in it. So ten thousand deletions that were asked for together need few lists.
+A deletion can be blocked for days, and a successor applied meanwhile: hence the seconds, and what the watches know.
 """
 
 from __future__ import annotations
@@ -9,17 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.index import key_of
 from pulsar_operator.controllers.core.watch_cache import Identity, identity_of
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
+KEEP_SECONDS = 5.0
+"""How long a list serves."""
+
 
 @dataclass
 class _Listed:
     """What one list of a kind says."""
 
+    begun: datetime
     deleting: set[str] = field(default_factory=set)
     """UIDs of the objects that are being deleted."""
     living: defaultdict[Identity, list[Key]] = field(default_factory=lambda: defaultdict(list))
@@ -35,20 +41,23 @@ class Namesakes:
         self._locks: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def living(self, kind: Kind, obj: Json) -> list[Key]:
-        """Objects of the kind that declare what ``obj``, which is being deleted, declares, and are not being deleted.
+        """Objects of the kind that declare what ``obj``, which is being deleted, declares; look at each again.
 
         Raises PortError.
         """
-        uid = str(obj["metadata"]["uid"])
+        uid, mine = str(obj["metadata"]["uid"]), key_of(kind, obj)
         async with self._locks[kind]:
-            listed = self._listed.get(kind)
-            if listed is None or uid not in listed.deleting:
-                listed = self._listed[kind] = _taken(kind, await self._deps.kube.list(CUSTOM[kind], None))
-        return sorted(set(listed.living.get(identity_of(kind, obj), ())) - {key_of(kind, obj)}, key=str)
+            listed, now = self._listed.get(kind), self._deps.clock.now()
+            old = listed is None or (now - listed.begun).total_seconds() > KEEP_SECONDS
+            if listed is None or old or uid not in listed.deleting:
+                listed = self._listed[kind] = _taken(kind, now, await self._deps.kube.list(CUSTOM[kind], None))
+        watched = self._deps.reader
+        known = await watched.namesakes(obj) if watched is not None else []
+        return sorted({*listed.living.get(identity_of(kind, obj), ()), *known} - {mine}, key=str)
 
 
-def _taken(kind: Kind, objects: list[Json]) -> _Listed:
-    listed = _Listed()
+def _taken(kind: Kind, begun: datetime, objects: list[Json]) -> _Listed:
+    listed = _Listed(begun)
     for obj in objects:
         if "deletionTimestamp" in obj["metadata"]:
             listed.deleting.add(str(obj["metadata"]["uid"]))
