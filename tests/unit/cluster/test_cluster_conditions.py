@@ -13,21 +13,21 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.bring_up import MetadataFact
 from pulsar_operator.domain.dataplane.cluster_status import (
     CLUSTER_CONDITIONS,
-    ClusterView,
     _accepted,
     _metadata,
     set_conditions,
 )
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView, DrainFact, RollFact, ScaleFact
 
 
 @pytest.mark.parametrize(
     ("view", "status", "message"),
     [
         (ClusterView(), "True", "The specification is valid"),
-        (ClusterView(refused=[f"r{n}" for n in range(7)]), "False", "r0; r1; r2; r3; r4"),
+        (ClusterView(refused=tuple(f"r{n}" for n in range(7))), "False", "r0; r1; r2; r3; r4"),
         (ClusterView(error="boom"), "Unknown", "boom"),
-        (ClusterView(error="boom", refused=["r"]), "False", "r"),
-        (ClusterView(name_conflict="taken", refused=["r"], error="boom"), "False", "taken"),
+        (ClusterView(error="boom", refused=("r",)), "False", "r"),
+        (ClusterView(name_conflict="taken", refused=("r",), error="boom"), "False", "taken"),
     ],
 )
 def test_the_first_refusals_are_told(view: ClusterView, status: str, message: str) -> None:
@@ -65,10 +65,11 @@ def test_what_is_in_progress() -> None:
     spec = PulsarClusterSpec.model_validate({"instanceRef": {"name": "demo"}})
     rollout = RolloutStatus(component="broker", reason="image changed", pods_done=1, pods_total=3)
     drain = DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4)
+    leaves = DrainFact(drain, "4 bundles")
     cases = [
-        (ClusterView(rollout=rollout, drain=drain, waiting_for="x"), "Rolling", "Rolling broker: 1 of 3 pods done"),
-        (ClusterView(drain=drain, waiting_for="4 bundles"), "Draining", "Waiting for 4 bundles"),
-        (ClusterView(waiting_for="bookies"), "Pending", "Waiting for bookies"),
+        (ClusterView(roll=RollFact(rollout, leaves)), "Rolling", "Rolling broker: 1 of 3 pods done"),
+        (ClusterView(scale=ScaleFact(leaves)), "Draining", "Waiting for 4 bundles"),
+        (ClusterView(stopped_for="bookies"), "Pending", "Waiting for bookies"),
     ]
     for view, reason, message in cases:
         found = conditions()

@@ -181,11 +181,11 @@ async def test_what_the_pass_needs_is_not_over(brokers: Brokers) -> None:
     drains = brokers.drains()
     await drains.leave(["east-broker-2"], NAME)
     await drains.fill("x", ["east-broker-0"], there=True)
-    await drains.clean(changing=True)
+    await drains.clean(drains.asked, changing=True)
     assert sorted(brokers.rebalances()) == [NAME, "east-fill-x"]
     again = brokers.drains()
     await again.fill("x", ["east-broker-0"], there=True)
-    await again.clean(changing=True)
+    await again.clean(again.asked, changing=True)
     assert sorted(brokers.rebalances()) == ["east-fill-x"], "the drain was of an earlier occasion"
 
 
@@ -207,7 +207,7 @@ async def test_a_share_is_over_where_one_of_its_brokers_is_not_to_be(
     assert brokers.spec.broker is not None
     drain = brokers.spec.broker.drain
     brokers.kube.put(fill_manifest(brokers.cluster(), "f", [broker(pod) for pod in named], drain))
-    await brokers.drains(replicas).clean(changing=changing)
+    await brokers.drains(replicas).clean((), changing=changing)
     assert ("f" in brokers.rebalances()) is kept
 
 
@@ -227,7 +227,7 @@ async def test_only_what_the_operator_made_for_this_cluster_is_ever_over(brokers
     brokers.kube.put(going)
     await brokers.kube.delete(CUSTOM[Kind.REBALANCE], NS, "going", uid=brokers.rebalances()["going"]["metadata"]["uid"])
     before = len(brokers.kube.calls)
-    await brokers.drains().clean(changing=changing)
+    await brokers.drains().clean((), changing=changing)
     assert sorted(brokers.rebalances()) == ["going", "mine", "theirs", "theirs-too"]
     assert [call.name for call in brokers.kube.calls[before:] if call.verb == "delete"] == ["ours"]
     assert brokers.rebalances()["going"]["metadata"]["labels"][LABEL_PURPOSE] == DRAIN

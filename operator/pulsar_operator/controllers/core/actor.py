@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.apply import foreign_entries, stamped, why_apply
@@ -23,12 +23,21 @@ class Actor:
     pending: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    writes: frozenset[ResourceType] | None = None
+    """Types it may apply and delete; None = all."""
+    written: list[Json] = field(default_factory=list)
+    """Objects as they were after they were applied."""
+
+    def limited(self, writes: frozenset[ResourceType]) -> Actor:
+        """One for a part of the pass, that may write these types alone. What it does counts for both."""
+        return replace(self, writes=writes, written=[])
 
     async def apply(self, manifest: Json, live: Json | None) -> Json | None:
         """Apply a rendered manifest when it differs; returns the live object after that.
 
         A refusal by the API server is collected in ``refused`` (the rest of the pass goes on); other errors rise.
         """
+        self._check(manifest["kind"])
         why = why_apply(manifest, live)
         if why is None:
             return live
@@ -45,11 +54,17 @@ class Actor:
         except RefusedError as error:
             self.refused.append(f"{name}: {error}")
             return live
+        self.written.append(result)
         await self._record(f"{verb}d {name}: {why}", Reason.APPLIED)
         return result
 
+    def _check(self, kind: str) -> None:
+        if self.writes is not None and kind not in {each.kind for each in self.writes}:
+            raise ValueError(f"this part of the pass does not write {kind}")
+
     async def delete(self, kind: ResourceType, obj: Json, why: str, *, reason: Reason = Reason.DELETED) -> None:
         """Delete exactly this object."""
+        self._check(kind.kind)
         meta = obj["metadata"]
         text = f"{kind.kind} {meta['name']}: {why}"
         if not self.act:

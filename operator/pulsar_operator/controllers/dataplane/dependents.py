@@ -14,7 +14,7 @@ from pulsar_operator.controllers.core.clusters import allows, instance_of, membe
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, reader_of
-from pulsar_operator.controllers.dataplane.children import Children
+from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.ports import Deps, Json, Key, ReaderPort
 
 OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
@@ -115,8 +115,8 @@ async def still_runs(deps: Deps, owner: Json, *components: Component) -> bool:
     """
     if FOREGROUND in (owner["metadata"].get("finalizers") or ()):
         return False
-    children = await Children.observe(deps, owner)
-    found = [children.stateful_set(component) for component in components]
+    live = await observe_children(deps, owner)
+    found = [live.stateful_set(component) for component in components]
     return any(sts is not None and "deletionTimestamp" not in sts["metadata"] for sts in found)
 
 

@@ -1,7 +1,8 @@
-"""Brokers hand their bundles over before they are replaced or removed, and added ones get a share. For cluster.py.
+"""Brokers hand their bundles over before they are replaced or removed, and added ones get a share.
 
-What is decided is in balance/execution/drain.py; the moves are done by a PulsarRebalance that belongs to the cluster,
-as all moves are. While one is there Pulsar's own balancer is off (load_balancer.py).
+For phases/roll.py and phases/scale.py. What is decided is in balance/execution/drain.py; the moves are done by a
+PulsarRebalance that belongs to the cluster, as all moves are. While one is there Pulsar's own balancer is off
+(load_balancer.py).
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class _Seen:
 
 
 class BrokerDrains:
-    """One cluster's, for one pass."""
+    """One cluster's, for one phase of a pass."""
 
     def __init__(self, deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, endpoint: AdminEndpoint):
         """``endpoint`` is the brokers' Service."""
@@ -78,7 +79,12 @@ class BrokerDrains:
         self._name = cluster["metadata"]["name"]
         self._namespace = cluster["metadata"]["namespace"]
         self._used: set[str] = set()
-        """Rebalances this pass needs."""
+        """Rebalances that are needed."""
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Rebalances that are needed by what was asked of this."""
+        return frozenset(self._used)
 
     @property
     def enabled(self) -> bool:
@@ -193,16 +199,17 @@ class BrokerDrains:
             self._used.add(name)
             await self._actor.apply(fill_manifest(self._cluster, name, ids, self._drain), None)
 
-    async def clean(self, *, changing: bool) -> None:
+    async def clean(self, asked: Collection[str], *, changing: bool) -> None:
         """Delete drains of earlier occasions; fills too while brokers change, where they name one that is not to be.
 
-        A broker that was added and taken away again before it had a bundle goes without a drain.
+        ``asked`` are those that this pass needs. A broker that was added and taken away again before it had a bundle
+        goes without a drain.
         """
         wanted = {f"{workload_name(self._name, Component.BROKER)}-{ordinal}" for ordinal in range(self._replicas)}
         for each in await reader_of(self._deps).every(Kind.REBALANCE):
             meta = each["metadata"]
             purpose = purpose_of(each, self._cluster)
-            if purpose is None or meta["name"] in self._used or "deletionTimestamp" in meta:
+            if purpose is None or meta["name"] in asked or "deletionTimestamp" in meta:
                 continue
             if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, wanted))):
                 await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "no longer needed")

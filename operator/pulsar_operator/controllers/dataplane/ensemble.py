@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.children import Children
+from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.domain.dataplane.bring_up import majority
+from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
 from pulsar_operator.domain.render import SUPER_DIGEST_KEY, Owner, selector_text, workload_name
 from pulsar_operator.domain.render.names import labels
@@ -25,14 +26,15 @@ def super_digest_name(owner: str, component: Component) -> str:
 
 
 async def apply_ensemble(
-    actor: Actor, owner: Owner, children: Children, component: Component, manifests: Sequence[Json]
-) -> None:
-    """Apply the rendered manifests of an ensemble; its pods mount the superuser's Secret, which comes first.
+    actor: Actor, owner: Owner, live: Live, component: Component, manifests: Sequence[Json]
+) -> Live:
+    """Apply the rendered manifests of an ensemble; its pods mount the superuser's Secret, which comes first. What there
+    is after that.
 
     Raises NameConflictError, PortError.
     """
     await ensure_super_digest(actor, owner, component)
-    await children.apply(actor, manifests)
+    return await apply_children(actor, live, manifests)
 
 
 def has_quorum(facts: ComponentFacts | None, managed: ManagedZooKeeper) -> bool:

@@ -17,7 +17,7 @@ from pulsar_operator.controllers.core.finalizers import ensure_finalizer, releas
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
-from pulsar_operator.controllers.dataplane.children import Children, NameConflictError
+from pulsar_operator.controllers.dataplane.children import NameConflictError, delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import (
     apply_ensemble,
@@ -26,8 +26,9 @@ from pulsar_operator.controllers.dataplane.ensemble import (
     has_quorum,
     super_digest_name,
 )
-from pulsar_operator.controllers.dataplane.roll import replace, roll_plan
+from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import observe_component
 from pulsar_operator.domain.render import (
     ImageTemplates,
@@ -90,10 +91,10 @@ class InstanceController:
             conditions.summarize(ConditionType.ACCEPTED, ready_message="")
             if meta.deleting and not (meta.paused or meta.dry_run):
                 # What it says about the data is not trusted, so the volumes stay.
-                children = await Children.observe(deps, obj)
+                live = await observe_children(deps, obj)
                 why = "the PulsarInstance is being deleted"
                 actor = Actor(deps, obj)
-                if not await children.delete_workloads(actor, [Component.CONFIGURATION_STORE], why):
+                if not await delete_workloads(actor, live, [Component.CONFIGURATION_STORE], why):
                     return Outcome(requeue_after=RETRY_SECONDS)
                 await release_finalizer(deps, obj)
                 return DONE
@@ -174,8 +175,8 @@ class InstanceController:
     async def _managed_store(self, state: InstancePass) -> None:
         deps, obj, managed = self._deps, state.obj, state.spec.configuration_store.managed
         assert managed is not None
-        children = await Children.observe(deps, obj)
-        leftovers = children.of_previous_owner()
+        live = await observe_children(deps, obj)
+        leftovers = live.of_previous_owner(state.meta.uid)
         if leftovers:
             state.conditions.set(
                 ConditionType.CONFIGURATION_STORE_READY,
@@ -189,24 +190,27 @@ class InstanceController:
         if problems:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
         else:
-            await self._apply_store(state, children)
-        facts = observe_component(children.stateful_set(component), children.pods(component))
+            live = await self._apply_store(state, live)
+        facts = observe_component(live.stateful_set(component), live.pods(component))
         reason, text = facts.summary("Configuration store")
         ready = has_quorum(facts, managed)
         if not ready and reason in (Reason.PENDING, Reason.NOT_READY):
             reason = Reason.WAITING_FOR_ZOOKEEPER
         state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
-        await replace(state.actor, children, roll_plan(children, (component,)), (component,))
+        await replace(state.actor, live, roll_plan(live, (component,)), (component,))
 
-    async def _apply_store(self, state: InstancePass, children: Children) -> None:
+    async def _apply_store(self, state: InstancePass, live: Live) -> Live:
         rendered = self._render(state)
         state.servers = rendered.address.servers
         if state.actor.act:
             await ensure_finalizer(self._deps, state.obj)
         try:
-            await apply_ensemble(state.actor, state.owner, children, Component.CONFIGURATION_STORE, rendered.manifests)
+            return await apply_ensemble(
+                state.actor, state.owner, live, Component.CONFIGURATION_STORE, rendered.manifests
+            )
         except NameConflictError as error:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
+            return live
 
     def _render(self, state: InstancePass) -> RenderedStore:
         managed, images = state.spec.configuration_store.managed, self._deps.images
@@ -259,9 +263,9 @@ class InstanceController:
         return True
 
     async def _stop_store(self, state: InstancePass) -> bool:
-        children = await Children.observe(self._deps, state.obj)
+        live = await observe_children(self._deps, state.obj)
         why = "the PulsarInstance is being deleted"
-        if not await children.delete_workloads(state.actor, [Component.CONFIGURATION_STORE], why):
+        if not await delete_workloads(state.actor, live, [Component.CONFIGURATION_STORE], why):
             return False
         if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
             await delete_volumes(state.actor, state.owner)

@@ -11,7 +11,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import instance_of, referring
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
-from pulsar_operator.controllers.dataplane.children import Children
+from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.ensemble import delete_super_digest, delete_volumes
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Deps, Json, RefusedError
@@ -68,9 +68,9 @@ async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
 
 
 async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
-    children = await Children.observe(deps, obj)
+    live = await observe_children(deps, obj)
     for step in STEPS:
-        if not await children.delete_workloads(actor, step, "the PulsarCluster is being deleted"):
+        if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted"):
             return f"the {' and '.join(component.value for component in step)} pods to stop"
     if spec.reclaim_policy is ReclaimPolicy.DELETE:
         await _delete_data(deps, owner, actor)

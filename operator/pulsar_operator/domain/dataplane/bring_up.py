@@ -6,9 +6,13 @@ reach it even while something before it is not ready.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.domain.dataplane.pods import ComponentFacts
+from pulsar_operator.domain.render import resolve_quorum
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,19 @@ class BringUpFacts:
     brokers_text: str
 
 
+@dataclass(frozen=True)
+class MetadataFact:
+    """The cluster's metadata after this pass looked at it, and perhaps initialised it."""
+
+    local_ready: bool
+    """Whether the local store holds this cluster's BookKeeper."""
+    registered: bool
+    """Whether the configuration store names this cluster."""
+    reason: Reason
+    message: str
+    instance_id: str | None = None
+
+
 def gates(facts: BringUpFacts) -> dict[Component, Gate | None]:
     """For each component that waits for something: the gate; None = it may be created.
 
@@ -75,14 +92,38 @@ def majority(replicas: int) -> int:
     return replicas // 2 + 1
 
 
-@dataclass(frozen=True)
-class MetadataFact:
-    """The cluster's metadata after this pass looked at it, and perhaps initialised it."""
+def bring_up_facts(
+    spec: PulsarClusterSpec,
+    store: StoreFact,
+    components: Mapping[Component, ComponentFacts],
+    metadata: MetadataFact | None,
+) -> BringUpFacts:
+    """The gates' input, from what is known; ``metadata`` None = it was not looked at yet."""
+    zookeeper = components.get(Component.ZOOKEEPER)
+    bookie, broker = components.get(Component.BOOKIE), components.get(Component.BROKER)
+    if metadata is None:
+        text = _text("ZooKeeper", zookeeper)
+        gate = Gate(Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper to be ready: {text}")
+    else:
+        gate = Gate(metadata.reason, metadata.message)
+    return BringUpFacts(
+        metadata_ready=metadata is not None and metadata.local_ready,
+        metadata_gate=gate,
+        bookies_writable=_enough_bookies(spec, bookie),
+        bookies_text=f"bookies to be ready: {_text('bookies', bookie)}",
+        configuration_store=store,
+        registered=metadata is not None and metadata.registered,
+        brokers_ready=None if broker is None or broker.ready is None else broker.ready > 0,
+        brokers_text=f"brokers to be ready: {_text('brokers', broker)}",
+    )
 
-    local_ready: bool
-    """Whether the local store holds this cluster's BookKeeper."""
-    registered: bool
-    """Whether the configuration store names this cluster."""
-    reason: Reason
-    message: str
-    instance_id: str | None = None
+
+def _enough_bookies(spec: PulsarClusterSpec, bookie: ComponentFacts | None) -> bool | None:
+    """Whether a ledger can be created: as many bookies as an ensemble has."""
+    if bookie is None or bookie.ready is None or spec.bookkeeper is None:
+        return None
+    return bookie.ready >= resolve_quorum(spec.bookkeeper.ensemble, spec.bookkeeper.replicas).ensemble_size
+
+
+def _text(what: str, facts: ComponentFacts | None) -> str:
+    return facts.summary(what)[1] if facts is not None else f"{what}: not created yet"

@@ -1,25 +1,22 @@
-"""Status and conditions of a PulsarCluster, computed once from what a pass learned. Pure."""
+"""Status and conditions of a PulsarCluster, computed once from what a pass knows. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import (
-    BalancerStatus,
     ComponentStatus,
     DrainStatus,
     Endpoints,
     PulsarClusterStatus,
-    RolloutStatus,
 )
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
-from pulsar_operator.domain.dataplane.pods import ComponentFacts
-from pulsar_operator.domain.render import Owner, RenderedCluster, selector_text
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.render import Owner, selector_text
 
 CLUSTER_CONDITIONS = (
     ConditionType.READY,
@@ -39,41 +36,6 @@ _REFUSALS = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT, Reason.ME
 
 STATUS_FIELDS = {Component.BOOKIE: "bookkeeper"}
 """Fields of the status that are called as in the specification, not as the component's pods."""
-
-
-@dataclass
-class ClusterView:
-    """Facts of one pass; filled step by step, so that a pass that stops early still tells what it saw."""
-
-    instance_found: bool = False
-    own_configuration_store: bool = False
-    store: StoreFact = field(default_factory=lambda: StoreFact(False, message="the instance was not looked at yet"))
-    rendered: RenderedCluster | None = None
-    components: dict[Component, ComponentFacts] = field(default_factory=dict)
-    metadata: MetadataFact | None = None
-    gates: dict[Component, Gate | None] = field(default_factory=dict)
-    waiting_for: str | None = None
-    kept_for: str | None = None
-    """Why a cluster that is being deleted is kept running."""
-    dependents: int | None = None
-    """Objects that need the cluster; None = this pass did not look."""
-    rollout: RolloutStatus | None = None
-    drain: DrainStatus | None = None
-    refused: list[str] = field(default_factory=list)
-    balancer: BalancerStatus | Literal["unseen"] | None = "unseen"
-    """Who balances, while it is not Pulsar itself; unseen = this pass did not look."""
-    name_conflict: str | None = None
-    error: str | None = None
-
-    @property
-    def brokers_roll(self) -> bool:
-        """Whether brokers are being replaced."""
-        return self.rollout is not None and self.rollout.component == Component.BROKER.value
-
-    @property
-    def store_known(self) -> bool:
-        """Whether the configuration store's address is known, ready or not."""
-        return self.own_configuration_store or self.store.servers is not None
 
 
 def set_conditions(
@@ -108,11 +70,14 @@ def set_conditions(
         ConditionType.PROXIES_READY,
         ready_message="Paused: all components were ready when last looked at" if paused else "All components are ready",
     )
-    if view.rollout is not None:
-        text = f"Rolling {view.rollout.component}: {view.rollout.pods_done} of {view.rollout.pods_total} pods done"
+    rollout = view.roll.rollout if view.roll is not None else None
+    if view.error is not None:
+        conditions.set(ConditionType.PROGRESSING, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
+    elif rollout is not None:
+        text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
         conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLING, text)
     elif view.drain is not None:
-        conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.waiting_for}")
+        conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.drain.waiting_for}")
     elif conditions.is_true(ConditionType.READY):
         conditions.set(ConditionType.PROGRESSING, False, Reason.READY, "Nothing is in progress")
     else:
@@ -177,10 +142,10 @@ def _auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
     """One pod is everything: its readiness is the readiness of each part."""
     for kind in (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY, ConditionType.BROKERS_READY):
-        if view.instance_found:
+        if view.instance is None or view.instance.found:
             _component(conditions, kind, Component.STANDALONE, "standalone pods", view)
         else:
-            conditions.set(kind, FALSE, view.store.reason, view.store.message)
+            conditions.set(kind, FALSE, view.instance.store.reason, view.instance.store.message)
     conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "Mode Standalone has no proxies")
 
 
@@ -231,12 +196,19 @@ def cluster_status(
             "endpoints": Endpoints(**asdict(rendered.endpoints)) if rendered else old.get("endpoints"),
             "waitingFor": view.waiting_for,
             "dependents": old.get("dependents") if view.dependents is None else view.dependents,
-            "rollout": view.rollout,
-            "drain": view.drain,
-            "balancer": old.get("balancer") if view.balancer == "unseen" else view.balancer,
+            "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,
+            "drain": _drain(old, view),
+            "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,
             "version": spec.version if spec else old.get("version"),
             "metadataStoreServers": store.servers if store else old.get("metadataStoreServers"),
             "metadataStoreChroot": (store.chroot or None) if store else old.get("metadataStoreChroot"),
         }
     )
+
+
+def _drain(old: Mapping[str, Any], view: ClusterView) -> DrainStatus | Any:
+    """The drain in progress; the stored one, with its time, while a phase that decides on it did not run."""
+    if view.drain is not None:
+        return view.drain.status
+    return old.get("drain") if view.roll is None or view.scale is None else None

@@ -1,0 +1,84 @@
+"""What a pass over a PulsarCluster reads before it does anything: one value, never changed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
+from pulsar_operator.controllers.core.clusters import pulsar_name
+from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.core.references import resolve
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.domain.dataplane.bring_up import StoreFact
+from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.render import Owner, RenderedCluster, selector_text
+from pulsar_operator.ports import PVCS, AdminEndpoint, Deps, Json
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """A PulsarCluster and what there is of it."""
+
+    obj: Json
+    meta: Meta
+    spec: PulsarClusterSpec
+    owner: Owner
+    instance: InstanceFact
+    live: Live
+    bookie_volumes: bool
+    """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
+
+    def brokers(self, rendered: RenderedCluster) -> AdminEndpoint:
+        """The brokers' Service."""
+        return AdminEndpoint(pulsar_name(self.obj), str(rendered.endpoints.broker_web_service_url))
+
+
+async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, owner: Owner) -> ClusterFacts:
+    """Read all of it. Raises PortError: facts are complete or not there."""
+    volumes = selector_text(owner, Component.BOOKIE)
+    instance, live, claims = await asyncio.gather(
+        _instance(deps, meta, spec),
+        observe_children(deps, obj),
+        deps.kube.list(PVCS, meta.namespace, selector=volumes),
+    )
+    return ClusterFacts(obj, meta, spec, owner, instance, live, bool(claims))
+
+
+async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec) -> InstanceFact:
+    """The instance's store: this cluster's own metadata store, or what the instance's status names."""
+    found = await resolve(deps, Kind.INSTANCE, spec.instance_ref, from_namespace=meta.namespace)
+    if found.obj is None:
+        if found.found:
+            return InstanceFact(
+                False,
+                StoreFact(
+                    False,
+                    reason=Reason.REFERENCE_NOT_ALLOWED,
+                    message=f"{found.text} does not allow references from Kubernetes namespace "
+                    f"{meta.namespace}: add it to its spec.allowedKubernetesNamespaces",
+                ),
+            )
+        return InstanceFact(
+            False,
+            StoreFact(
+                False,
+                reason=Reason.REFERENCE_NOT_FOUND,
+                message=f"{found.text} of spec.instanceRef does not exist: create it",
+            ),
+        )
+    store = found.obj["spec"].get("configurationStore") or {}
+    mine = (store.get("cluster") or {}).get("name") == meta.name
+    if (mine and found.obj["metadata"]["namespace"] == meta.namespace) or spec.mode is ClusterMode.STANDALONE:
+        return InstanceFact(True, StoreFact(True), own_store=True)
+    ready = condition_of(found.obj, ConditionType.CONFIGURATION_STORE_READY)
+    status = found.obj.get("status") or {}
+    servers, chroot = status.get("configurationStoreServers"), status.get("configurationStoreChroot")
+    if ready is not None and ready["status"] == "True" and servers:
+        return InstanceFact(True, StoreFact(True, servers, chroot))
+    why = ready["message"] if ready else "not observed yet"
+    text = f"Configuration store of {found.text}: {why}"
+    return InstanceFact(True, StoreFact(False, servers=servers, chroot=chroot, message=text))

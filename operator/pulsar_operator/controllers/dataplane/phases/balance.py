@@ -1,0 +1,36 @@
+"""Who moves bundles: Pulsar, or the operator for a PulsarRebalance (load_balancer.py)."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.dataplane.load_balancer import hold, holder, standing_rebalance
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
+from pulsar_operator.ports import PortError
+
+
+async def balance(step: Step) -> BalanceFact:
+    """Take Pulsar's balancer over, or give it back; and delete drains that are over."""
+    facts, view, hand = step.facts, step.view, step.hand
+    roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), step.drains
+    if drains is not None:
+        await drains.clean(roll.asked | scale.asked, changing=view.drain is not None)
+    old = (facts.obj.get("status") or {}).get("balancer")
+    drives = facts.spec.load_balancing.driver is BalancingDriver.OPERATOR
+    await standing_rebalance(hand.deps, hand, facts.obj, facts.spec, drives=drives)
+    brokers = step.live.facts(Component.BROKER)
+    if brokers is None or not brokers.ready:
+        return BalanceFact(seen=False)
+    rebalances = await reader_of(hand.deps).every(Kind.REBALANCE)
+    wanted = holder(facts.obj, rebalances, (old or {}).get("heldFor"))
+    # Not given back between two brokers of a roll: it would undo what was just planned.
+    keep = drives or view.drain is not None or (old is not None and roll.of_brokers)
+    try:
+        found = await hold(hand.deps, hand, facts.brokers(step.rendered), old, wanted, drives=keep)
+    except PortError as error:
+        # Its pods are as they should be; the next look tries again.
+        await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
+        return BalanceFact(again=True, seen=False)
+    return BalanceFact(found.status, found.again)

@@ -1,0 +1,53 @@
+"""The metadata of a cluster in both stores: initialised, or checked."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.controllers.core.clusters import pulsar_name
+from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
+from pulsar_operator.controllers.dataplane.ensemble import has_quorum
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.dataplane.bring_up import MetadataFact
+from pulsar_operator.domain.dataplane.registration import ClusterUrls
+from pulsar_operator.domain.render.names import labels
+
+
+async def metadata(step: Step) -> MetadataFact | None:
+    """What both stores hold once they answer; None while the cluster's own ZooKeeper has no quorum."""
+    facts, view, hand, rendered = step.facts, step.view, step.hand, step.rendered
+    declared = facts.spec.metadata_store
+    assert declared is not None and rendered.metadata_store is not None
+    if declared.managed is not None and not has_quorum(view.components.get(Component.ZOOKEEPER), declared.managed):
+        return None
+    local = Store(rendered.metadata_store.servers, rendered.metadata_store.chroot or None)
+    instance = facts.instance
+    store = local if instance.own_store else None
+    if not instance.own_store and instance.store.ready and instance.store.servers:
+        store = Store(instance.store.servers, instance.store.chroot)
+    result = await ensure_cluster_metadata(
+        hand.deps,
+        BootstrapRequest(
+            cluster_name=pulsar_name(facts.obj),
+            object_name=facts.meta.name,
+            namespace=facts.meta.namespace,
+            local_store=local,
+            configuration_store=store,
+            urls=ClusterUrls(
+                service_url=rendered.endpoints.broker_web_service_url,
+                broker_service_url=rendered.endpoints.broker_service_url,
+            ),
+            labels=labels(facts.owner, None),
+            bookie_volumes_exist=facts.bookie_volumes,
+            act=hand.act,
+        ),
+    )
+    hand.pending.extend(result.pending)
+    for action in (*result.actions, *(result.notes if result.actions else ())):
+        await hand.record_event(Reason.METADATA_INITIALIZED, action)
+    return MetadataFact(
+        local_ready=result.local_ready,
+        registered=result.registered,
+        reason=result.reason,
+        message=result.message,
+        instance_id=result.instance_id,
+    )

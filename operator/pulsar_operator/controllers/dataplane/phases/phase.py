@@ -1,0 +1,58 @@
+"""What a phase is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.dataplane.drain import BrokerDrains
+from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.render import RenderedCluster
+from pulsar_operator.ports import ResourceType
+
+Field = Literal["metadata", "bookies", "brokers", "proxies", "roll", "scale", "balance"]
+"""Fields of ClusterView that a phase fills."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a phase has: what was read, what the phases before it found, and a hand that writes what it may write."""
+
+    facts: ClusterFacts
+    view: ClusterView
+    rendered: RenderedCluster
+    hand: Actor
+
+    @property
+    def live(self) -> Live:
+        """Children as they are by now."""
+        return (self.view.live or self.facts.live).having(*self.hand.written)
+
+    @property
+    def drains(self) -> BrokerDrains | None:
+        """What brokers do before they go; None where there are no brokers that could be asked."""
+        brokers, facts = self.live.facts(Component.BROKER), self.facts
+        if facts.spec.broker is None or brokers is None or not brokers.ready:
+            return None
+        if facts.spec.mode is ClusterMode.STANDALONE:
+            return None
+        return BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, facts.brokers(self.rendered))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One part of a pass."""
+
+    name: str
+    run: Callable[[Step], Awaitable[object]]
+    """Does its part and says what it found. Raises PortError, NameConflictError: the pass ends there."""
+    writes: frozenset[ResourceType]
+    """Types of Kubernetes objects it may apply or delete."""
+    finds: Field | None = None
+    """Where what it found goes; None = it only writes."""

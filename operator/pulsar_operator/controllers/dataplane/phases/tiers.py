@@ -1,0 +1,78 @@
+"""Bookies, brokers and proxies: created as their gates open, then kept as rendered.
+
+How many pods there are is not decided here but in scale.py: what exists keeps its number.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.controllers.dataplane.children import apply_children
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.apply import why_apply
+from pulsar_operator.domain.dataplane.bring_up import Gate, bring_up_facts, gates
+from pulsar_operator.domain.dataplane.cluster_view import TierFact
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.ports import STATEFUL_SETS, Json
+
+
+async def bookies(step: Step) -> TierFact:
+    """Bookies, and the pods that copy lost entries again."""
+    return await _tier(step, Component.BOOKIE, Component.AUTORECOVERY)
+
+
+async def brokers(step: Step) -> TierFact:
+    """Brokers; without the configuration store's address every one of them would roll onto a wrong one."""
+    return await _tier(step, Component.BROKER)
+
+
+async def proxies(step: Step) -> TierFact:
+    """Proxies, which are given the configuration store as well."""
+    return await _tier(step, Component.PROXY)
+
+
+async def _tier(step: Step, *components: Component) -> TierFact:
+    instance = step.facts.instance
+    found: dict[Component, Gate | None] = {}
+    for component in components:
+        if component not in step.rendered.components:
+            continue
+        live = step.live
+        there = {c: known for c in BRING_UP_ORDER if (known := live.facts(c)) is not None}
+        gate = gates(bring_up_facts(step.facts.spec, instance.store, there, step.view.metadata))[component]
+        found[component] = gate
+        if gate is not None and component not in there:
+            continue
+        if component in (Component.BROKER, Component.PROXY) and not instance.store_known:
+            continue
+        await apply_children(step.hand, live, _as_many(live, component, step.rendered.of(component)))
+    return TierFact(found)
+
+
+def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> list[Json]:
+    """The manifests of a component, with the number of pods that it has; none for a workload that differs in it
+    alone."""
+    there = live.stateful_set(component)
+    if there is None:
+        return list(manifests)
+    out = []
+    for each in manifests:
+        if each["kind"] != STATEFUL_SETS.kind:
+            out.append(each)
+        elif why_apply(each, _with_replicas(there, replicas_of(each))) is not None:
+            out.append(_with_replicas(each, replicas_of(there)))
+    return out
+
+
+def replicas_of(stateful_set: Json) -> int:
+    """Pods wanted; the API server puts 1 where nothing is said."""
+    return int(stateful_set["spec"].get("replicas", 1))
+
+
+def _with_replicas(stateful_set: Json, replicas: int) -> Json:
+    held = copy.deepcopy(stateful_set)
+    held["spec"]["replicas"] = replicas
+    return held

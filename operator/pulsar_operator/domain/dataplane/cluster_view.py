@@ -1,0 +1,164 @@
+"""What a pass over a PulsarCluster knows: what it read first, and what each phase found. Pure, and never changed.
+
+A phase says what it found in a value of its own; nothing is passed on in any other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, DrainStatus, RolloutStatus
+from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.pods import ComponentFacts
+from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
+
+
+@dataclass(frozen=True)
+class InstanceFact:
+    """What a cluster needs to know of its instance."""
+
+    found: bool
+    store: StoreFact
+    own_store: bool = False
+    """Whether the cluster's own metadata store is the configuration store."""
+
+    @property
+    def store_known(self) -> bool:
+        """Whether the configuration store's address is known, ready or not."""
+        return self.own_store or self.store.servers is not None
+
+
+@dataclass(frozen=True)
+class TierFact:
+    """What a phase that applies components found."""
+
+    gates: Mapping[Component, Gate | None] = field(default_factory=dict)
+    """Why a component is not created yet; None = it may be."""
+
+
+@dataclass(frozen=True)
+class DrainFact:
+    """Brokers that hand over their bundles."""
+
+    status: DrainStatus
+    waiting_for: str | None
+    """In words."""
+
+
+@dataclass(frozen=True)
+class RollFact:
+    """Whether pods are being replaced."""
+
+    rollout: RolloutStatus | None = None
+    drain: DrainFact | None = None
+    """Of the broker that is next."""
+    asked: frozenset[str] = frozenset()
+    """PulsarRebalances it needs."""
+
+    @property
+    def of_brokers(self) -> bool:
+        """Whether brokers are being replaced."""
+        return self.rollout is not None and self.rollout.component == Component.BROKER.value
+
+
+@dataclass(frozen=True)
+class ScaleFact:
+    """Whether pods are being added or removed."""
+
+    drain: DrainFact | None = None
+    """Of the brokers that are too many."""
+    asked: frozenset[str] = frozenset()
+    """PulsarRebalances it needs."""
+
+
+@dataclass(frozen=True)
+class BalanceFact:
+    """Who balances."""
+
+    status: BalancerStatus | None = None
+    """None = Pulsar itself."""
+    again: bool = False
+    """Something was only begun: look again soon."""
+    seen: bool = True
+    """False = the brokers did not say."""
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """What a pass knows of a cluster: what it read first, and what each phase found. None = unknown: not read, or the
+    phase did not run, for the pass ended before; what the status says of it stays."""
+
+    dependents: int | None = None
+    """Objects that need the cluster."""
+    instance: InstanceFact | None = None
+    live: Live | None = None
+    """Children as read, and as written since."""
+    rendered: RenderedCluster | None = None
+    metadata: MetadataFact | None = None
+    """None also while ZooKeeper has no quorum."""
+    bookies: TierFact | None = None
+    brokers: TierFact | None = None
+    proxies: TierFact | None = None
+    roll: RollFact | None = None
+    scale: ScaleFact | None = None
+    balance: BalanceFact | None = None
+    stopped_for: str | None = None
+    """What is waited for before anything is done."""
+    kept_for: str | None = None
+    """Why a cluster that is being deleted is kept running."""
+    refused: tuple[str, ...] = ()
+    name_conflict: str | None = None
+    error: str | None = None
+
+    @cached_property
+    def components(self) -> Mapping[Component, ComponentFacts]:
+        """The components that exist."""
+        if self.live is None:
+            return {}
+        return {c: facts for c in BRING_UP_ORDER if (facts := self.live.facts(c)) is not None}
+
+    @property
+    def gates(self) -> Mapping[Component, Gate | None]:
+        """Of all components whose phase ran."""
+        tiers = (self.bookies, self.brokers, self.proxies)
+        return {component: gate for tier in tiers if tier is not None for component, gate in tier.gates.items()}
+
+    @property
+    def drain(self) -> DrainFact | None:
+        """The drain in progress: brokers that are too many go before outdated ones."""
+        return next((fact.drain for fact in (self.scale, self.roll) if fact is not None and fact.drain), None)
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What the cluster waits for, in words: the first of all in the order of bring-up."""
+        if self.stopped_for is not None:
+            return self.stopped_for
+        for component, gate in self.gates.items():
+            if gate is not None and component not in self.components:
+                return gate.message
+        if self.scale is not None and self.scale.drain is not None:
+            return self.scale.drain.waiting_for
+        return _unready(self)
+
+
+NOUNS = {
+    Component.ZOOKEEPER: "ZooKeeper",
+    Component.STANDALONE: "standalone pods",
+    Component.BOOKIE: "bookies",
+    Component.AUTORECOVERY: "auto-recovery pods",
+    Component.BROKER: "brokers",
+    Component.PROXY: "proxies",
+}
+
+
+def _unready(view: ClusterView) -> str | None:
+    """The first component in bring-up order that exists and is not ready."""
+    for component, facts in view.components.items():
+        if facts.all_ready is False:
+            noun = NOUNS[component]
+            return f"{noun} to be ready: {facts.summary(noun)[1]}"
+    return None
