@@ -139,10 +139,60 @@ def test_a_component_waits_for_those_before_it() -> None:
     assert not result.rolling
 
 
-def test_no_component_rolls_while_a_pod_of_a_later_one_is_being_replaced() -> None:
-    result = both(pair("my-bookie", "r1"), pair("my-broker", "r1", terminating=True))
-    assert result.delete is None
-    assert result.waiting_for == "pod my-broker-1 to end"
+def cluster(**pods: list[Json]) -> RollPlan:
+    """Components of two pods each, the newest revision being r2; those not given are up to date and ready."""
+    order = (Component.ZOOKEEPER, Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER, Component.PROXY)
+    return plan_roll(
+        [
+            ComponentPods(
+                c,
+                stateful_set(f"my-{c.value}", replicas=2, revision="r2"),
+                pods.get(c.value, pair(f"my-{c.value}", "r2")),
+            )
+            for c in order
+        ]
+    )
+
+
+ENDING: dict[str, Any] = {"terminating": True}
+UNREADY: dict[str, Any] = {"ready": False}
+
+
+@pytest.mark.parametrize("how", [ENDING, UNREADY])
+@pytest.mark.parametrize(
+    ("outdated", "disturbed", "held"),
+    [
+        ("bookie", "zookeeper", True),
+        ("broker", "zookeeper", True),
+        ("broker", "bookie", True),
+        ("proxy", "broker", True),
+        ("autorecovery", "bookie", True),
+        ("zookeeper", "proxy", False),
+        ("bookie", "broker", False),
+        ("bookie", "proxy", False),
+        ("broker", "proxy", False),
+        ("broker", "autorecovery", False),
+        ("bookie", "autorecovery", False),
+    ],
+)
+def test_a_disturbed_component_holds_those_that_depend_on_it(
+    outdated: str, disturbed: str, held: bool, how: dict[str, Any]
+) -> None:
+    """A pod that cannot end, for its node is gone, must not hold up what does without it."""
+    plan = cluster(**{outdated: pair(f"my-{outdated}", "r1"), disturbed: pair(f"my-{disturbed}", "r2", **how)})
+    if held:
+        assert (plan.delete, plan.component) == (None, Component(disturbed))
+    else:
+        assert deleted(plan) == f"my-{outdated}-1"
+
+
+@pytest.mark.parametrize("component", ["zookeeper", "bookie", "broker", "proxy"])
+def test_repair_waits_for_nobody(component: str) -> None:
+    """Of the same component a pod is ending, and of the first one: neither can come back by waiting."""
+    broken = {"revision": "r1", "ready": False, "was_ready": False}
+    pods = [pod(f"my-{component}-0", revision="r2", terminating=True), pod(f"my-{component}-1", **broken)]
+    gone = {} if component == "zookeeper" else {"zookeeper": pair("my-zookeeper", "r2", terminating=True)}
+    assert deleted(cluster(**{component: pods, **gone})) == f"my-{component}-1"
 
 
 def test_a_broken_later_component_is_repaired_while_an_earlier_one_is_unready() -> None:

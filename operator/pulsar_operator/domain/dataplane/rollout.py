@@ -2,23 +2,24 @@
 
 The algorithm, repeated at every pass from what is observed then:
 
-1. A component counts only when its StatefulSet controller has seen the newest spec and all wanted pods exist;
-   terminating and missing pods are waited for, in every component, because somebody is already being replaced.
-2. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced at once,
-   whatever else is unready. Otherwise a broken revision could block its own correction for ever.
-3. Otherwise the first component in bring-up order with an unready or outdated pod decides. All its other pods must be
-   ready before a pod is taken. An outdated pod that is unready (but was ready) goes first, then the one the caller
-   names, then the highest ordinal; the leader, where one is known, goes last.
+1. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced at once,
+   whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction.
+2. Otherwise the first component, in bring-up order, that has something to replace and whose turn it is. A component is
+   not settled while its StatefulSet controller has not seen the newest spec, or a pod is terminating, missing or too
+   many. Not settled, unready or outdated, it keeps itself and those that depend on it from being rolled, and nobody
+   else: a proxy on a node that is gone must not hold up the bookies.
+3. In its turn all other pods of the component must be ready before a pod is taken. An outdated pod that is unready (but
+   was ready) goes first, then the one the caller names, then the highest ordinal; the leader, where one is known, last.
 
-So a pod that is ready is only ever deleted while every other pod of its component, and every pod of the components
-before it, is ready.
+So a pod that is ready is only ever deleted while every other pod of its component, and every pod of the components it
+depends on, is ready.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
@@ -108,20 +109,35 @@ class _State:
         return sum(not pod.terminating and pod.revision == self.revision for pod in self.pods)
 
 
+DEPENDS_ON: Final[Mapping[Component, frozenset[Component]]] = {
+    Component.BOOKIE: frozenset({Component.ZOOKEEPER}),
+    Component.AUTORECOVERY: frozenset({Component.ZOOKEEPER, Component.BOOKIE}),
+    Component.BROKER: frozenset({Component.ZOOKEEPER, Component.BOOKIE}),
+    Component.PROXY: frozenset({Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER}),
+}
+"""Whose pods must be settled, ready and up to date before a component's are taken."""
+
+
 def plan_roll(components: Sequence[ComponentPods]) -> RollPlan:
-    """The next step for the components of one cluster, given in bring-up order: one pod at a time in all of it."""
+    """The next step for the components of one cluster, given in bring-up order: one pod to delete at most."""
     states = [_evaluate(item) for item in components]
     for state in states:
-        if state.unsettled:
-            return _plan(state, waiting_for=state.unsettled)
-    for state in states:
-        idle = [pod for pod in state.outdated if not pod.serving_before]
+        idle = [pod for pod in state.outdated if not pod.serving_before] if state.revision is not None else []
         if idle:
             return _plan(state, delete=_order(idle, state)[0])
+    busy: set[Component] = set()
+    waiting: RollPlan | None = None
     for state in states:
-        if step := _step(state):
+        step = _plan(state, waiting_for=state.unsettled) if state.unsettled else _step(state)
+        if step is None:
+            continue
+        held = bool(DEPENDS_ON.get(state.component, frozenset()) & busy)
+        if step.delete is not None and not held:
             return step
-    return RollPlan()
+        busy.add(state.component)
+        # The first that waits speaks for all; one that is held has something before it that waits.
+        waiting = waiting or step
+    return waiting or RollPlan()
 
 
 def _step(state: _State) -> RollPlan | None:
