@@ -116,7 +116,11 @@ def replace_pod(deployed: Deployed, name: str) -> None:
 
 @pytest.mark.bookies(1)
 def test_quorums_fit_the_bookies(trading: Deployed) -> None:
-    config = trading.kubectl.get("configmap", "pulsar", "big-broker-config")
+    brokers = trading.kubectl.get("statefulset", "pulsar", "big-broker")
+    assert brokers is not None
+    volumes = brokers["spec"]["template"]["spec"]["volumes"]
+    name = next(v["configMap"]["name"] for v in volumes if v["name"] == "config")
+    config = trading.kubectl.get("configmap", "pulsar", name)
     assert config is not None
     lines = config["data"]["overrides.conf"].splitlines()
     assert {"managedLedgerDefaultEnsembleSize=2", "managedLedgerDefaultWriteQuorum=2"} <= set(lines)

@@ -31,6 +31,8 @@ async def end_state(world: ClusterWorld) -> Json:
             objects[f"{kind.kind} {obj['metadata']['name']}"] = _object(here, hashes)
     state = {"kubernetes": objects, "zookeeper": await world.trees(), "pulsar": _pulsar(world)}
     text = json.dumps(state, sort_keys=True, default=str).replace(world.namespace, NS)
+    if world.namespace != NS:
+        text = re.sub(r"-config-[0-9a-f]{16}", "-config-HASH", text)
     for number, instance_id in enumerate(dict.fromkeys(await instance_ids(world))):
         text = text.replace(instance_id, f"ID-{number}")
     return dict(json.loads(text))

@@ -34,6 +34,7 @@ from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import (
     CUSTOM,
     PODS,
+    STATEFUL_SETS,
     AdminEndpoint,
     Deps,
     Json,
@@ -229,6 +230,11 @@ class ClusterWorld:
     async def uids(self, kind: ResourceType) -> dict[str, str]:
         """UIDs of all objects of a kind, by name."""
         return {obj["metadata"]["name"]: obj["metadata"]["uid"] for obj in await self.backstage.all(kind)}
+
+    async def configuration(self, workload: str) -> str:
+        """Name of the ConfigMap that new pods of a StatefulSet get."""
+        volumes = (await self.get(STATEFUL_SETS, workload))["spec"]["template"]["spec"]["volumes"]
+        return str(next(v["configMap"]["name"] for v in volumes if v["name"] == "config"))
 
     async def status(self, kind: Kind, name: str) -> Json:
         """Status of a custom resource."""

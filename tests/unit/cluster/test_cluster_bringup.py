@@ -130,7 +130,7 @@ def _set_budget(obj: Json) -> None:
     ("kind", "name", "change"),
     [
         (STATEFUL_SETS, "east-proxy", _set_replicas),
-        (CONFIG_MAPS, "east-broker-config", _set_data),
+        (CONFIG_MAPS, "east-broker", _set_data),
         (SERVICES, "east-proxy", _set_selector),
         (SERVICE_ACCOUNTS, "east-pulsar", _drop_labels),
         (PDBS, "east-bookie", _set_budget),
@@ -141,6 +141,7 @@ async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
     kind: ResourceType, name: str, change: Callable[[Json], None]
 ) -> None:
     world = await ClusterWorld.fakes().bring_up()
+    name = await world.configuration(name) if kind == CONFIG_MAPS else name
     wanted = await world.get(kind, name)
     await world.backstage.edit(kind, world.namespace, name, change)
     mark = len(world.journal.effects)
@@ -231,13 +232,14 @@ def _add_setting(obj: Json) -> None:
     [
         (STATEFUL_SETS, "east-broker", _add_env),
         (SERVICES, "east-broker", _add_selector),
-        (CONFIG_MAPS, "east-broker-config", _add_setting),
+        (CONFIG_MAPS, "east-broker", _add_setting),
     ],
 )
 async def test_what_somebody_adds_to_a_child_is_taken_away(
     kind: ResourceType, name: str, change: Callable[[Json], None]
 ) -> None:
     world = await ClusterWorld.fakes().bring_up()
+    name = await world.configuration(name) if kind == CONFIG_MAPS else name
     wanted = await world.get(kind, name)
     await world.backstage.edit(kind, world.namespace, name, change)
     await world.run()

@@ -161,6 +161,7 @@ async def test_brokers_are_scaled_by_spec_without_touching_other_pods(replicas: 
 async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> None:
     world = await ClusterWorld.fakes().bring_up()
     before = await world.uids(PODS)
+    configuration = await world.configuration("east-proxy")
     await world.change(Kind.CLUSTER, "east", lambda spec: spec.pop("proxy"))
     mark = len(world.journal.effects)
     await world.run()
@@ -169,7 +170,7 @@ async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> Non
         ("StatefulSet", "east-proxy"),
         ("Service", "east-proxy"),
         ("Service", "east-proxy-headless"),
-        ("ConfigMap", "east-proxy-config"),
+        ("ConfigMap", configuration),
         ("PodDisruptionBudget", "east-proxy"),
     }
     after = await world.uids(PODS)

@@ -35,7 +35,7 @@ def second(name: str = "west", **spec: object) -> Json:
 
 async def broker_config(world: ClusterWorld, cluster: str = "east") -> str:
     """overrides.conf of the brokers."""
-    return str((await world.get(CONFIG_MAPS, f"{cluster}-broker-config"))["data"]["overrides.conf"])
+    return str((await world.get(CONFIG_MAPS, await world.configuration(f"{cluster}-broker")))["data"]["overrides.conf"])
 
 
 async def test_a_managed_store_comes_up_beside_the_cluster_and_is_used() -> None:
@@ -277,7 +277,7 @@ async def test_a_paused_object_is_watched_and_not_touched(kind: Kind) -> None:
 
     await world.change(kind, name, config)
     part = "broker" if kind is Kind.CLUSTER else "configuration-store"
-    await world.backstage.remove(CONFIG_MAPS, NS, f"{name}-{part}-config")
+    await world.backstage.remove(CONFIG_MAPS, NS, await world.configuration(f"{name}-{part}"))
     mark = len(world.journal.effects)
     await world.run()
     assert {c.verb for c in world.journal.since(mark)} <= {"status"}

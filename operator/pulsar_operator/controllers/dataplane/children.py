@@ -68,7 +68,10 @@ async def _check_free(actor: Actor, kind: ResourceType, name: str) -> None:
 
 
 async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: frozenset[Component]) -> None:
-    """Delete children the actor's object controls that are no longer rendered, except those of ``keep``."""
+    """Delete children the actor's object controls that are no longer rendered, except those of ``keep``.
+
+    ConfigMaps stay as long as a pod uses them: prune_configurations.
+    """
     wanted = {(m["kind"], m["metadata"]["name"]) for m in rendered}
     uid, kept = actor.owner["metadata"]["uid"], {component.value for component in keep}
     for kind in OWNED:
@@ -76,7 +79,27 @@ async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: fro
             name = obj["metadata"]["name"]
             if (kind.kind, name) in wanted or component_of(obj) in kept or controller_uid(obj) != uid:
                 continue
-            await actor.delete(kind, obj, "removed from spec")
+            if kind != CONFIG_MAPS:
+                await actor.delete(kind, obj, "removed from spec")
+
+
+async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json]) -> None:
+    """Delete the ConfigMaps the actor's object controls that nothing rendered, no template and no pod refers to.
+
+    Looks again directly before: a pod that was just made of an older template could not start without its own.
+    Raises PortError.
+    """
+    wanted = frozenset(m["metadata"]["name"] for m in rendered if m["kind"] == CONFIG_MAPS.kind)
+    if not _unused(actor, live, wanted):
+        return
+    for obj in _unused(actor, await observe_children(actor.deps, actor.owner), wanted) if actor.act else ():
+        await actor.delete(CONFIG_MAPS, obj, "no pod uses it any more")
+
+
+def _unused(actor: Actor, live: Live, wanted: frozenset[str]) -> list[Json]:
+    used, uid = wanted | live.configurations(), actor.owner["metadata"]["uid"]
+    found = [o for o in live.every(CONFIG_MAPS.kind) if controller_uid(o) == uid and o["metadata"]["name"] not in used]
+    return found if live.settled() else []
 
 
 async def delete_workloads(actor: Actor, live: Live, components: Iterable[Component], why: str) -> bool:

@@ -17,7 +17,12 @@ from pulsar_operator.controllers.core.finalizers import ensure_finalizer, releas
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
-from pulsar_operator.controllers.dataplane.children import NameConflictError, delete_workloads, observe_children
+from pulsar_operator.controllers.dataplane.children import (
+    NameConflictError,
+    delete_workloads,
+    observe_children,
+    prune_configurations,
+)
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import (
     apply_ensemble,
@@ -205,12 +210,13 @@ class InstanceController:
         if state.actor.act:
             await ensure_finalizer(self._deps, state.obj)
         try:
-            return await apply_ensemble(
+            live = await apply_ensemble(
                 state.actor, state.owner, live, Component.CONFIGURATION_STORE, rendered.manifests
             )
+            await prune_configurations(state.actor, live, rendered.manifests)
         except NameConflictError as error:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
-            return live
+        return live
 
     def _render(self, state: InstancePass) -> RenderedStore:
         managed, images = state.spec.configuration_store.managed, self._deps.images

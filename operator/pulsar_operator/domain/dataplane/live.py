@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
-from pulsar_operator.domain.dataplane.pods import ComponentFacts, observe_component
+from pulsar_operator.domain.dataplane.pods import ComponentFacts, observe_component, update_revision
 
 Json = dict[str, Any]
 
@@ -51,6 +51,17 @@ class Live:
         """What its StatefulSet and pods say; None where there is no StatefulSet."""
         found = self.stateful_set(component)
         return None if found is None else observe_component(found, self.pods(component))
+
+    def configurations(self) -> frozenset[str]:
+        """Names of the ConfigMaps that pods, or templates of pods to come, mount."""
+        specs = [o["spec"] for o in self.every(POD)]
+        specs += [o["spec"]["template"]["spec"] for o in self.every(STATEFUL_SET)]
+        volumes = [volume for spec in specs for volume in spec.get("volumes") or ()]
+        return frozenset(str(v["configMap"]["name"]) for v in volumes if "configMap" in v)
+
+    def settled(self) -> bool:
+        """Whether the StatefulSet controller has seen every template: no pod is made of an older one any more."""
+        return all(update_revision(o) is not None for o in self.every(STATEFUL_SET))
 
     def of_previous_owner(self, uid: str) -> list[str]:
         """Children that still belong to a deleted object of the same name; garbage collection is removing them.

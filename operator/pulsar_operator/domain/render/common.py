@@ -149,11 +149,13 @@ def conf_value(key: str, value: str) -> Manifest:
 
 def config_map(workload: Workload) -> Manifest:
     """overrides.conf and jvm.conf."""
+    data = {OVERRIDES_FILE: overrides_text(workload.config), JVM_FILE: jvm_text(workload.jvm)}
+    name = config_map_name(workload.name, config_hash(data))
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(workload.owner, config_map_name(workload.name), workload.component),
-        "data": {OVERRIDES_FILE: overrides_text(workload.config), JVM_FILE: jvm_text(workload.jvm)},
+        "metadata": metadata(workload.owner, name, workload.component),
+        "data": data,
     }
 
 
@@ -280,7 +282,7 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
         ),
         "containers": [_container(workload, pod)],
         "volumes": [
-            {"name": "config", "configMap": {"name": config_map_name(workload.name)}},
+            {"name": "config", "configMap": {"name": config_map_name(workload.name, config_hash(config_data))}},
             *({"name": name, "emptyDir": {}} for name in WRITABLE),
         ],
     }

@@ -70,9 +70,13 @@ def headless_name(workload: str) -> str:
     return f"{workload}-headless"
 
 
-def config_map_name(workload: str) -> str:
-    """Name of the ConfigMap with overrides.conf and jvm.conf."""
-    return f"{workload}-config"
+def config_map_name(workload: str, content: str) -> str:
+    """Name of the ConfigMap with overrides.conf and jvm.conf; ``content`` is the hash of what is in it.
+
+    Another content is another ConfigMap: a pod of an older revision keeps what it was made with, also when its
+    container restarts.
+    """
+    return f"{workload}-config-{content}"
 
 
 def service_account_name(owner: Owner) -> str:
