@@ -58,9 +58,12 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
     for line in layering.describe(overrides):
         say(f"{component.name}: {line}")
     if component.name == "zookeeper":
-        prepared = zookeeper.prepare(zookeeper.Server.from_environ(environ), paths, overrides)
+        server = zookeeper.Server.from_environ(environ)
+        prepared = zookeeper.prepare(server, paths, overrides)
         for note in prepared.notes:
             say(f"{component.name}: {note}")
+        if prepared.lost:
+            say(f"{component.name}: {zookeeper.await_leader(server)} leads a quorum")
         conf, computed = prepared.conf, prepared.jvm
     else:
         conf, computed = paths.rendered / component.conf_file, []

@@ -16,10 +16,16 @@ def probe_zookeeper(host: str = "127.0.0.1", port: int = 2181, timeout: float = 
         state = four_letters("srvr", host, port, timeout)
     except OSError as error:
         return False, f"no answer on {host}:{port}: {error}"
-    match = _MODE.search(state)
-    if match is None:
+    mode = mode_of(state)
+    if mode is None:
         return False, _short(state)
-    return match["mode"] in _SERVING, f"mode {match['mode']}"
+    return mode in _SERVING, f"mode {mode}"
+
+
+def mode_of(srvr: str) -> str | None:
+    """What a server is, from its answer to srvr; None while it is in no quorum."""
+    match = _MODE.search(srvr)
+    return match["mode"] if match else None
 
 
 def four_letters(command: str, host: str, port: int, timeout: float) -> str:

@@ -3,11 +3,15 @@
 Two rules protect the data. Membership belongs to ZooKeeper: the dynamic file is written at the very first start and
 never again, and the line of the static file that names it is carried over, because ZooKeeper changes it with every
 reconfiguration. And a server without its data must not found an ensemble where one exists already: an ordinal beyond
-the founding replicas starts as an observer of them, so that newcomers can never be a majority among themselves.
+the founding replicas starts as an observer of them, so that newcomers can never be a majority among themselves; and
+once the operator has put on record that the ensemble was founded, an empty server has no vote until it has the data of
+a leader (ZooKeeper Administrator's Guide, "Enabling DB Existence Validation": zookeeper.db.autocreate=false, and the
+file ``initialize`` where an empty database is expected).
 """
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +19,13 @@ from pulsar_start.errors import StartError
 from pulsar_start.files import read, read_if_there, write_atomically
 from pulsar_start.layering import layer, parse
 from pulsar_start.paths import Paths
+from pulsar_start.probe import four_letters, mode_of
 
 QUORUM_PORT, ELECTION_PORT, CLIENT_PORT = 2888, 3888, 2181
 STATIC, DYNAMIC = "zoo.cfg", "zoo.cfg.dynamic"
+INITIALIZE = "initialize"
+"""Its presence says that an empty database is expected; ZooKeeper deletes it at its start."""
+WAIT_SECONDS, PAUSE_SECONDS, ANSWER_SECONDS = 60.0, 2.0, 3.0
 SUPER_DIGEST = "DigestAuthenticationProvider.superDigest"
 
 _POD = re.compile(r"(?P<statefulset>.+)-(?P<ordinal>\d+)")
@@ -45,10 +53,12 @@ class Server:
     statefulset: str
     domain: str
     super_digest: str | None
+    founded: bool = False
+    """Whether the ensemble is on record as founded: then an empty volume is one that lost its data."""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Server":
-        """POD_NAME, ZOO_STS_NAME, ZOO_DOMAIN, ZOO_REPLICAS and optionally ZOO_SUPER_DIGEST."""
+        """POD_NAME, ZOO_STS_NAME, ZOO_DOMAIN, ZOO_REPLICAS and optionally ZOO_SUPER_DIGEST and ZOO_FOUNDED."""
         pod, statefulset = _required(environ, "POD_NAME"), _required(environ, "ZOO_STS_NAME")
         match = _POD.fullmatch(pod)
         if match is None or match["statefulset"] != statefulset:
@@ -65,6 +75,7 @@ class Server:
             statefulset=statefulset,
             domain=_required(environ, "ZOO_DOMAIN"),
             super_digest=digest,
+            founded=environ.get("ZOO_FOUNDED") == "true",
         )
 
     @property
@@ -78,9 +89,16 @@ class Server:
         newcomer = [] if self.ordinal < self.replicas else [self._line(self.ordinal, "observer")]
         return "\n".join(founders + newcomer) + "\n"
 
+    @property
+    def others(self) -> list[str]:
+        """Hosts of the founders beside this server."""
+        return [self._host(ordinal) for ordinal in range(self.replicas) if ordinal != self.ordinal]
+
+    def _host(self, ordinal: int) -> str:
+        return f"{self.statefulset}-{ordinal}.{self.domain}"
+
     def _line(self, ordinal: int, role: str) -> str:
-        host = f"{self.statefulset}-{ordinal}.{self.domain}"
-        return f"server.{ordinal + 1}={host}:{QUORUM_PORT}:{ELECTION_PORT}:{role};0.0.0.0:{CLIENT_PORT}"
+        return f"server.{ordinal + 1}={self._host(ordinal)}:{QUORUM_PORT}:{ELECTION_PORT}:{role};0.0.0.0:{CLIENT_PORT}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +108,8 @@ class Prepared:
     conf: Path
     jvm: list[str]
     notes: list[str]
+    lost: bool = False
+    """Whether the server's data is gone: it may only join a quorum that has it."""
 
 
 def prepare(server: Server, paths: Paths, overrides: Mapping[str, str]) -> Prepared:
@@ -117,7 +137,42 @@ def prepare(server: Server, paths: Paths, overrides: Mapping[str, str]) -> Prepa
         notes.append(f"server {server.myid}, membership in {dynamic_name}")
     write_atomically(static, static_configuration(volume, dynamic_name, overrides, server.super_digest))
     trust_empty = "false" if has_data or existing is not None else "true"
-    return Prepared(conf=static, jvm=[f"-Dzookeeper.snapshot.trust.empty={trust_empty}"], notes=notes)
+    lost = server.founded and not has_data
+    if lost:
+        (volume / INITIALIZE).unlink(missing_ok=True)
+        notes.append("the volume is empty and the ensemble was founded before: this server joins, and founds nothing")
+    elif not has_data and server.ordinal < server.replicas:
+        write_atomically(volume / INITIALIZE, "")
+    jvm = [f"-Dzookeeper.snapshot.trust.empty={trust_empty}", "-Dzookeeper.db.autocreate=false"]
+    return Prepared(conf=static, jvm=jvm, notes=notes, lost=lost)
+
+
+def await_leader(
+    server: Server,
+    ask: Callable[[str], str] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> str:
+    """The first of the others that leads a quorum; a server that lost its data can get it from there.
+
+    Raises StartError after a minute without one: the pod's status says why, and its next start looks again.
+    """
+    end = clock() + WAIT_SECONDS
+    while True:
+        for host in server.others:
+            try:
+                answer = ask(host) if ask else four_letters("srvr", host, CLIENT_PORT, ANSWER_SECONDS)
+            except OSError:
+                continue
+            if mode_of(answer) == "leader":
+                return host
+        if clock() >= end:
+            raise StartError(
+                f"the volume of server {server.myid} is empty, the ensemble was founded before and no other server "
+                "leads a quorum: it founds no second one. Bring back the volumes of the others, and it joins them. "
+                f"Only if all data may be lost: delete ConfigMap {server.statefulset}-founded"
+            )
+        pause(PAUSE_SECONDS)
 
 
 def static_configuration(volume: Path, dynamic: str, overrides: Mapping[str, str], super_digest: str | None) -> str:

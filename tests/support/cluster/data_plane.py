@@ -2,7 +2,7 @@
 
 A bookie becomes ready only where the metadata store it was given holds the INSTANCEID in the cookie on its volume; a
 broker only where its cluster is registered in the configuration store it was given. An ensemble lives on the volume of
-its first server: on a new volume it is empty, and so is Pulsar.
+its first server: on a new volume it is empty, and so is Pulsar; one that is on record as founded does not start on it.
 """
 
 from __future__ import annotations
@@ -73,11 +73,20 @@ class DataPlane:
         uid = claim["metadata"]["uid"]
         self.stores.add(f"{workload}.{namespace}.svc.cluster.local:2181")
         if self._volumes.get(workload) != uid:
+            if await self._founded(pod):
+                return False
             if workload in self._volumes:
                 await self.wipe(f"{workload}.{namespace}.svc.cluster.local:2181")
             self.formatted.append(workload)
             self._volumes[workload] = uid
         return True
+
+    async def _founded(self, pod: Json) -> bool:
+        """What the pod's ZOO_FOUNDED says when its container starts."""
+        variable = next(e for e in pod["spec"]["containers"][0]["env"] if e["name"] == "ZOO_FOUNDED")
+        reference = variable["valueFrom"]["configMapKeyRef"]
+        record = await self._backstage.live(CONFIG_MAPS, pod["metadata"]["namespace"], reference["name"])
+        return record is not None and record["data"][reference["key"]] == "true"
 
     async def tree(self, servers: str) -> dict[str, str]:
         """Content of an ensemble by path."""

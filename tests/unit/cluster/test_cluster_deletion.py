@@ -89,7 +89,7 @@ async def test_retain_keeps_volumes_record_and_secret() -> None:
     assert sorted(claims) == VOLUMES
     assert await world.uids(PVCS) == claims
     assert await world.uids(SECRETS) == secrets
-    assert await world.names(CONFIG_MAPS) == ["east-instance-id"]
+    assert await world.names(CONFIG_MAPS) == ["east-instance-id", "east-zookeeper-founded"]
     for kind in CUSTOM.values():
         assert await world.names(kind) == []
 

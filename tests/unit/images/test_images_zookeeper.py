@@ -1,6 +1,8 @@
 """A ZooKeeper server's files: founded once, then membership is ZooKeeper's own."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ ENVIRON = {
     "ZOO_DOMAIN": "my-zookeeper-headless.ns.svc.cluster.local",
     "ZOO_REPLICAS": "1",
 }
+EXPECTED = "-Dzookeeper.db.autocreate=false"
 DIGEST = "super:rvu0yyRiRjKfVSzi+R4AzdxY5Ls="
 HOST = "my-zookeeper-{}.my-zookeeper-headless.ns.svc.cluster.local"
 
@@ -43,7 +46,7 @@ def test_first_start_of_a_single_server(paths: Paths) -> None:
 
     volume = paths.zookeeper
     assert prepared.conf == volume / "conf/zoo.cfg"
-    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=true"]
+    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=true", EXPECTED]
     assert (volume / "myid").read_text() == "1\n"
     assert (volume / "conf/zoo.cfg.dynamic").read_text() == line(1) + "\n"
     assert static_of(paths) == {
@@ -88,7 +91,7 @@ def test_second_start_keeps_the_membership_zookeeper_has_written(paths: Paths) -
 
     prepared = zookeeper.prepare(server(ZOO_REPLICAS="5"), paths, {"snapCount": "20"})
 
-    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=false"]
+    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=false", EXPECTED]
     assert static_of(paths)["dynamicConfigFile"] == str(reconfigured)
     assert static_of(paths)["snapCount"] == "20"
     assert "maxClientCnxns" not in static_of(paths)
@@ -99,14 +102,14 @@ def test_second_start_keeps_the_membership_zookeeper_has_written(paths: Paths) -
 def test_trust_of_empty_snapshots_only_without_data(paths: Paths) -> None:
     (paths.zookeeper / "version-2").mkdir(parents=True)
     (paths.zookeeper / "version-2/log.1").touch()
-    assert zookeeper.prepare(server(), paths, {}).jvm == ["-Dzookeeper.snapshot.trust.empty=false"]
+    assert zookeeper.prepare(server(), paths, {}).jvm == ["-Dzookeeper.snapshot.trust.empty=false", EXPECTED]
 
 
 def test_data_in_a_separate_log_folder_is_data(paths: Paths, tmp_path: Path) -> None:
     (tmp_path / "txn/version-2").mkdir(parents=True)
     (tmp_path / "txn/version-2/log.1").touch()
     prepared = zookeeper.prepare(server(), paths, {"dataLogDir": str(tmp_path / "txn")})
-    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=false"]
+    assert prepared.jvm == ["-Dzookeeper.snapshot.trust.empty=false", EXPECTED]
 
 
 def test_an_interrupted_first_start_is_done_again(paths: Paths) -> None:
@@ -189,3 +192,56 @@ def test_bad_environment_is_refused(environ: dict[str, str], message: str) -> No
 
 def test_ordinals_of_two_digits() -> None:
     assert replace(server(ZOO_REPLICAS="11", POD_NAME="my-zookeeper-10")).myid == 11
+
+
+@pytest.mark.parametrize("founded", ["", "false", "true"])
+@pytest.mark.parametrize("data", [True, False])
+@pytest.mark.parametrize("pod", ["my-zookeeper-0", "my-zookeeper-3"])
+def test_an_empty_database_is_expected_of_founders_alone(paths: Paths, founded: str, data: bool, pod: str) -> None:
+    if data:
+        (paths.zookeeper / "version-2").mkdir(parents=True)
+        (paths.zookeeper / "version-2/log.1").touch()
+    made = server(ZOO_REPLICAS="3", POD_NAME=pod, ZOO_FOUNDED=founded)
+    prepared = zookeeper.prepare(made, paths, {})
+    founds = pod.endswith("0") and not data and founded != "true"
+    assert (paths.zookeeper / "initialize").exists() is founds
+    assert prepared.lost is (founded == "true" and not data)
+
+
+def test_what_a_founding_left_behind_does_not_found_again(paths: Paths) -> None:
+    """The first start was interrupted before ZooKeeper; the others founded the ensemble meanwhile."""
+    zookeeper.prepare(server(ZOO_REPLICAS="3"), paths, {})
+    assert (paths.zookeeper / "initialize").exists()
+    assert zookeeper.prepare(server(ZOO_REPLICAS="3", ZOO_FOUNDED="true"), paths, {}).lost
+    assert not (paths.zookeeper / "initialize").exists()
+
+
+def waiting(answers: dict[str, Iterator[str]], replicas: str = "3") -> str:
+    """The wait of an empty server 1, a second a look."""
+    clock = count()
+
+    def ask(host: str) -> str:
+        answer = next(answers[host.removeprefix("my-zookeeper-")[0]])
+        if not answer:
+            raise ConnectionRefusedError(host)
+        return answer
+
+    made = server(ZOO_REPLICAS=replicas, ZOO_FOUNDED="true")
+    return zookeeper.await_leader(made, ask, lambda: float(next(clock)), lambda seconds: None)
+
+
+def test_an_empty_server_waits_for_a_leader() -> None:
+    answers = {
+        "1": iter(
+            ["", "This ZooKeeper instance is not currently serving requests", "Mode: follower", "Mode: follower"]
+        ),
+        "2": iter(["", "", "", "Zookeeper version: 3\nMode: leader\nNode count: 5"]),
+    }
+    assert waiting(answers).startswith("my-zookeeper-2.")
+
+
+@pytest.mark.parametrize("replicas", ["1", "3"])
+def test_an_empty_server_without_a_leader_says_why_it_does_not_start(replicas: str) -> None:
+    answers = {"1": iter(["Mode: follower"] * 99), "2": iter([""] * 99)}
+    with pytest.raises(StartError, match=r"server 1 is empty.*founds no second one.*ConfigMap my-zookeeper-founded"):
+        waiting(answers, replicas)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
@@ -13,9 +14,16 @@ from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.domain.dataplane.bring_up import majority
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
-from pulsar_operator.domain.render import SUPER_DIGEST_KEY, Owner, selector_text, workload_name
+from pulsar_operator.domain.render import (
+    FOUNDED_KEY,
+    SUPER_DIGEST_KEY,
+    Owner,
+    founded_name,
+    selector_text,
+    workload_name,
+)
 from pulsar_operator.domain.render.names import labels
-from pulsar_operator.ports import PVCS, SECRETS, ConflictError, Json
+from pulsar_operator.ports import CONFIG_MAPS, PVCS, SECRETS, ConflictError, Json
 
 SUPER_USER = "super"
 
@@ -35,6 +43,33 @@ async def apply_ensemble(
     """
     await ensure_super_digest(actor, owner, component)
     return await apply_children(actor, live, manifests)
+
+
+async def record_founding(
+    actor: Actor, owner: Owner, live: Live, component: Component, managed: ManagedZooKeeper
+) -> bool:
+    """Put on record that the ensemble was founded, as soon as it has a quorum; whether it has one. Raises PortError.
+
+    From then on a server whose volume is empty joins the others and founds nothing (pulsar_start/zookeeper.py). To be
+    called before anything is written into the ensemble. The record lives as long as the volumes.
+    """
+    if not has_quorum(live.facts(component), managed):
+        return False
+    name = founded_name(owner.name, component)
+    if live.get(CONFIG_MAPS.kind, name) is not None:
+        return True
+    if not actor.act:
+        actor.pending.append(f"Create ConfigMap {name}: the ensemble has a quorum")
+        return True
+    manifest: Json = {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {"name": name, "namespace": owner.namespace, "labels": labels(owner, component)},
+        "data": {FOUNDED_KEY: "true"},
+    }
+    with suppress(ConflictError):  # created by a pass that was interrupted after the write
+        await actor.deps.kube.create(manifest)
+    return True
 
 
 def has_quorum(facts: ComponentFacts | None, managed: ManagedZooKeeper) -> bool:
@@ -74,11 +109,14 @@ async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) 
         return  # created by a pass that was interrupted after the write
 
 
-async def delete_super_digest(actor: Actor, owner: Owner, component: Component) -> None:
-    """Delete the superuser's Secret with the volumes it belongs to; only called with reclaimPolicy Delete."""
-    secret = await actor.deps.kube.get(SECRETS, owner.namespace, super_digest_name(owner.name, component))
-    if secret is not None:
-        await actor.delete(SECRETS, secret, "reclaimPolicy is Delete")
+async def delete_records(actor: Actor, owner: Owner, component: Component) -> None:
+    """Delete what lives as long as an ensemble's volumes: the superuser's Secret, and that it was founded. Only called
+    with reclaimPolicy Delete, after the volumes."""
+    names = {SECRETS: super_digest_name(owner.name, component), CONFIG_MAPS: founded_name(owner.name, component)}
+    for kind, name in names.items():
+        found = await actor.deps.kube.get(kind, owner.namespace, name)
+        if found is not None:
+            await actor.delete(kind, found, "reclaimPolicy is Delete")
 
 
 async def delete_volumes(actor: Actor, owner: Owner) -> None:

@@ -26,9 +26,9 @@ from pulsar_operator.controllers.dataplane.children import (
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import (
     apply_ensemble,
-    delete_super_digest,
+    delete_records,
     delete_volumes,
-    has_quorum,
+    record_founding,
     super_digest_name,
 )
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
@@ -198,7 +198,7 @@ class InstanceController:
             live = await self._apply_store(state, live)
         facts = observe_component(live.stateful_set(component), live.pods(component))
         reason, text = facts.summary("Configuration store")
-        ready = has_quorum(facts, managed)
+        ready = await record_founding(state.actor, state.owner, live, component, managed)
         if not ready and reason in (Reason.PENDING, Reason.NOT_READY):
             reason = Reason.WAITING_FOR_ZOOKEEPER
         state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
@@ -275,7 +275,7 @@ class InstanceController:
             return False
         if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
             await delete_volumes(state.actor, state.owner)
-            await delete_super_digest(state.actor, state.owner, Component.CONFIGURATION_STORE)
+            await delete_records(state.actor, state.owner, Component.CONFIGURATION_STORE)
         return True
 
     def _summarize(self, state: InstancePass) -> None:

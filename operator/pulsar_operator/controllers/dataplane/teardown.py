@@ -12,7 +12,7 @@ from pulsar_operator.controllers.core.clusters import instance_of, referring
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
-from pulsar_operator.controllers.dataplane.ensemble import delete_super_digest, delete_volumes
+from pulsar_operator.controllers.dataplane.ensemble import delete_records, delete_volumes
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Deps, Json, RefusedError
 
@@ -83,4 +83,4 @@ async def _delete_data(deps: Deps, owner: Owner, actor: Actor) -> None:
     record = await deps.kube.get(CONFIG_MAPS, owner.namespace, record_name(owner.name))
     if record is not None:
         await actor.delete(CONFIG_MAPS, record, "reclaimPolicy is Delete")
-    await delete_super_digest(actor, owner, Component.ZOOKEEPER)
+    await delete_records(actor, owner, Component.ZOOKEEPER)

@@ -19,10 +19,11 @@ from pulsar_operator.domain.render.inputs import (
 )
 from pulsar_operator.domain.render.names import Owner, selector_text, workload_name
 from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
-from pulsar_operator.domain.render.zookeeper import SUPER_DIGEST_KEY
+from pulsar_operator.domain.render.zookeeper import FOUNDED_KEY, SUPER_DIGEST_KEY, founded_name
 
 __all__ = [
     "BRING_UP_ORDER",
+    "FOUNDED_KEY",
     "SUPER_DIGEST_KEY",
     "ClusterEndpoints",
     "ClusterInputs",
@@ -34,6 +35,7 @@ __all__ = [
     "RenderedStore",
     "StoreAddress",
     "check_config",
+    "founded_name",
     "local_store",
     "render_cluster",
     "render_configuration_store",

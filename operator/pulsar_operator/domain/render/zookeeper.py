@@ -27,6 +27,8 @@ from pulsar_operator.domain.render.presets import container_resources, jvm_argum
 
 SUPER_DIGEST_KEY = "digest"
 """Key in the superuser Secret with the form ZooKeeper wants: ``super:<base64 of SHA-1>``."""
+FOUNDED_KEY = "founded"
+"""Key in the ConfigMap that says that an ensemble was founded."""
 PORTS = {"client": ZOOKEEPER_PORT, "quorum": 2888, "election": 3888}
 
 
@@ -73,6 +75,13 @@ def render_zookeeper(
         env_value("ZOO_DOMAIN", base.headless_host),
         env_value("ZOO_STS_NAME", base.name),
         *_super_digest(super_digest_secret),
+        # Read at each start of a container: what it says may change without another revision of the pods.
+        {
+            "name": "ZOO_FOUNDED",
+            "valueFrom": {
+                "configMapKeyRef": {"name": founded_name(owner.name, component), "key": FOUNDED_KEY, "optional": True}
+            },
+        },
     )
     settings = config_map(workload)
     return [
@@ -83,6 +92,11 @@ def render_zookeeper(
         disruption_budget(workload, evict_unhealthy=False),
         stateful_set(workload, settings["data"]),
     ]
+
+
+def founded_name(owner: str, component: Component) -> str:
+    """Name of the ConfigMap that says that an ensemble was founded; ``owner`` is the metadata.name of its object."""
+    return f"{workload_name(owner, component)}-founded"
 
 
 def store_address(owner: Owner, component: Component, cluster_domain: str) -> StoreAddress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.dataplane.children import apply_children
-from pulsar_operator.controllers.dataplane.ensemble import apply_ensemble
+from pulsar_operator.controllers.dataplane.ensemble import apply_ensemble, record_founding
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 
 
@@ -19,9 +19,12 @@ async def shared(step: Step) -> None:
 
 async def zookeeper(step: Step) -> None:
     """The ensemble, where it is ours."""
-    manifests = step.rendered.of(Component.ZOOKEEPER)
-    if manifests:
-        await apply_ensemble(step.hand, step.facts.owner, step.facts.live, Component.ZOOKEEPER, manifests)
+    owner, manifests = step.facts.owner, step.rendered.of(Component.ZOOKEEPER)
+    store = step.facts.spec.metadata_store
+    if store is None or store.managed is None:
+        return
+    live = await apply_ensemble(step.hand, owner, step.facts.live, Component.ZOOKEEPER, manifests)
+    await record_founding(step.hand, owner, live, Component.ZOOKEEPER, store.managed)
 
 
 async def standalone(step: Step) -> None:

@@ -1,0 +1,111 @@
+"""A real ZooKeeper ensemble on loopback, its servers prepared by the start program of the images."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from pulsar_start import zookeeper
+from pulsar_start.paths import Paths
+from pulsar_start.probe import four_letters, mode_of
+
+from e2e.support.eventually import LOCAL, eventually
+from tests.support.processes.launching import assert_runs, free_ports
+from tests.support.processes.zookeeper import LOG4J, MAIN, START_SECONDS, STOP_SECONDS, pulsar_home
+
+ELECTION_SECONDS = 60.0
+
+
+class LoopbackEnsemble:
+    """Servers by ordinal, each on a volume of its own. A context manager; processes are ended by their own ids."""
+
+    def __init__(self, folder: Path, replicas: int) -> None:
+        self._folder, self._replicas = folder, replicas
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        ports = iter(free_ports(3 * replicas))
+        self._ports = [(next(ports), next(ports), next(ports)) for _ in range(replicas)]
+        (folder / "log4j2.xml").write_text(LOG4J)
+
+    def __enter__(self) -> LoopbackEnsemble:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for ordinal in list(self._processes):
+            self.stop(ordinal)
+
+    def volume(self, ordinal: int) -> Path:
+        """Data folder of a server."""
+        return self._folder / f"server-{ordinal}" / "data" / "zookeeper"
+
+    def wipe(self, ordinal: int) -> None:
+        """The volume is lost."""
+        assert ordinal not in self._processes
+        shutil.rmtree(self.volume(ordinal))
+
+    def start(self, ordinal: int, *, founded: bool) -> zookeeper.Prepared:
+        """As the start program does, but on loopback; returns what it prepared."""
+        home = self._folder / f"server-{ordinal}"
+        server = zookeeper.Server(
+            ordinal=ordinal,
+            replicas=self._replicas,
+            statefulset="my-zookeeper",
+            domain="local",
+            super_digest=None,
+            founded=founded,
+        )
+        paths = Paths.from_environ({"PULSAR_HOME": str(home)})
+        prepared = zookeeper.prepare(server, paths, {"tickTime": "500"})
+        members = [
+            f"server.{n + 1}=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{client}"
+            for n, (client, quorum, election) in enumerate(self._ports)
+        ]
+        (paths.zookeeper / "conf" / zookeeper.DYNAMIC).write_text("\n".join(members) + "\n")
+        command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *prepared.jvm]
+        command += [f"-Dlog4j.configurationFile={self._folder / 'log4j2.xml'}", "-Dzookeeper.jmx.log4j.disable=true"]
+        command += ["-cp", f"{pulsar_home() / 'lib'}/*", MAIN, str(prepared.conf)]
+        log = home / "zookeeper.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=home)
+        self._processes[ordinal] = process
+
+        def answers() -> bool:
+            assert_runs(process, log)
+            return self._asked(ordinal) is not None
+
+        eventually(answers, within=START_SECONDS, what=f"server {ordinal + 1} answers", every=LOCAL)
+        return prepared
+
+    def stop(self, ordinal: int) -> None:
+        """End a server, keep its data."""
+        process = self._processes.pop(ordinal)
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_SECONDS)
+
+    def client(self, ordinal: int) -> str:
+        """Connection string of one server."""
+        return f"127.0.0.1:{self._ports[ordinal][0]}"
+
+    def modes(self) -> dict[int, str | None]:
+        """What each running server is; None while it is in no quorum."""
+        return {ordinal: mode_of(self._asked(ordinal) or "") for ordinal in sorted(self._processes)}
+
+    def settles(self, **wanted: int) -> None:
+        """Wait until so many servers lead, follow and so on."""
+
+        def settled() -> bool:
+            modes = list(self.modes().values())
+            assert {mode: modes.count(mode) for mode in wanted} == wanted, modes
+            return True
+
+        eventually(settled, within=ELECTION_SECONDS, what=f"an ensemble of {wanted}", every=LOCAL)
+
+    def _asked(self, ordinal: int) -> str | None:
+        try:
+            return four_letters("srvr", "127.0.0.1", self._ports[ordinal][0], 2.0)
+        except OSError:
+            return None
