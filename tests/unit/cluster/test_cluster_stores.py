@@ -373,3 +373,28 @@ async def test_an_unreadable_instance_can_be_deleted_and_keeps_its_volumes() -> 
     await world.run()
     assert await world.live(Kind.INSTANCE, "demo") is None
     assert await world.names(PVCS) == before
+
+
+async def test_a_managed_store_runs_the_image_and_pulls_as_the_instance_says() -> None:
+    world = ClusterWorld.fakes()
+    objects = manifests({"managed": {"replicas": 1}})
+    image = {"zookeeper": "example.com/zoo:1", "pullPolicy": "Always", "pullSecrets": ["registry"]}
+    objects[0]["spec"]["image"] = image
+    await world.apply(*objects)
+    await world.run()
+    pod = await world.get(PODS, "demo-configuration-store-0")
+    container = pod["spec"]["containers"][0]
+    assert (container["image"], container["imagePullPolicy"]) == ("example.com/zoo:1", "Always")
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert (await world.get(PODS, "east-zookeeper-0"))["spec"]["containers"][0]["image"] != "example.com/zoo:1"
+
+
+async def test_a_limit_below_the_heap_of_a_managed_store_is_refused() -> None:
+    world = ClusterWorld.fakes()
+    store = {"managed": {"replicas": 1, "jvm": {"heap": "1g"}, "resources": {"limits": {"memory": "512Mi"}}}}
+    await world.apply(*manifests(store))
+    await world.run()
+    accepted = await world.condition(Kind.INSTANCE, "demo", "Accepted")
+    assert accepted[:2] == ("False", "InvalidSpec")
+    assert "spec.configurationStore.managed.resources.limits.memory = 512 MiB" in accepted[2]
+    assert "demo-configuration-store" not in await world.names(STATEFUL_SETS)

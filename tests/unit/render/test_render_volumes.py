@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.quantities import MEBI
 from pulsar_operator.domain.render import render_cluster, spec_problems
-from pulsar_operator.domain.render.volumes import volume_limits, volume_problems
+from pulsar_operator.domain.render.volumes import (
+    store_limits,
+    store_volume_problems,
+    volume_limits,
+    volume_problems,
+)
 from tests.support.cluster.rendering import distributed, inputs, overrides
 
 GIB = 2**30
@@ -89,3 +95,50 @@ def test_they_reach_the_bookies_and_the_condition() -> None:
     assert found["logSizeLimit"] == str(512 * MEBI)
     small = distributed(bookkeeper={"journal": {"size": "1Mi"}})
     assert any("spec.bookkeeper.journal.size" in text for text in spec_problems(small))
+
+
+def store(size: str = "10Gi", **config: str) -> ManagedZooKeeper:
+    named = {name.replace("_", "."): text for name, text in config.items()}
+    return ManagedZooKeeper.model_validate({"storage": {"size": size}, "config": named})
+
+
+@pytest.mark.parametrize(
+    ("size", "limits"),
+    [
+        ("10Gi", ("327680", "65536")),
+        ("1Gi", ("32768", "32768")),
+        ("1Ti", ("4194304", "65536")),
+        ("100Mi", ("3200", "3200")),
+    ],
+)
+def test_the_logs_of_zookeeper_follow_from_the_size(size: str, limits: tuple[str, ...]) -> None:
+    assert tuple(store_limits(store(size)).values()) == limits
+
+
+@given(st.integers(16, 2**22))
+def test_the_logs_of_zookeeper_always_fit(size: int) -> None:
+    limits = {name: int(text) for name, text in store_limits(store(f"{size}Mi")).items()}
+    assert store_volume_problems(store(f"{size}Mi"), "x") == []
+    assert 4 * max(limits.values()) <= size * 1024 / 2
+    assert limits["preAllocSize"] <= 65536 and limits["snapSizeLimitInKb"] <= 4194304
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"snapSizeLimitInKb": "4194304"}, ["spec.x.storage.size = 10Gi", "16384 MiB", "snapSizeLimitInKb = 4194304"]),
+        ({"autopurge_snapRetainCount": "50"}, ["16320 MiB", "spec.x.config.autopurge.snapRetainCount = 50"]),
+        ({"preAllocSize": "2000000"}, ["7812 MiB", "preAllocSize = 2000000"]),
+    ],
+)
+def test_settings_of_zookeeper_that_do_not_fit_are_refused(config: dict[str, str], words: list[str]) -> None:
+    (problem,) = store_volume_problems(store(**config), "spec.x")
+    assert all(word in problem for word in words), problem
+    assert store_volume_problems(store("1Ti", **config), "spec.x") == []
+
+
+def test_an_ensemble_is_given_them_and_asked_for_them() -> None:
+    spec = distributed(metadataStore={"managed": {"storage": {"size": "1Gi"}}})
+    assert overrides(render_cluster(inputs(spec)).of(Component.ZOOKEEPER))["snapSizeLimitInKb"] == "32768"
+    spec = distributed(metadataStore={"managed": {"config": {"snapSizeLimitInKb": "9999999"}}})
+    assert any("snapSizeLimitInKb = 9999999" in problem for problem in spec_problems(spec))

@@ -25,6 +25,7 @@ from pulsar_operator.api.v1alpha1.base import (
     object_name_rule,
     validations,
 )
+from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
 from pulsar_operator.api.v1alpha1.quantities import KIBI, ByteSize
@@ -37,41 +38,12 @@ class ClusterMode(StrEnum):
     STANDALONE = "Standalone"
 
 
-class ImagePullPolicy(StrEnum):
-    """As in a container."""
-
-    ALWAYS = "Always"
-    IF_NOT_PRESENT = "IfNotPresent"
-    NEVER = "Never"
-
-
 class ServiceType(StrEnum):
     """Kubernetes Service types a proxy can have."""
 
     CLUSTER_IP = "ClusterIP"
     NODE_PORT = "NodePort"
     LOAD_BALANCER = "LoadBalancer"
-
-
-ImageName = Annotated[str, Field(min_length=1, max_length=512)]
-
-
-class Images(ApiModel):
-    """Image overrides; absent values come from the operator's own configuration and spec.version."""
-
-    broker: ImageName | None = None
-    """Image of brokers and standalone pods."""
-    bookie: ImageName | None = None
-    """Image of bookies, auto-recovery and ZooKeeper."""
-    proxy: ImageName | None = None
-    """Image of proxies."""
-    pull_policy: ImagePullPolicy = ImagePullPolicy.IF_NOT_PRESENT
-    """Pull policy of all pods."""
-    pull_secrets: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=253)]],
-        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "set"}),
-    ] = Field(default_factory=list)
-    """Names of image pull Secrets in the cluster's Kubernetes namespace."""
 
 
 class MetadataStore(ApiModel):

@@ -23,6 +23,7 @@ from pulsar_operator.api.v1alpha1.base import (
     object_name_rule,
     validations,
 )
+from pulsar_operator.api.v1alpha1.images import StoreImages
 
 ZOOKEEPER_SERVERS = r"^[A-Za-z0-9.-]+(:[0-9]{1,5})?(,[A-Za-z0-9.-]+(:[0-9]{1,5})?)*$"
 CHROOT = r"^(/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
@@ -130,6 +131,8 @@ class PulsarInstanceSpec(ApiModel):
     """Kubernetes namespaces, besides its own, whose objects may refer to this instance; "*" = all."""
     preset: Preset = Preset.PRODUCTION
     """Resources and JVM settings of a managed configuration store."""
+    image: StoreImages = Field(default_factory=StoreImages)
+    """Image of a managed configuration store."""
     version: PulsarVersion = "4.0.8"
     """Pulsar version whose ZooKeeper a managed configuration store runs; also the tag of the default image."""
     cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"

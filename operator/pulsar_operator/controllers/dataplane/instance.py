@@ -191,7 +191,7 @@ class InstanceController:
             )
             return
         component = Component.CONFIGURATION_STORE
-        problems = store_problems(managed, component, "spec.configurationStore.managed")
+        problems = store_problems(managed, component, "spec.configurationStore.managed", state.spec.preset)
         if problems:
             state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
         else:
@@ -225,7 +225,8 @@ class InstanceController:
         return render_configuration_store(
             state.owner,
             managed,
-            image=templates.resolve(Component.CONFIGURATION_STORE, state.spec.version),
+            image=state.spec.image.zookeeper or templates.resolve(Component.CONFIGURATION_STORE, state.spec.version),
+            images=state.spec.image,
             super_digest_secret=super_digest_name(state.owner.name, Component.CONFIGURATION_STORE),
             preset=state.spec.preset,
             cluster_domain=state.spec.cluster_domain,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.base import Jvm, PodTemplate, Preset
+from pulsar_operator.api.v1alpha1.base import Jvm, PodTemplate, Preset, Resources
 from pulsar_operator.api.v1alpha1.cluster import (
     BookKeeper,
     Broker,
@@ -12,10 +12,11 @@ from pulsar_operator.api.v1alpha1.cluster import (
     Standalone,
 )
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
 from pulsar_operator.domain.render.config import check_config, check_env, check_jvm
-from pulsar_operator.domain.render.presets import direct_mebibytes
+from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
-from pulsar_operator.domain.render.volumes import volume_problems
+from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
 
 
@@ -23,12 +24,15 @@ def spec_problems(spec: PulsarClusterSpec) -> list[str]:
     """Everything wrong with a spec that only the operator can see; empty means that render_cluster succeeds."""
     if spec.mode is ClusterMode.STANDALONE:
         one = spec.standalone or Standalone()
-        return _problems(Component.STANDALONE, "spec.standalone", one.config, one.jvm, one.pod)
+        return [
+            *_problems(Component.STANDALONE, "spec.standalone", one.config, one.jvm, one.pod),
+            *memory_problems(Component.STANDALONE, "spec.standalone", spec.preset, one.jvm, one.resources),
+        ]
     found = []
     if not spec.metadata_store or not (spec.metadata_store.managed or spec.metadata_store.external):
         found.append("spec.metadataStore is absent: set spec.metadataStore.managed or spec.metadataStore.external")
     elif managed := spec.metadata_store.managed:
-        found += store_problems(managed, Component.ZOOKEEPER, "spec.metadataStore.managed")
+        found += store_problems(managed, Component.ZOOKEEPER, "spec.metadataStore.managed", spec.preset)
     keeper, broker, proxy = spec.bookkeeper or BookKeeper(), spec.broker or Broker(), spec.proxy
     recovery = keeper.auto_recovery
     found += _problems(Component.BOOKIE, "spec.bookkeeper", keeper.config, keeper.jvm, keeper.pod)
@@ -36,14 +40,41 @@ def spec_problems(spec: PulsarClusterSpec) -> list[str]:
     found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod)
     if proxy:
         found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod)
+        found += memory_problems(Component.PROXY, "spec.proxy", spec.preset, proxy.jvm, proxy.resources)
+    found += memory_problems(Component.BOOKIE, "spec.bookkeeper", spec.preset, keeper.jvm, keeper.resources)
+    found += memory_problems(
+        Component.AUTORECOVERY, "spec.bookkeeper.autoRecovery", spec.preset, recovery.jvm, recovery.resources
+    )
+    found += memory_problems(Component.BROKER, "spec.broker", spec.preset, broker.jvm, broker.resources)
     found += write_cache_problems(keeper, spec.preset, broker.max_message_size)
     found += volume_problems(keeper, spec.preset)
     return [*found, *_quorum_problems(keeper), *_message_problems(broker, spec.preset)]
 
 
-def store_problems(store: ManagedZooKeeper, component: Component, field: str) -> list[str]:
+def store_problems(store: ManagedZooKeeper, component: Component, field: str, preset: Preset) -> list[str]:
     """The same for a managed ZooKeeper; ``field`` is where it stands in the spec."""
-    return _problems(component, field, store.config, store.jvm, store.pod)
+    return [
+        *_problems(component, field, store.config, store.jvm, store.pod),
+        *memory_problems(component, field, preset, store.jvm, store.resources),
+        *store_volume_problems(store, field),
+    ]
+
+
+def memory_problems(
+    component: Component, field: str, preset: Preset, jvm: Jvm | None, resources: Resources | None
+) -> list[str]:
+    """Whether the container may have the memory that its Java is given: one that takes more is killed."""
+    limit = quantity(str((resources.limits or {}).get("memory", ""))) if resources else None
+    if limit is None:
+        return []
+    heap, direct = heap_mebibytes(component, preset, jvm), direct_mebibytes(component, preset, jvm) or 0
+    if limit >= (heap + direct) * MEBI:
+        return []
+    parts = f"a heap of {heap:.0f} MiB" + (f" and {direct:.0f} MiB of direct memory" if direct else "")
+    return [
+        f"{field}.resources.limits.memory = {limit / MEBI:.0f} MiB is less than {parts}: the container would be "
+        f"killed. Raise it to more than {heap + direct:.0f}Mi, or set {field}.jvm.heap and {field}.jvm.directMemory"
+    ]
 
 
 def _problems(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
-from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Images, Standalone
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Standalone
+from pulsar_operator.api.v1alpha1.images import Pulling
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.autorecovery import render_autorecovery
@@ -74,7 +75,7 @@ def render_configuration_store(
     *,
     image: str,
     super_digest_secret: str | None,
-    images: Images | None = None,
+    images: Pulling | None = None,
     preset: Preset = Preset.PRODUCTION,
     cluster_domain: str = "cluster.local",
 ) -> RenderedStore:
@@ -85,7 +86,7 @@ def render_configuration_store(
         component,
         store,
         image=image,
-        images=images or Images(),
+        images=images or Pulling(),
         preset=preset,
         cluster_domain=cluster_domain,
         super_digest_secret=super_digest_secret,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.cluster import ClusterMode, Images, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.common import Manifest
 from pulsar_operator.domain.render.names import Owner

@@ -1,4 +1,4 @@
-"""What a bookie keeps on its volumes, in step with their size: a full volume stops it, and all bookies together.
+"""What bookies and ZooKeeper keep on their volumes, in step with the size: a full volume stops all of them together.
 
 Journal (class Journal of BookKeeper 4.17): beside the files that are not yet checkpointed and the one being written,
 journalMaxBackups older ones stay; a start opens one more. Stock settings keep up to 12 GiB, and a bookie whose journal
@@ -7,6 +7,10 @@ volume is full neither writes nor starts.
 Entry logs (classes DiskChecker, LedgerDirsManager and BookieStateManager): a bookie becomes read-only at
 diskUsageThreshold, 0.95 by default, and then still needs 1.2 times logSizeLimit for a new entry log, or it can compact
 nothing and never becomes writable again (ServerConfiguration.getMinUsableSizeForEntryLogCreation).
+
+ZooKeeper (classes SyncRequestProcessor, FilePadding and PurgeTxnLog): a transaction log grows until a snapshot is due,
+by stock settings after 4 GiB or 100,000 transactions, and is never shorter than its preallocation. The purge, once an
+hour, leaves autopurge.snapRetainCount snapshots and the logs since the oldest of them. A full volume ends the server.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ from collections.abc import Mapping
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
-from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
+from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.quantities import KIBI, MEBI, quantity
 from pulsar_operator.domain.render.presets import preset_values
 
 JOURNAL_SIZE = "journalMaxSizeMB"
@@ -37,6 +42,16 @@ LOGS = 32
 NEW_LOG = 1.2
 """Entry logs of free space that a bookie wants before it begins one."""
 LEAST_LOG = 16 * MEBI
+
+SNAPSHOT_AFTER = "snapSizeLimitInKb"
+PREALLOCATED = "preAllocSize"
+RETAINED = "autopurge.snapRetainCount"
+STOCK_STORE = {SNAPSHOT_AFTER: 4.0 * MEBI, PREALLOCATED: 65536.0, RETAINED: 3.0}
+"""ZooKeeper's own values; the first two in KiB."""
+STORE_LOGS = 32
+"""A volume of ZooKeeper is made for so many transaction logs at least."""
+LOGS_SHARE = 0.5
+"""Share of it that the logs a purge leaves may take; the rest is for snapshots and for what an hour writes."""
 
 
 def volume_limits(keeper: BookKeeper, preset: Preset) -> dict[str, str]:
@@ -76,13 +91,36 @@ def volume_problems(keeper: BookKeeper, preset: Preset) -> list[str]:
     return found
 
 
+def store_limits(store: ManagedZooKeeper) -> dict[str, str]:
+    """Settings that make the transaction logs of a ZooKeeper server fit its volume; never more than the stock ones."""
+    log = int(max(KIBI, min(STOCK_STORE[SNAPSHOT_AFTER], _mebibytes(store.storage.size) * KIBI // STORE_LOGS)))
+    return {SNAPSHOT_AFTER: str(log), PREALLOCATED: str(min(log, int(STOCK_STORE[PREALLOCATED])))}
+
+
+def store_volume_problems(store: ManagedZooKeeper, field: str) -> list[str]:
+    """Whether the logs that a purge leaves have room; ``field`` is where the ensemble stands in the spec."""
+    config = {name: text for name, text in (store.config or {}).items() if name in STOCK_STORE}
+    known = {**STOCK_STORE, **_numbers(store_limits(store)), **_numbers(config)}
+    # The one being written, and those since the oldest snapshot that is left.
+    kept = (known[RETAINED] + 1) * max(known[SNAPSHOT_AFTER], known[PREALLOCATED]) / KIBI
+    volume = _mebibytes(store.storage.size)
+    if kept <= volume * LOGS_SHARE:
+        return []
+    chosen = ", ".join(f"{field}.config.{name} = {config[name]}" for name in sorted(config))
+    return [
+        f"{field}.storage.size = {store.storage.size} has no room for the {kept:.0f} MiB of transaction logs that a "
+        f"purge leaves ({chosen or 'the least there can be'}), beside snapshots and what an hour writes: a full volume "
+        f"ends the server. Raise the size, or lower or remove {', '.join(sorted(STOCK_STORE))}"
+    ]
+
+
 def _mebibytes(size: str | int) -> float:
     return float((quantity(size) or 0) / MEBI)
 
 
 def _numbers(config: Mapping[str, str]) -> dict[str, float]:
     found = {}
-    for name in STOCK:
+    for name in (*STOCK, *STOCK_STORE):
         try:
             found[name] = float(config[name])
         except (KeyError, ValueError):

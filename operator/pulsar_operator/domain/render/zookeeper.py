@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
-from pulsar_operator.api.v1alpha1.cluster import Images
+from pulsar_operator.api.v1alpha1.images import Pulling
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render.addresses import ZOOKEEPER_PORT, StoreAddress
 from pulsar_operator.domain.render.common import (
@@ -24,6 +24,7 @@ from pulsar_operator.domain.render.common import (
 from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.names import Owner, service_host, workload_name
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.volumes import store_limits
 
 SUPER_DIGEST_KEY = "digest"
 """Key in the superuser Secret with the form ZooKeeper wants: ``super:<base64 of SHA-1>``."""
@@ -38,7 +39,7 @@ def render_zookeeper(
     store: ManagedZooKeeper,
     *,
     image: str,
-    images: Images,
+    images: Pulling,
     preset: Preset,
     cluster_domain: str,
     super_digest_secret: str | None,
@@ -57,7 +58,7 @@ def render_zookeeper(
         image=image,
         pull_policy=images.pull_policy.value,
         pull_secrets=images.pull_secrets,
-        config=layered(preset_values(preset).config.get(component), store.config),
+        config=layered(preset_values(preset).config.get(component), store_limits(store), store.config),
         jvm=jvm_arguments(component, preset, store.jvm),
         resources=container_resources(component, preset, store.jvm, store.resources),
         ports=PORTS,
