@@ -1,4 +1,5 @@
-"""Take our finalizers off all custom resources, so that they can be deleted without an operator (chart uninstall)."""
+"""What goes with the operator (chart uninstall): Pulsar's balancer gets its settings back, and our finalizers are taken
+off all custom resources, so that they can be deleted without an operator."""
 
 from __future__ import annotations
 
@@ -7,8 +8,21 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from pydantic import ValidationError
+
 from pulsar_operator.api.constants import FINALIZER, Kind
-from pulsar_operator.ports import CUSTOM, ConflictError, Json, PortError, ResourceType
+from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
+from pulsar_operator.controllers.core.clusters import pulsar_name
+from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, restore
+from pulsar_operator.ports import (
+    CUSTOM,
+    AdminEndpoint,
+    ConflictError,
+    Json,
+    PortError,
+    PulsarAdminPort,
+    ResourceType,
+)
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +60,7 @@ class Finalizers(Protocol):
 async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> int:
     """Release all objects of the watched namespaces, tell each; returns how many could not be released.
 
-    Nothing in Pulsar and no volume is touched: what the objects declared stays as it is.
+    No volume is touched, and nothing that the objects declared: it stays as it is.
     """
     failed = released = 0
     for kind in ORDER:
@@ -70,6 +84,30 @@ async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> in
                 say(f"{name}: released")
     say(f"{released} objects released, {failed} failed")
     return failed
+
+
+async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Callable[[str], None]) -> None:
+    """Restore what the operator took over of each cluster's balancer: nobody would balance without it.
+
+    Brokers that do not answer are told and left: they may be gone with their cluster. The status stays as it is, so
+    that an operator that is installed again goes on.
+    """
+    resource = CUSTOM[Kind.CLUSTER]
+    if not await kube.installed(resource):
+        return
+    for obj in await kube.list(resource, None):
+        status, meta = obj.get("status") or {}, obj["metadata"]
+        url = (status.get("endpoints") or {}).get("brokerWebServiceUrl")
+        if not status.get("balancer") or not url:
+            continue
+        name = f"{Kind.CLUSTER.value} {meta['namespace']}/{meta['name']}"
+        try:
+            before = BalancerStatus.model_validate(status["balancer"])
+            await restore(admin, AdminEndpoint(pulsar_name(obj), str(url)), before)
+        except (PortError, ValidationError) as error:
+            say(f"{name}: settings of Pulsar's balancer NOT restored: {error}; see {' and '.join(FLAGS)} by hand")
+        else:
+            say(f"{name}: settings of Pulsar's balancer restored")
 
 
 async def _release(kube: Finalizers, resource: ResourceType, obj: Json) -> None:

@@ -43,7 +43,7 @@ from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.handlers import streams as handlers
 from pulsar_operator.ports import CUSTOM, Deps, PortError
-from pulsar_operator.release import release_finalizers
+from pulsar_operator.release import release_balancers, release_finalizers
 from pulsar_operator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -302,12 +302,13 @@ async def operate(settings: Settings, *, make_reconcilers: MakeReconcilers = con
 
 
 async def release(settings: Settings, *, wait: float) -> int:
-    """Take the Lease within ``wait`` seconds, then our finalizers off every object; returns the exit code."""
+    """Take the Lease within ``wait`` seconds, give balancers back, take our finalizers off; returns the exit code."""
     client = KubeClient(await load_configuration(settings.kubeconfig))
     lease = lease_of(settings, client)
     metrics = PrometheusMetrics(time.monotonic)
     recorder = EventRecorder(client, metrics, SystemClock(), reporter=settings.pod_name)
     kube = KubeAdapter(client, metrics, recorder, namespaces=settings.watch_namespaces)
+    admin = AiohttpAdmin(metrics)
     try:
         try:
             await lease.acquire(
@@ -318,9 +319,11 @@ async def release(settings: Settings, *, wait: float) -> int:
                 f"the Lease {settings.namespace}/{LEASE_NAME} is held by {lease.holder or 'an unknown process'} since "
                 f"more than {wait:g} s: stop that operator first (scale its Deployment to 0)"
             ) from None
+        await release_balancers(kube, admin, lambda line: print(line, flush=True))
         failed = await release_finalizers(kube, lambda line: print(line, flush=True))
         return EXIT_FAILED if failed else EXIT_OK
     finally:
+        await admin.close()
         await lease.release()
         await client.close()
 

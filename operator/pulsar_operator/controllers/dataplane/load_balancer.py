@@ -18,7 +18,7 @@ from pulsar_operator.balance.execution.drain import DRAIN, purpose_of
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import is_true
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PulsarAdminPort
 
 FLAGS: Final[Mapping[str, str]] = {
     "loadBalancerSheddingEnabled": "false",
@@ -72,7 +72,7 @@ async def hold(
         if not actor.act:
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
-        await _restore(deps, endpoint, before)
+        await restore(deps.admin, endpoint, before)
         await actor.record_event(Reason.LOAD_BALANCER_RESUMED, f"Restored load balancer settings: {_text(before)}")
         return Balancer(None)
     if not actor.act:
@@ -92,13 +92,14 @@ async def hold(
     return Balancer(before.model_copy(update={"held_for": wanted}))
 
 
-async def _restore(deps: Deps, endpoint: AdminEndpoint, before: BalancerStatus) -> None:
+async def restore(admin: PulsarAdminPort, endpoint: AdminEndpoint, before: BalancerStatus) -> None:
+    """Give the settings back as they were. Raises PortError."""
     for flag in before.saved:
         if flag.before is not None:
-            await deps.admin.call(endpoint, "POST", (*CONFIGURATION, flag.name, flag.before))
+            await admin.call(endpoint, "POST", (*CONFIGURATION, flag.name, flag.before))
         else:
             # Deleting what is not there succeeds as well (seen on 4.0.8).
-            await deps.admin.call(endpoint, "DELETE", (*CONFIGURATION, flag.name))
+            await admin.call(endpoint, "DELETE", (*CONFIGURATION, flag.name))
 
 
 async def standing_rebalance(deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool) -> None:
