@@ -11,6 +11,7 @@ from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.reconciler import Reconciler
 from pulsar_operator.ports import Deps, Key
 from tests.fakes.kube import FakeKube
+from tests.support.core.clocks import SteppingClock
 from tests.support.core.recorder import CountingMetrics
 
 
@@ -28,7 +29,7 @@ def engine_of(
         kube=kube or FakeKube(),
         zookeeper=None,  # type: ignore[arg-type]
         admin=None,  # type: ignore[arg-type]
-        clock=None,  # type: ignore[arg-type]
+        clock=SteppingClock(),
         entropy=None,  # type: ignore[arg-type]
         metrics=metrics,
     )

@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
+from pulsar_operator.controllers.core.failures import Failure, of_exception, of_timeout, tell_failure
 from pulsar_operator.controllers.core.index import Effect, RefIndex, key_of
 from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
 from pulsar_operator.controllers.core.watch_cache import WatchCache
 from pulsar_operator.controllers.core.work_queue import WorkQueue
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -175,17 +176,26 @@ class Engine:
         error: str | None = None
         least: float | None = None
         outcome = Outcome(backoff=True)
+        failure: Failure | None = None
+        looked_at = self._index.version_of(key)
+        limit = asyncio.timeout(self._pass_seconds)
         try:
-            async with asyncio.timeout(self._pass_seconds):
+            async with limit:
                 outcome = await self._reconcilers[key.kind].reconcile(key)
         except PortError as problem:
             error, least = f"{type(problem).__name__}: {problem}", problem.retry_after
-        except TimeoutError:
-            error = f"the pass took longer than {self._pass_seconds:g} s and was stopped"
+            if isinstance(problem, RefusedError):  # no use in waiting for another answer
+                failure = of_exception(problem)
         except Exception as problem:
-            error = f"{type(problem).__name__}: {problem}"
-            log.exception("reconcile of %s failed", key, extra=_fields(key))
+            if limit.expired() and isinstance(problem, TimeoutError):
+                error = f"the pass took longer than {self._pass_seconds:g} s and was stopped"
+                failure = of_timeout(self._pass_seconds)
+            else:
+                error, failure = f"{type(problem).__name__}: {problem}", of_exception(problem)
+                log.exception("reconcile of %s failed", key, extra=_fields(key))
         seconds = loop.time() - started
+        if failure is not None:
+            await tell_failure(self._deps, key, failure, looked_at)
         delay = self._delay(key, outcome, least)
         result = "error" if outcome.backoff else "requeue" if outcome.requeue_after is not None else "ok"
         self._deps.metrics.reconciled(key.kind.value, result, seconds)

@@ -171,6 +171,11 @@ class RefIndex:
         """Known objects of a kind."""
         return (key for key in list(self._seen) if key.kind is kind)
 
+    def version_of(self, key: Key) -> tuple[str, int] | None:
+        """UID and generation an object was last seen with; None for one that is not known."""
+        seen = self._seen.get(key)
+        return (seen.uid, seen.generation) if seen is not None else None
+
     def update(self, kind: Kind, obj: Json) -> Effect:
         """Take in an object as it is now; what that asks for."""
         key, now = key_of(kind, obj), seen_of(kind, obj)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pulsar_operator.api.v1alpha1 import wire
-from pulsar_operator.api.v1alpha1.base import UNOBSERVED
+from pulsar_operator.api.v1alpha1.base import UNOBSERVED, Condition
 from pulsar_operator.ports import Deps, Json
 
 
@@ -37,7 +37,22 @@ async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str
 
     ``version`` is the object's resourceVersion, for callers that know it to be the newest they wrote: spares a read.
     """
-    new = wire(status)
+    return await _write(deps, obj, wire(status), version=version)
+
+
+async def write_condition(deps: Deps, obj: Json, condition: Condition) -> Json | None:
+    """Write one condition where it differs, with the rest of the status as ``obj`` has it; as write_status.
+
+    All of it is sent: server-side apply takes away what its manager leaves out. Raises PortError.
+    """
+    status, new = _stored(obj), wire(condition)
+    others = list(status.get("conditions") or ())
+    at = next((n for n, each in enumerate(others) if each.get("type") == condition.type), None)
+    conditions = [new, *others] if at is None else [*others[:at], new, *others[at + 1 :]]
+    return await _write(deps, obj, {**status, "conditions": conditions}, version=obj["metadata"]["resourceVersion"])
+
+
+async def _write(deps: Deps, obj: Json, new: Json, *, version: str | None) -> Json | None:
     if _normal(new) == _normal(_stored(obj)):
         return None
     meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid")}

@@ -1,0 +1,72 @@
+"""What an object says of a pass that ended without writing a status of its own: an error nobody expected, a pass that
+took too long, a call that was refused.
+
+One mechanism for every kind, called by engine.py: such a pass knows nothing about its kind any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.base import Condition
+from pulsar_operator.controllers.core.status import condition_of, write_condition
+from pulsar_operator.domain.conditions import UNKNOWN, timestamp
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError
+
+log = logging.getLogger(__name__)
+
+REMEDY = "it is tried again; the operator's log says more, on lines that name this object"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a pass wrote no status, in words that quote nothing anybody wrote: what failed may hold a secret."""
+
+    reason: Reason
+    message: str
+
+
+def of_exception(problem: BaseException) -> Failure:
+    """The class of an error, and where to look."""
+    return Failure(Reason.INTERNAL_ERROR, f"The last pass ended with {type(problem).__name__}: {REMEDY}")
+
+
+def of_timeout(seconds: float) -> Failure:
+    """A pass that was stopped."""
+    return Failure(Reason.INTERNAL_ERROR, f"The last pass took longer than {seconds:g} s and was stopped: {REMEDY}")
+
+
+async def tell_failure(deps: Deps, key: Key, failure: Failure, looked_at: tuple[str, int] | None) -> None:
+    """Make Ready Unknown with the reason, and leave the rest of the status as it is; a status that says so is not
+    written again. A write that fails is logged.
+
+    ``looked_at``: UID and generation as known when the pass began; an object that came in its place is left alone.
+    status.observedGeneration stays: it says which generation was applied, and this one was not.
+    """
+    try:
+        obj = await deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
+        if obj is None or (looked_at is not None and obj["metadata"]["uid"] != looked_at[0]):
+            return
+        await write_condition(deps, obj, _condition(deps, obj, failure, looked_at))
+    except PortError as error:
+        log.warning("the status of %s does not say that its pass failed: %s", key, error)
+    except Exception:
+        log.exception("the status of %s does not say that its pass failed", key)
+
+
+def _condition(deps: Deps, obj: Json, failure: Failure, looked_at: tuple[str, int] | None) -> Condition:
+    generation = obj["metadata"].get("generation", 0)
+    deleting = "deletionTimestamp" in obj["metadata"]
+    old = condition_of(obj, ConditionType.READY)
+    same = old is not None and old.get("status") == UNKNOWN.value
+    return Condition(
+        type=ConditionType.READY,
+        status=UNKNOWN,
+        reason=failure.reason.value,
+        message=f"The object is being deleted, and waits. {failure.message}" if deleting else failure.message,
+        # The pass read the object after this was known, so it saw this generation or a newer one.
+        observed_generation=min(generation, looked_at[1]) if looked_at is not None else generation,
+        last_transition_time=str(old["lastTransitionTime"]) if old and same else timestamp(deps.clock.now()),
+    )
