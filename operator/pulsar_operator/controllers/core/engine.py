@@ -15,7 +15,8 @@ from typing import Protocol
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
 from pulsar_operator.controllers.core.failures import Failure, of_exception, of_timeout, tell_failure
-from pulsar_operator.controllers.core.index import Effect, RefIndex, key_of
+from pulsar_operator.controllers.core.freshness import Freshness
+from pulsar_operator.controllers.core.index import NOTHING, Effect, RefIndex, key_of
 from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
 from pulsar_operator.controllers.core.watch_cache import WatchCache
 from pulsar_operator.controllers.core.work_queue import WorkQueue
@@ -69,6 +70,7 @@ class Engine:
         self._workers = workers
         self._queue = WorkQueue(self._reconcilers, workers=workers, on_depth=deps.metrics.queue_depth)
         self._index = RefIndex()
+        self._freshness = Freshness()
         self._cache = cache
         self._hints = hints
         self._failures: dict[Key, int] = {}
@@ -87,7 +89,9 @@ class Engine:
     def observe(self, kind: Kind, obj: Json, *, deleted: bool = False) -> None:
         """Take in a watch event of a custom resource and run what it concerns."""
         key = key_of(kind, obj)
-        self._spread(key, self._forget(key) if deleted else self._learn(kind, obj))
+        if deleted and self._freshness.has_successor(key, obj):
+            return
+        self._spread(key, self._forget(key, obj) if deleted else self._learn(kind, obj))
 
     def observe_child(self, obj: Json) -> None:
         """Take in a watch event of an owned object (pod, StatefulSet, ...): its owner, named by labels, looks again."""
@@ -98,14 +102,27 @@ class Engine:
             self.enqueue(Key(Kind(kind), meta.get("namespace", ""), name), CHILD_DELAY_SECONDS)
 
     def _learn(self, kind: Kind, obj: Json) -> Effect:
+        if not self._freshness.is_news(key_of(kind, obj), obj):
+            return NOTHING
         if self._cache is not None:
             self._cache.update(kind, obj)
         return self._index.update(kind, obj)
 
-    def _forget(self, key: Key) -> Effect:
+    def _forget(self, key: Key, last: Json | None = None) -> Effect:
+        self._freshness.bury(key, last)
         if self._cache is not None:
             self._cache.remove(key)
         return self._index.remove(key)
+
+    def _lost(self, key: Key, known: tuple[str, int] | None) -> None:
+        """A read of the object found none, and no event said so: whoever believes in it looks again.
+
+        ``known`` is what it was known by before the read. One of its name that was seen since is another.
+        """
+        now = self._index.version_of(key)
+        if now is not None and known is not None and now[0] == known[0]:
+            log.info("%s is gone, and no watch said so", key, extra=_fields(key))
+            self._spread(key, self._forget(key))
 
     def _spread(self, key: Key, effect: Effect) -> None:
         if effect.own and key.kind in self._reconcilers:
@@ -194,6 +211,8 @@ class Engine:
                 error, failure = f"{type(problem).__name__}: {problem}", of_exception(problem)
                 log.exception("reconcile of %s failed", key, extra=_fields(key))
         seconds = loop.time() - started
+        if outcome.gone:
+            self._lost(key, looked_at)
         if failure is not None:
             await tell_failure(self._deps, key, failure, looked_at)
         delay = self._delay(key, outcome, least)
@@ -244,7 +263,13 @@ class Engine:
     async def _resync_kind(self, kind: Kind, *, first: bool) -> set[Key]:
         # Only what was known before the list began can be missing from it.
         known = set(self._index.keys(kind))
-        objects = await self._list(kind)
+        self._freshness.list_begins(kind)
+        try:
+            return await self._take_in(kind, await self._list(kind), known, first=first)
+        finally:
+            self._freshness.list_ends(kind)
+
+    async def _take_in(self, kind: Kind, objects: list[Json], known: set[Key], *, first: bool) -> set[Key]:
         if first and self._cache is not None:
             self._cache.first_list(kind, objects)
         live: set[Key] = set()
@@ -271,13 +296,14 @@ class Engine:
 
         An old or incomplete list must not look like a deletion: children would be told that their parent is gone.
         """
+        known = self._index.version_of(key)
         try:
             obj = await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
         except PortError as error:
             log.warning("resync does not know whether %s is gone: %s", key, error, extra=_fields(key))
             return
         if obj is None:
-            self._spread(key, self._forget(key))
+            self._lost(key, known)
             return
         log.warning("resync got a list without %s, which is there", key, extra=_fields(key))
         self._spread(key, self._learn(key.kind, obj))

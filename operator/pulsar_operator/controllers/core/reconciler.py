@@ -16,9 +16,12 @@ class Outcome:
     """Seconds until the next pass; None = wait for events and the periodic resync."""
     backoff: bool = False
     """Whether the pass failed: the queue then chooses an exponentially growing delay itself."""
+    gone: bool = False
+    """Whether the API server has no such object: whoever believes there is one is told."""
 
 
 DONE = Outcome()
+GONE = Outcome(gone=True)
 
 
 class Reconciler(Protocol):

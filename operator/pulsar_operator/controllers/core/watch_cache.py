@@ -252,9 +252,9 @@ def _version(obj: Json) -> str | None:
 
 
 def _older(obj: Json, known: Json | None) -> bool:
-    """Whether an object is an earlier state of a known one. Resource versions of one kind can be compared as numbers
-    (Kubernetes documentation, "Resource versions", since 1.35; in practice with every etcd-backed server)."""
-    if known is None or obj["metadata"].get("uid") != known["metadata"].get("uid"):
+    """Whether an object is an earlier state of a known one, or the one of its name before. Resource versions of one
+    kind can be compared as numbers (see freshness.py)."""
+    if known is None:
         return False
     now, before = (str(each["metadata"].get("resourceVersion", "")) for each in (obj, known))
     return now.isdigit() and before.isdigit() and int(now) < int(before)

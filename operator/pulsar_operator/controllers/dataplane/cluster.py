@@ -15,7 +15,7 @@ from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
-from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
@@ -50,7 +50,7 @@ class ClusterController:
         deps = self._deps
         obj = await deps.kube.get(CUSTOM[Kind.CLUSTER], key.namespace, key.name)
         if obj is None:
-            return DONE
+            return GONE
         meta = meta_of(obj)
         previous = (obj.get("status") or {}).get("conditions") or []
         conditions = ConditionSet(CLUSTER_CONDITIONS, previous, meta.generation, deps.clock.now())

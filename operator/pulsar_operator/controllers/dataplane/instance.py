@@ -15,7 +15,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
-from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
 from pulsar_operator.controllers.dataplane.children import (
     NameConflictError,
@@ -84,7 +84,7 @@ class InstanceController:
         deps = self._deps
         obj = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name)
         if obj is None:
-            return DONE
+            return GONE
         meta = meta_of(obj)
         conditions = ConditionSet(
             CONDITIONS, (obj.get("status") or {}).get("conditions") or [], meta.generation, deps.clock.now()

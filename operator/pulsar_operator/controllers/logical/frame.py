@@ -16,7 +16,7 @@ from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
-from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
 from pulsar_operator.domain.conditions import ConditionSet
@@ -66,7 +66,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
         if obj is None:
             self.forget(key)
-            return DONE
+            return GONE
         return await self.finish(self.begin(obj))
 
     def begin(self, obj: Json) -> LogicalPass[SpecT, StatusT]:

@@ -19,7 +19,7 @@ from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import published_endpoint
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
-from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.core.traffic import Traffic
@@ -44,7 +44,9 @@ class RebalanceController:
         """One pass; see Reconciler."""
         deps = self._deps
         obj = await deps.kube.get(CUSTOM[Kind.REBALANCE], key.namespace, key.name)
-        if obj is None or "deletionTimestamp" in obj["metadata"]:
+        if obj is None:
+            return GONE
+        if "deletionTimestamp" in obj["metadata"]:
             return DONE  # the cluster controller gives Pulsar's balancer back
         meta, now = meta_of(obj), deps.clock.now()
         previous = (obj.get("status") or {}).get("conditions") or []
