@@ -311,8 +311,9 @@ class ReaderPort(Protocol):
     async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """One object; None when there is none."""
 
-    async def every(self, kind: Kind) -> list[Json]:
-        """All objects of a kind."""
+    async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
+        """All objects of a kind, or at least those of Kubernetes namespaces whose references an object allows: what is
+        in others need not be known then. Raises PortError while it is not known."""
 
     async def namesakes(self, obj: Json) -> list[Key]:
         """Other objects of its kind that refer to the same parent and have the same name inside Pulsar."""

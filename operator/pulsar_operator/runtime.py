@@ -104,6 +104,7 @@ class Operator:
         self.engine = Engine(
             self.deps,
             make_reconcilers(self.deps),
+            namespaces=settings.watch_namespaces,
             workers=settings.workers,
             resync_seconds=settings.resync_seconds,
             cache=cache,
@@ -116,7 +117,11 @@ class Operator:
             health_port=settings.health_port,
             metrics_port=settings.metrics_port,
             alive=[Check("watch", self._watch_problem)],
-            ready=[Check("operator", lambda: self._phase), Check("first pass", self.engine.not_ready)],
+            ready=[
+                Check("operator", lambda: self._phase),
+                Check("first pass", self.engine.not_ready),
+                Check("watch", self.monitor.refusals),
+            ],
             metrics=self.metrics.render,
         )
 
@@ -172,15 +177,18 @@ class Operator:
         log.info("became leader", extra={"holder": self.lease.holder})
 
     async def _definitions(self) -> None:
-        """Wait until every custom resource definition is served: a watch does not notice one that comes later."""
+        """Wait until every custom resource definition is served: a watch does not notice one that comes later.
+
+        Whether its objects can be listed is another question, which the engine asks for each kind and namespace.
+        """
         for resource in CUSTOM.values():
             while True:
                 try:
-                    if await self._kube.served(resource):
+                    if await self._kube.installed(resource):
                         break
                     self._phase = f"waiting for the definition {resource.plural}.{resource.group}: install the CRDs"
                 except PortError as error:
-                    self._phase = f"cannot list {resource.plural}: {error}"
+                    self._phase = f"the API server does not say what it serves: {error}"
                 log.warning("%s", self._phase)
                 await asyncio.sleep(2.0)
         self._phase = None

@@ -182,15 +182,6 @@ class KubeAdapter:
         """Record an event of type Normal or Warning on the object; repeats are aggregated. Never raises or waits."""
         self._events.record(involved, kind=kind, reason=reason, message=message)
 
-    async def served(self, kind: ResourceType) -> bool:
-        """Whether the API server serves the resource type in every watched namespace (its definition is installed)."""
-        for scope in self._namespaces or (None,):
-            try:
-                await self._client.request("GET", resource_path(kind, scope), query={"limit": "1"})
-            except NotServedError:
-                return False
-        return True
-
     async def installed(self, kind: ResourceType) -> bool:
         """Whether the API server knows the resource type at all; needs no right to list it (discovery)."""
         try:

@@ -54,6 +54,26 @@ class WatchMonitor:
         self._now = now
         self._on_seen = on_seen
         self._streams: dict[str, _Stream] = {}
+        self._refused: dict[str, int] = {}
+
+    def answered(self, path: str, status: int) -> None:
+        """The API server answered a request for a list or a stream with an HTTP status."""
+        if status < HTTPStatus.BAD_REQUEST:
+            self._refused.pop(path, None)
+        elif path in self._streams:
+            self._refused[path] = status
+
+    def expects(self, path: str) -> bool:
+        """Whether the URL path is that of a stream."""
+        return path in self._streams
+
+    def refusals(self) -> str | None:
+        """What cannot be watched just now, in a sentence; None when everything can."""
+        if not self._refused:
+            return None
+        each = [f"{path} (HTTP {status})" for path, status in sorted(self._refused.items())]
+        more = f" and {len(each) - SHOWN} more" if len(each) > SHOWN else ""
+        return f"cannot watch {', '.join(each[:SHOWN])}{more}"
 
     def expect(self, kinds: Iterable[ResourceType], namespaces: Iterable[str]) -> None:
         """Start to expect a stream per kind and namespace (none = cluster-wide) from now on."""
@@ -153,24 +173,34 @@ def observed_response(monitor: WatchMonitor) -> type[aiohttp.ClientResponse]:
     return ObservedResponse
 
 
-FORBIDDEN_WAIT_SECONDS = 10.0
-"""How long to wait before asking again for what was forbidden."""
+REFUSED_WAIT_SECONDS = 10.0
+"""How long to wait before asking again for what was refused."""
+SHOWN = 3
 
 
-def patient(wait_seconds: float = FORBIDDEN_WAIT_SECONDS) -> aiohttp.ClientMiddlewareType:
-    """A middleware that asks again while the API server says 403, until the request's own deadline ends it.
+def patient(monitor: WatchMonitor, wait_seconds: float = REFUSED_WAIT_SECONDS) -> aiohttp.ClientMiddlewareType:
+    """A middleware that asks again while a request is forbidden, or the API server has no answer for a stream or the
+    list before it (HTTP 404, 5xx), until the request's own deadline ends it.
 
-    Deleting a watched namespace deletes the operator's RoleBinding in it first. The framework takes one refused list
-    for the end of the world; here one namespace must not end the watches of all others.
+    Deleting a watched namespace deletes the operator's RoleBinding in it first; a definition may be taken away, or the
+    conversion of one kind be broken. The framework takes one refused list for the end of the world; here one kind or
+    namespace must not end the watches of all others.
     """
 
     async def ask(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        told: int | None = None
         while True:
             response = await handler(request)
-            if response.status != HTTPStatus.FORBIDDEN:
+            status = response.status
+            path = request.url.raw_path
+            monitor.answered(path, status)
+            broken = status == HTTPStatus.NOT_FOUND or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            if status != HTTPStatus.FORBIDDEN and not (broken and monitor.expects(path)):
                 return response
             response.release()
-            log.warning("watching is forbidden, asking again in %g s: %s", wait_seconds, request.url.path)
+            if status != told:
+                told = status
+                log.warning("watching is refused (HTTP %d), asking again every %g s: %s", status, wait_seconds, path)
             await asyncio.sleep(wait_seconds)
 
     return ask
@@ -186,6 +216,6 @@ async def watch_session(configuration: Configuration, monitor: WatchMonitor) -> 
         connector=aiohttp.TCPConnector(limit=0, ssl=RESTClientObject(configuration).ssl_context),
         headers=headers,
         response_class=observed_response(monitor),
-        middlewares=(patient(),),
+        middlewares=(patient(monitor),),
         trust_env=False,
     )

@@ -66,7 +66,7 @@ async def test_a_cluster_that_is_needed_keeps_running_and_names_who_needs_it() -
 class LateReader(DirectReader):
     """Like a watch cache that has heard of clusters and instances alone."""
 
-    async def every(self, kind: Kind) -> list[Json]:
+    async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
         """Nothing of other kinds."""
         return await super().every(kind) if kind in (Kind.CLUSTER, Kind.INSTANCE) else []
 
@@ -162,7 +162,7 @@ class Stored:
         named = [o for o in self.objects if (o["metadata"]["namespace"], o["metadata"]["name"]) == (namespace, name)]
         return next((o for o in named if o["kind"] == kind.value), None)
 
-    async def every(self, kind: Kind) -> list[Json]:
+    async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
         """See ports.ReaderPort."""
         return [o for o in self.objects if o["kind"] == kind.value]
 

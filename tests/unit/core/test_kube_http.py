@@ -123,9 +123,6 @@ async def test_a_missing_definition_is_not_a_missing_object(bench: Bench) -> Non
         bench.script.add(404, body)
         with pytest.raises(UnavailableError):
             await bench.kube.get(CUSTOM[Kind.TENANT], "ns", "a")
-    bench.script.add(404, "404 page not found")
-    assert await bench.kube.served(CUSTOM[Kind.TENANT]) is False
-    assert await bench.kube.served(CUSTOM[Kind.TENANT]) is True
 
 
 async def test_whether_a_definition_is_installed_is_discovered(bench: Bench) -> None:

@@ -144,7 +144,7 @@ async def test_a_question_waits_for_the_first_list_instead_of_making_another() -
     """Every namespace that counts its topics at a start would read all topics there are."""
     asked = Counting(FakeKube())
     cache = WatchCache(asked)
-    cache.expect([Kind.NAMESPACE, Kind.TOPIC])
+    cache.expect([(Kind.NAMESPACE, None), (Kind.TOPIC, None)])
     questions = [asyncio.create_task(cache.dependents(namespace([]), Kind.TOPIC)) for _ in range(3)]
     await asyncio.sleep(0)
     assert not any(question.done() for question in questions)
@@ -158,6 +158,6 @@ async def test_a_first_list_that_does_not_come_is_not_waited_for_for_ever(monkey
     monkeypatch.setattr(watch_cache, "FIRST_LIST_SECONDS", 0.01)
     asked = Counting(FakeKube())
     cache = WatchCache(asked)
-    cache.expect([Kind.TOPIC])
+    cache.expect([(Kind.TOPIC, None)])
     assert [await cache.dependents(namespace([]), Kind.TOPIC) for _ in range(2)] == [0, 0]
     assert asked.lists == 2

@@ -35,7 +35,7 @@ class Site:
         """Part of Deps."""
         return self
 
-    async def every(self, kind: Kind) -> list[Json]:
+    async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
         """See ports.ReaderPort."""
         self.sweeps += kind is Kind.INSTANCE
         return [each for each in self.objects if each["kind"] == kind.value]

@@ -34,6 +34,9 @@ def name_of(obj: Json) -> str:
     return str(given or obj["metadata"]["name"])
 
 
+Place = tuple[Kind, str | None]
+"""A kind and a watched Kubernetes namespace; None = all of them."""
+
 Identity = tuple[Kind, frozenset[Key], str]
 """Kind, parents, name inside Pulsar. Objects of different parents that mean the same are told apart by their parents:
 of those only one is fit to have children."""
@@ -59,9 +62,13 @@ class DirectReader:
         """See ports.ReaderPort."""
         return await self._deps.kube.get(CUSTOM[kind], namespace, name)
 
-    async def every(self, kind: Kind) -> list[Json]:
+    async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
         """See ports.ReaderPort."""
-        return await self._deps.kube.list(CUSTOM[kind], None)
+        namespace: str | None = None
+        # Other Kubernetes namespaces are only looked at where the target allows them.
+        if allowed_by is not None and not (allowed_by.get("spec") or {}).get("allowedKubernetesNamespaces"):
+            namespace = allowed_by["metadata"]["namespace"]
+        return await self._deps.kube.list(CUSTOM[kind], namespace)
 
     async def namesakes(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
@@ -80,9 +87,7 @@ class DirectReader:
 
     async def _children(self, target: Json, child: Kind) -> list[Json]:
         key = key_of(Kind(target["kind"]), target)
-        # Other Kubernetes namespaces are only looked at where the target allows them.
-        alone = not (target.get("spec") or {}).get("allowedKubernetesNamespaces")
-        objects = await self._deps.kube.list(CUSTOM[child], key.namespace if alone else None)
+        objects = await self.every(child, allowed_by=target)
         named = (obj for obj in objects if key in references(child, obj))
         return [obj for obj in named if _counts(target, obj["metadata"]["namespace"])]
 
@@ -92,7 +97,11 @@ class DirectReader:
 
 
 class WatchCache:
-    """Answers from what was observed; kinds that were not listed yet are asked of the API server."""
+    """Answers from what was observed.
+
+    A kind that was not listed yet in a Kubernetes namespace is unknown there, not absent: where an answer depends on
+    it, the API server is asked, and a question it does not answer either raises PortError.
+    """
 
     def __init__(self, direct: ReaderPort) -> None:
         self._direct = direct
@@ -103,8 +112,11 @@ class WatchCache:
         self._children: defaultdict[tuple[Key, Kind], Counter[str]] = defaultdict(Counter)
         """How many children of a kind an object has, by their Kubernetes namespace: ten thousand are counted at every
         change of one, so nobody goes through them."""
-        self._synced: set[Kind] = set()
-        self._coming: dict[Kind, asyncio.Event] = {}
+        self._synced: set[Place] = set()
+        self._whole: set[Kind] = set()
+        """Kinds of which every place is synced."""
+        self._places: frozenset[Place] = frozenset((kind, None) for kind in Kind)
+        self._coming: dict[Place, asyncio.Event] = {}
         self._waited_until = 0.0
         self._listed: dict[Key, tuple[str, bytes]] = {}
         """Version and JSON of objects of the first list nobody looked at yet, of kinds that are not kept. As text they
@@ -112,18 +124,39 @@ class WatchCache:
         self._versions: dict[Key, str | None] = {}
         """What the watches said of such objects before that list; None = gone."""
 
-    def expect(self, kinds: Iterable[Kind]) -> None:
-        """The first lists of kinds begin now; for a while questions about them wait for the answer."""
-        self._coming = {kind: asyncio.Event() for kind in kinds}
+    def expect(self, places: Iterable[Place]) -> None:
+        """The first lists of all kinds, in all watched Kubernetes namespaces (None = wherever they are), begin now; for
+        a while questions about them wait for the answer."""
+        self._places = frozenset(places)
+        self._coming = {place: asyncio.Event() for place in self._places}
         self._waited_until = asyncio.get_running_loop().time() + FIRST_LIST_SECONDS
 
-    async def _is_synced(self, kind: Kind) -> bool:
-        """Whether everything of a kind is known; where its first list is being made, after it."""
-        if kind not in self._synced and (coming := self._coming.get(kind)) is not None:
+    def unlisted(self, place: Place) -> None:
+        """A list failed and will be tried again: nobody waits for it."""
+        if place in self._coming:
+            self._coming.pop(place).set()
+
+    def _needed(self, kind: Kind, target: Json | None) -> frozenset[Place]:
+        """What must have been listed to know the objects of a kind: all there are, or those a target lets refer to
+        it."""
+        return frozenset(
+            (each, namespace)
+            for each, namespace in self._places
+            if each is kind and (target is None or namespace is None or _counts(target, namespace))
+        )
+
+    async def _is_synced(self, kind: Kind, target: Json | None = None) -> bool:
+        """Whether everything of a kind is known; where its first lists are being made, after them."""
+        return kind in self._whole or await self._are_synced(self._needed(kind, target))
+
+    async def _are_synced(self, places: frozenset[Place]) -> bool:
+        coming = [self._coming[place] for place in places - self._synced if place in self._coming]
+        if coming:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(self._waited_until):
-                    await coming.wait()
-        return kind in self._synced
+                    for each in coming:
+                        await each.wait()
+        return places <= self._synced
 
     def first_list(self, kind: Kind, objects: Iterable[Json]) -> None:
         """Keep what the list at the start of the process found, for one look at each."""
@@ -139,7 +172,7 @@ class WatchCache:
         return obj
 
     def _heard(self, key: Key, version: str | None) -> None:
-        if key.kind not in self._synced:
+        if key.kind not in self._whole:
             self._versions[key] = version
         found = self._listed.get(key)
         if found is not None and found[0] != version:
@@ -164,13 +197,16 @@ class WatchCache:
             self._heard(key, None)
         self._index(key, None, frozenset())
 
-    def synced(self, kind: Kind) -> None:
-        """Every object of the kind has been taken in once."""
-        if kind not in self._synced:
-            self._synced.add(kind)
-            if kind in self._coming:
-                self._coming.pop(kind).set()
-            self._versions = {key: version for key, version in self._versions.items() if key.kind is not kind}
+    def synced(self, kind: Kind, namespace: str | None = None) -> None:
+        """Every object of the kind, in a watched Kubernetes namespace or everywhere, has been taken in once."""
+        place = kind, namespace
+        if place not in self._synced:
+            self._synced.add(place)
+            if place in self._coming:
+                self._coming.pop(place).set()
+            if self._needed(kind, None) <= self._synced:
+                self._whole.add(kind)
+                self._versions = {key: version for key, version in self._versions.items() if key.kind is not kind}
 
     def _index(self, key: Key, name: Identity | None, parents: frozenset[Key]) -> None:
         before = self._names.pop(key, None)
@@ -197,26 +233,29 @@ class WatchCache:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """See ports.ReaderPort."""
-        if kind not in KEPT or not await self._is_synced(kind):
+        there = self._places & {(kind, None), (kind, namespace)}
+        if kind not in KEPT or not (kind in self._whole or await self._are_synced(there)):
             return await self._direct.get(kind, namespace, name)
         return self._objects[kind].get(Key(kind, namespace, name))
 
-    async def every(self, kind: Kind) -> list[Json]:
+    async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
         """See ports.ReaderPort."""
-        if kind not in KEPT or not await self._is_synced(kind):
-            return await self._direct.every(kind)
+        if kind not in KEPT or not await self._is_synced(kind, allowed_by):
+            return await self._direct.every(kind, allowed_by=allowed_by)
         return list(self._objects[kind].values())
 
     async def namesakes(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
         kind = Kind(obj["kind"])
-        if not await self._is_synced(kind):
+        # An object of another parent is another one, and only one that its parent allows is fit to have children.
+        parents = [self._objects[each.kind].get(each) for each in references(kind, obj)] or [None]
+        if not all([await self._is_synced(kind, each) for each in parents]):
             return await self._direct.namesakes(obj)
         return sorted(self._named.get(identity_of(kind, obj), set()) - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
         """See ports.ReaderPort."""
-        if not await self._is_synced(child):
+        if not await self._is_synced(child, target):
             return await self._direct.dependents(target, child)
         key = key_of(Kind(target["kind"]), target)
         counted: Mapping[str, int] = self._children.get((key, child), {})
@@ -224,7 +263,7 @@ class WatchCache:
 
     async def named(self, target: Json, child: Kind) -> dict[str, Key]:
         """See ports.ReaderPort."""
-        if not await self._is_synced(child):
+        if not await self._is_synced(child, target):
             return await self._direct.named(target, child)
         key = key_of(Kind(target["kind"]), target)
         # Asked by sets of topics alone, a few times a minute, so that going through all of them is cheap enough.

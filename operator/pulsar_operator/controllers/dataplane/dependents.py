@@ -46,27 +46,39 @@ async def dependents_of_cluster(deps: Deps, cluster: Json, *, live: bool = False
     reader = _reader(deps, live=live)
     name = pulsar_name(cluster)
     target = await reader.get(Kind.INSTANCE, instance.namespace, instance.name)
-    clusters = await reader.every(Kind.CLUSTER)
+    clusters = await reader.every(Kind.CLUSTER, allowed_by=target)
     others = [
         each
         for each in (members(clusters, target) if target is not None else referring(clusters, instance))
         if pulsar_name(each) != name and "deletionTimestamp" not in each["metadata"]
     ]
     found: list[Json] = []
-    tenants: set[Key] = set()
+    tenants: dict[Key, Json] = {}
     for kind in OF_THE_INSTANCE:
-        for each in await reader.every(kind):
+        for each in await reader.every(kind, allowed_by=target):
             if instance not in references(kind, each) or not (target is None or allows(target, each)):
                 continue
             if kind is Kind.TENANT:
-                tenants.add(key_of(kind, each))
+                tenants[key_of(kind, each)] = each
             if not others or name in _named(kind, each):
                 found.append({**each, "kind": kind.value})
-    for each in await reader.every(Kind.NAMESPACE):
+    for each in await _namespaces_of(reader, tenants.values()):
         in_it = name in _named(Kind.NAMESPACE, each) or name in _present(each)
-        if references(Kind.NAMESPACE, each) & tenants and (in_it or not others):
+        if references(Kind.NAMESPACE, each) & tenants.keys() and (in_it or not others):
             found.append({**each, "kind": Kind.NAMESPACE.value})
     return found
+
+
+async def _namespaces_of(reader: ReaderPort, tenants: Iterable[Json]) -> list[Json]:
+    """Namespaces from wherever one of the tenants allows them. Tenants that allow the same are one question."""
+    alike = {
+        (t["metadata"]["namespace"], repr((t.get("spec") or {}).get("allowedKubernetesNamespaces"))): t for t in tenants
+    }
+    found: dict[Key, Json] = {}
+    for tenant in alike.values():
+        for each in await reader.every(Kind.NAMESPACE, allowed_by=tenant):
+            found[key_of(Kind.NAMESPACE, each)] = each
+    return list(found.values())
 
 
 async def dependents_of_instance(deps: Deps, instance: Json, *, live: bool = False) -> list[Json]:
@@ -76,7 +88,7 @@ async def dependents_of_instance(deps: Deps, instance: Json, *, live: bool = Fal
     return [
         {**each, "kind": kind.value}
         for kind in OF_THE_INSTANCE
-        for each in await reader.every(kind)
+        for each in await reader.every(kind, allowed_by=instance)
         if key in references(kind, each) and allows(instance, each)
     ]
 

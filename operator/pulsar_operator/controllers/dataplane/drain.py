@@ -206,7 +206,7 @@ class BrokerDrains:
         goes without a drain.
         """
         wanted = {f"{workload_name(self._name, Component.BROKER)}-{ordinal}" for ordinal in range(self._replicas)}
-        for each in await reader_of(self._deps).every(Kind.REBALANCE):
+        for each in await reader_of(self._deps).every(Kind.REBALANCE, allowed_by=self._cluster):
             meta = each["metadata"]
             purpose = purpose_of(each, self._cluster)
             if purpose is None or meta["name"] in asked or "deletionTimestamp" in meta:

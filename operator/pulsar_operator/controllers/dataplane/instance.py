@@ -17,6 +17,7 @@ from pulsar_operator.controllers.core.finalizers import ensure_finalizer, releas
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
+from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.children import (
     NameConflictError,
     delete_workloads,
@@ -131,8 +132,8 @@ class InstanceController:
         return DONE if ready and not meta.deleting else Outcome(requeue_after=RETRY_SECONDS)
 
     async def _observe_dependents(self, state: InstancePass) -> None:
-        """Clusters, and the rest that refers to this instance, from every namespace the operator watches."""
-        found = members(await self._deps.kube.list(CUSTOM[Kind.CLUSTER], None), state.obj)
+        """Clusters, and the rest that refers to this instance, from every namespace it allows."""
+        found = members(await DirectReader(self._deps).every(Kind.CLUSTER, allowed_by=state.obj), state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
         state.others = tuple(await dependents_of_instance(self._deps, state.obj, live=state.meta.deleting))
         state.seen = True

@@ -232,7 +232,7 @@ def _check_parent(parent: Json) -> None:
 async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
     """Clusters that refer to the instance and may."""
     found: dict[str, Cluster] = {}
-    for obj in members(await reader_of(deps).every(Kind.CLUSTER), instance):
+    for obj in members(await reader_of(deps).every(Kind.CLUSTER, allowed_by=instance), instance):
         cluster = _cluster(obj)
         if cluster.name not in found or found[cluster.name].endpoint is None:
             found[cluster.name] = cluster

@@ -147,7 +147,7 @@ async def taken_by_others(
     mine = _duplicate(p.obj)
     sets = []
     at = key_of(Kind.NAMESPACE, namespace)
-    for other in await reader.every(Kind.TOPIC_SET):
+    for other in await reader.every(Kind.TOPIC_SET, allowed_by=namespace):
         duplicate = _duplicate(other)
         if at not in references(Kind.TOPIC_SET, other) or duplicate.uid == mine.uid:
             continue

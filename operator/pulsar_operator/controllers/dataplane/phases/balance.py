@@ -23,7 +23,7 @@ async def balance(step: Step) -> BalanceFact:
     brokers = step.live.facts(Component.BROKER)
     if brokers is None or not brokers.ready:
         return BalanceFact(seen=False)
-    rebalances = await reader_of(hand.deps).every(Kind.REBALANCE)
+    rebalances = await reader_of(hand.deps).every(Kind.REBALANCE, allowed_by=facts.obj)
     wanted = holder(facts.obj, rebalances, (old or {}).get("heldFor"))
     # Not given back between two brokers of a roll: it would undo what was just planned.
     keep = drives or view.drain is not None or (old is not None and roll.of_brokers)

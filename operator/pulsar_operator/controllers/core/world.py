@@ -1,0 +1,61 @@
+"""What the process knows of all custom resources: index, watch cache, and which of two states is the newer one.
+
+Used by engine.py, which is told by watches, and by resync.py, which lists.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.freshness import Freshness
+from pulsar_operator.controllers.core.index import NOTHING, Effect, RefIndex, key_of
+from pulsar_operator.controllers.core.watch_cache import WatchCache
+from pulsar_operator.ports import Json, Key
+
+log = logging.getLogger(__name__)
+
+
+class World:
+    """Takes in what is observed, and says what that asks for."""
+
+    def __init__(self, cache: WatchCache | None) -> None:
+        self.index = RefIndex()
+        self.freshness = Freshness()
+        self.cache = cache
+
+    def learn(self, kind: Kind, obj: Json) -> Effect:
+        """An object as it is, or was a moment ago."""
+        if not self.freshness.is_news(key_of(kind, obj), obj):
+            return NOTHING
+        if self.cache is not None:
+            self.cache.update(kind, obj)
+        return self.index.update(kind, obj)
+
+    def deleted(self, kind: Kind, last: Json) -> Effect:
+        """A watch says that an object is gone; ``last`` is what it shows of it."""
+        key = key_of(kind, last)
+        return NOTHING if self.freshness.has_successor(key, last) else self._forget(key, last)
+
+    def missing(self, key: Key, known: tuple[str, int] | None) -> Effect:
+        """A read found no object, and no watch said that it is gone.
+
+        ``known`` is what it was known by before the read: one of its name that was seen since is another.
+        """
+        now = self.index.version_of(key)
+        if now is None or known is None or now[0] != known[0]:
+            return NOTHING
+        log.info("%s is gone, and no watch said so", key, extra=fields(key))
+        return self._forget(key)
+
+    def _forget(self, key: Key, last: Json | None = None) -> Effect:
+        self.freshness.bury(key, last)
+        if self.cache is not None:
+            self.cache.remove(key)
+        return self.index.remove(key)
+
+
+def fields(key: Key) -> dict[str, str]:
+    """An object in a line of the log."""
+    # "name" is taken by logging itself.
+    return {"kind": key.kind.value, "namespace": key.namespace, "object": key.name}
