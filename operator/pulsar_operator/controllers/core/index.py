@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pulsar_operator.api.constants import FINALIZER, GROUP, Kind
+from pulsar_operator.api.constants import FINALIZER, GROUP, Component, Kind
 from pulsar_operator.ports import Json, Key
 
 PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
@@ -27,6 +27,17 @@ PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
 
 POLICIES_FIELD: dict[Kind, str] = {Kind.NAMESPACE: "policies", Kind.TENANT: "namespaceDefaults"}
 """Where a kind has namespace policies, which may name a resource group."""
+
+PUBLISHED: dict[Kind, tuple[str, ...]] = {
+    Kind.INSTANCE: ("configurationStoreServers", "configurationStoreChroot"),
+    Kind.CLUSTER: ("endpoints", "metadataStoreServers", "metadataStoreChroot", "version"),
+    Kind.TENANT: ("pulsarName",),
+    Kind.NAMESPACE: ("pulsarName",),
+}
+"""Fields of the status of a kind that other objects act on."""
+
+SERVING_PARTS = (Component.BROKER.value, Component.STANDALONE.value)
+"""Components of a cluster that answer the admin REST."""
 
 TASKS = frozenset({Kind.REBALANCE})
 """Kinds that ask for something to be done: they end with the object they refer to, and never keep it from going."""
@@ -78,6 +89,22 @@ def alias(kind: Kind, obj: Json) -> Key | None:
     return Key(kind, "", str(name or obj["metadata"]["name"]))
 
 
+def published(kind: Kind, status: Json) -> str:
+    """What a status says that other objects act on, besides conditions, as a text to compare.
+
+    Addresses of stores and brokers, whether a broker serves, which version runs, for whom the balancer is off; whether
+    a parent exists in Pulsar, and in which clusters.
+    """
+    found = {field: status.get(field) for field in PUBLISHED.get(kind, ())}
+    if kind is Kind.CLUSTER:
+        # How many are ready is nobody's business.
+        found["balancer"] = (status.get("balancer") or {}).get("heldFor")
+        found["serving"] = [part for part in SERVING_PARTS if ((status.get(part) or {}).get("ready") or 0) > 0]
+    if kind is Kind.NAMESPACE:
+        found["in"] = sorted(str(each.get("name")) for each in status.get("clusters") or () if each.get("exists"))
+    return repr({field: value for field, value in found.items() if value})
+
+
 def allows_references(target: Json, *, target_namespace: str, from_namespace: str) -> bool:
     """Whether the target object allows references from another Kubernetes namespace."""
     if target_namespace == from_namespace:
@@ -98,7 +125,8 @@ class Seen:
     guarded: bool
     """Whether our finalizer is on it."""
     conditions: tuple[tuple[str, str], ...]
-    endpoints: str
+    published: str
+    """Fields of the status that others act on."""
     references: frozenset[Key]
     mentions: frozenset[Key]
     alias: Key | None
@@ -112,8 +140,8 @@ class Seen:
 
     def outward_change(self, before: Seen) -> bool:
         """Whether objects related to it must look again."""
-        mine = (self.uid, self.generation, self.deleting, self.conditions, self.endpoints)
-        return mine != (before.uid, before.generation, before.deleting, before.conditions, before.endpoints)
+        mine = (self.uid, self.generation, self.deleting, self.conditions, self.published)
+        return mine != (before.uid, before.generation, before.deleting, before.conditions, before.published)
 
 
 def seen_of(kind: Kind, obj: Json) -> Seen:
@@ -128,7 +156,7 @@ def seen_of(kind: Kind, obj: Json) -> Seen:
         marks=tuple(sorted((k, str(v)) for k, v in annotations.items() if k.startswith(f"{GROUP}/"))),
         guarded=FINALIZER in (meta.get("finalizers") or ()),
         conditions=tuple((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()),
-        endpoints=repr(sorted((status.get("endpoints") or {}).items())),
+        published=published(kind, status),
         references=references(kind, obj),
         mentions=mentions(kind, obj),
         alias=alias(kind, obj),

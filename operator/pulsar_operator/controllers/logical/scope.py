@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.controllers.core.clusters import members, published_endpoint, pulsar_name
-from pulsar_operator.controllers.core.index import PARENT_FIELD
+from pulsar_operator.controllers.core.index import PARENT_FIELD, SERVING_PARTS
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of, is_true
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
@@ -19,9 +19,6 @@ from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, Unav
 
 WAIT_SECONDS = 15.0
 """Until a parent is looked at again, in case its event was missed."""
-
-SERVING_PARTS = (Component.BROKER.value, Component.STANDALONE.value)
-"""Fields of a PulsarCluster's status whose pods answer admin REST."""
 
 _UNFIT_PARENT = frozenset(
     {
