@@ -18,6 +18,7 @@ import aiohttp
 from pulsar_operator import __version__
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.adapters.clock import SystemClock, SystemEntropy
+from pulsar_operator.adapters.fence import fence_of
 from pulsar_operator.adapters.health import Check, HealthServer
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.adapters.kube import KubeAdapter
@@ -85,10 +86,13 @@ class Operator:
         self._client = client
         clock = SystemClock()
         self.metrics = PrometheusMetrics(time.monotonic)
-        self._recorder = EventRecorder(client, self.metrics, clock, reporter=settings.pod_name)
-        self._kube = KubeAdapter(client, self.metrics, self._recorder, namespaces=settings.watch_namespaces)
-        self._zookeeper = KazooZooKeeper()
-        self._admin = AiohttpAdmin(self.metrics)
+        self.lease = lease_of(settings, client)
+        fence = fence_of(lambda: self.lease.held)
+        behind = client.fenced(fence)
+        self._recorder = EventRecorder(behind, self.metrics, clock, reporter=settings.pod_name)
+        self._kube = KubeAdapter(behind, self.metrics, self._recorder, namespaces=settings.watch_namespaces)
+        self._zookeeper = KazooZooKeeper(fence=fence)
+        self._admin = AiohttpAdmin(self.metrics, fence=fence)
         deps = Deps(
             kube=self._kube,
             zookeeper=self._zookeeper,
@@ -111,7 +115,6 @@ class Operator:
             hints=PolicyWatch(self.deps),
         )
         self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen)
-        self.lease = lease_of(settings, client)
         self._phase: str | None = "starting"
         self.health = HealthServer(
             health_port=settings.health_port,
@@ -237,6 +240,7 @@ class Operator:
         engine_stop.set()
         for task in working[:1]:
             await asyncio.wait([task])
+        await self._recorder.close()  # nothing is written without the Lease
         # kept would take the release for a loss.
         await _cancel(kept)
         await self.lease.release()
@@ -314,9 +318,12 @@ async def release(settings: Settings, *, wait: float) -> int:
     client = KubeClient(await load_configuration(settings.kubeconfig))
     lease = lease_of(settings, client)
     metrics = PrometheusMetrics(time.monotonic)
-    recorder = EventRecorder(client, metrics, SystemClock(), reporter=settings.pod_name)
-    kube = KubeAdapter(client, metrics, recorder, namespaces=settings.watch_namespaces)
-    admin = AiohttpAdmin(metrics)
+    fence = fence_of(lambda: lease.held)
+    behind = client.fenced(fence)
+    recorder = EventRecorder(behind, metrics, SystemClock(), reporter=settings.pod_name)
+    kube = KubeAdapter(behind, metrics, recorder, namespaces=settings.watch_namespaces)
+    admin = AiohttpAdmin(metrics, fence=fence)
+    kept: asyncio.Task[None] | None = None
     try:
         try:
             await lease.acquire(
@@ -327,11 +334,14 @@ async def release(settings: Settings, *, wait: float) -> int:
                 f"the Lease {settings.namespace}/{LEASE_NAME} is held by {lease.holder or 'an unknown process'} since "
                 f"more than {wait:g} s: stop that operator first (scale its Deployment to 0)"
             ) from None
+        kept = asyncio.create_task(lease.keep(), name="lease")
         await release_balancers(kube, admin, lambda line: print(line, flush=True))
         failed = await release_finalizers(kube, lambda line: print(line, flush=True))
         return EXIT_FAILED if failed else EXIT_OK
     finally:
         await admin.close()
+        if kept is not None:
+            await _cancel(kept)  # it would take the release for a loss
         await lease.release()
         await client.close()
 

@@ -29,6 +29,7 @@ import aiohttp
 from yarl import URL
 
 from pulsar_operator import __version__
+from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
@@ -110,6 +111,7 @@ class AiohttpAdmin:
         concurrency: int = CONCURRENCY,
         user_agent: str = f"pulsar-operator/{__version__}",
         rng: random.Random | None = None,
+        fence: Fence = open_fence,
     ) -> None:
         """``deadline`` is the default total time of a call in seconds, ``concurrency`` the calls per cluster."""
         self._metrics = metrics
@@ -117,6 +119,7 @@ class AiohttpAdmin:
         self._concurrency = concurrency
         self._user_agent = user_agent
         self._rng = rng or random.Random()
+        self._fence = fence
         self._session: aiohttp.ClientSession | None = None
         self._slots: dict[str, asyncio.Semaphore] = {}
 
@@ -199,6 +202,8 @@ class AiohttpAdmin:
 
     async def _once(self, request: _Request) -> _Answer:
         url, cluster = request.url, request.cluster
+        if request.method != "GET":
+            self._fence(f"{request.method} at cluster {cluster}")
         headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
         if request.data is not None or request.method in {"PUT", "POST"}:
             headers["Content-Type"] = request.content_type

@@ -33,6 +33,7 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import KazooState
 
+from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, PortError, RefusedError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -99,7 +100,9 @@ class KazooZooKeeper:
         session_timeout_seconds: float = 10.0,
         idle_seconds: float = 600.0,
         max_workers: int = 4,
+        fence: Fence = open_fence,
     ) -> None:
+        self.fence = fence
         self._deadline = deadline_seconds
         self._session_timeout = session_timeout_seconds
         self._idle = idle_seconds
@@ -321,8 +324,13 @@ class _Session:
         return (self._root + ("" if path == "/" else _checked(path))) or "/"
 
     async def _run(self, verb: str, full: str, start: Callable[[Any], Any]) -> Any:
+        def fenced(client: Any) -> Any:
+            if verb not in ("get", "children"):
+                self._port.fence(f"{verb} {full}")
+            return start(client)
+
         try:
-            return await self._port.run(self.servers, f"{verb} {full}", start)
+            return await self._port.run(self.servers, f"{verb} {full}", fenced)
         except KazooException as error:
             raise _translated(error, self.servers, verb, full) from error
 

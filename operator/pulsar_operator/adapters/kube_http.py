@@ -7,6 +7,7 @@ deserialising them costs seconds of CPU for a few thousand objects. Called by ku
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
 from pulsar_operator import __version__, ports
+from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.ports import (
     CUSTOM,
     ConflictError,
@@ -111,12 +113,21 @@ async def bearer(configuration: Configuration) -> str | None:
 class KubeClient:
     """One API server. Created inside the event loop; safe for concurrent use."""
 
-    def __init__(self, configuration: Configuration, *, deadline: float = DEADLINE_SECONDS) -> None:
+    def __init__(
+        self, configuration: Configuration, *, deadline: float = DEADLINE_SECONDS, fence: Fence = open_fence
+    ) -> None:
         """``deadline`` is the default limit of one request in seconds, from connecting to the last byte."""
         self.configuration = configuration
         """Address and credentials."""
         self._rest = RESTClientObject(configuration)
         self._deadline = deadline
+        self._fence = fence
+
+    def fenced(self, fence: Fence) -> KubeClient:
+        """The same connections behind a fence."""
+        other = copy.copy(self)
+        other._fence = fence
+        return other
 
     async def request(
         self,
@@ -137,6 +148,8 @@ class KubeClient:
             authorization = await bearer(self.configuration)
             if authorization:
                 headers["Authorization"] = authorization
+            if method != "GET":
+                self._fence(f"{method} {path}")
             async with asyncio.timeout(limit):
                 response = await self._rest.request(  # type: ignore[no-untyped-call]
                     method, url, headers=headers, body=body, _request_timeout=aiohttp.ClientTimeout(total=limit)
