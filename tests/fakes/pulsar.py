@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.domain.policies.model import version_tuple
-from tests.fakes.answers import NO_CONTENT, Answer, RefusalError, Text
+from tests.fakes.answers import EMPTY, NO_CONTENT, Answer, RefusalError, Text
 from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.pulsar_clusters import FakeClusters
 from tests.fakes.pulsar_entries import namespace_entries
@@ -210,6 +210,12 @@ class FakePulsar(FakeClusters, FakeTopics):
                     403, f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{tenant}]"
                 )
 
+    def default_retention(self, cluster: str) -> dict[str, int]:
+        """See FakeTopics."""
+        held = self.dynamic.get(cluster, {})
+        names = ("retentionTimeInMinutes", "retentionSizeInMB")
+        return {name: int(held.get(f"default{name[0].upper()}{name[1:]}", 0)) for name in names}
+
     def _names(self, namespace: str) -> list[str]:
         prefixes = (f"persistent://{namespace}/", f"non-persistent://{namespace}/")
         found = {name for names in self.topics.values() for name in names} | set(self.partitioned)
@@ -278,6 +284,9 @@ class FakePulsar(FakeClusters, FakeTopics):
             case "POST" | "DELETE", ["backlogQuota"]:
                 self._quota(policies, query["backlogQuotaType"], body if method == "POST" else None)
                 return NO_CONTENT
+            case "GET", ["retention"]:
+                found = policies.get("retention_policies")
+                return (200, dict(found)) if found is not None else EMPTY
             case "POST" | "DELETE", ["retention"]:
                 self._retention(policies, body if method == "POST" else None)
                 return NO_CONTENT

@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
 
 STRUCTS = ("AVRO", "JSON", "PROTOBUF")
+ENTRY_BYTES = 41
 NATIVE = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 
@@ -33,11 +34,26 @@ class FakeTopic:
     backlog: dict[str, int] = field(default_factory=dict)
     """Unread messages by subscription."""
     subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
+    entries: int = 0
+    """Entries in its ledgers, read or not."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its ledgers."""
+        return self.entries * ENTRY_BYTES
 
     def stats(self) -> dict[str, Any]:
         """As GET stats tells it."""
         names = sorted({*self.backlog, *self.subscriptions})
-        return {"publishers": [{}] * self.producers, "subscriptions": {name: self._stats(name) for name in names}}
+        return {
+            "publishers": [{}] * self.producers,
+            "storageSize": self.size,
+            "subscriptions": {name: self._stats(name) for name in names},
+        }
+
+    def internal_stats(self) -> dict[str, Any]:
+        """As GET internalStats tells it."""
+        return {"numberOfEntries": self.entries, "totalSize": self.size}
 
     def _stats(self, name: str) -> dict[str, Any]:
         one = self.subscriptions.get(name, FakeSubscription())

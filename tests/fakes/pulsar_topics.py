@@ -13,6 +13,7 @@ from tests.fakes.pulsar_entries import map_of_properties, topic_permissions
 from tests.fakes.pulsar_parts import FakeSchemas, FakeTopic, decoded_again, subscription
 from tests.fakes.pulsar_policies import UNSCOPED, topic_policy
 
+PARTITION = re.compile(r".+-partition-\d+")
 GLOBAL = "*"
 """In place of a cluster: what is replicated to all."""
 
@@ -41,6 +42,8 @@ class FakeTopics(FakeSchemas):
     """By full name topics whose last compaction failed: how Pulsar refuses to delete them until they are unloaded."""
     late: dict[str, list[Any]] = field(default_factory=dict)
     """By name of a topic policy: answers still given after it was changed, since its event has not arrived."""
+    topic_level_policies: bool = True
+    """topicLevelPoliciesEnabled of the brokers."""
     refuse_reads: dict[str, str] = field(default_factory=dict)
     """Reason by name of a topic policy that Pulsar does not tell."""
 
@@ -76,6 +79,8 @@ class FakeTopics(FakeSchemas):
                 return 200, {"partitions": 0, "deleted": False}
             case "GET", [name, "stats"]:
                 return 200, self._need_topic(here, prefix + name).stats()
+            case "GET", [name, "internalStats"]:
+                return 200, self._need_topic(here, prefix + name).internal_stats()
             case "GET", [name, "partitioned-stats"]:
                 parts = self._parts(here, prefix + name)
                 return 200, {"partitions": {part: topic.stats() for part, topic in parts.items()}}
@@ -179,6 +184,10 @@ class FakeTopics(FakeSchemas):
         self, cluster: str, method: str, prefix: str, name: str, policy: str, query: Mapping[str, str], body: Any
     ) -> Answer:
         full = prefix + name
+        if not self.topic_level_policies:
+            raise RefusalError(405, "Topic level policies is disabled, to enable the topic level policy and retry.")
+        if PARTITION.fullmatch(name) is not None:
+            raise RefusalError(412, "Not allowed to set/get topic policy for a partition")
         known = full in self.partitioned or (full in self.topics[cluster] and prefix.startswith("persistent"))
         if not known:
             raise RefusalError(404, f"Topic {full} not found")
@@ -195,6 +204,11 @@ class FakeTopics(FakeSchemas):
         if method == "GET" and self.late.get(policy):
             return 200, self.late[policy].pop(0)
         namespace = self.namespaces[full.split("://", 1)[1].rsplit("/", 1)[0]]
+        if method == "GET" and policy == "retention" and query.get("applied") == "true":
+            # What counts for the topic, but for its replicated policies: those are only told by isGlobal.
+            return 200, dict(
+                store.get(policy) or namespace.get("retention_policies") or self.default_retention(cluster)
+            )
         return topic_policy(store, namespace, policy, method, query, body)
 
     def _compact(self, cluster: str, full: str) -> Answer:
@@ -229,6 +243,10 @@ class FakeTopics(FakeSchemas):
     @abstractmethod
     def check_clusters(self, tenant: str, clusters: Sequence[str]) -> None:
         """Refuse clusters nobody registered, or that the tenant may not use."""
+
+    @abstractmethod
+    def default_retention(self, cluster: str) -> dict[str, int]:
+        """What counts where neither a topic nor its namespace has a retention policy."""
 
     def _need_topic(self, here: Mapping[str, FakeTopic], full: str) -> FakeTopic:
         if full not in here:

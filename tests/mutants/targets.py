@@ -36,6 +36,7 @@ CONTROLLERS: Final = {
     "logical/shared_brokers": "says when a policy leaves namespaces without a broker",
     "logical/tenant": "deletes tenants",
     "logical/topic": "deletes topics",
+    "logical/topic_content": "what of a topic may not be deleted",
     "logical/topic_deletion": "whether a topic may be deleted",
     "rebalance/controller": "begins, stops and ends rebalances",
     "rebalance/execution": "moves and splits bundles",

@@ -184,7 +184,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return await compact(p, scope, _path(p, scope), present)
 
     async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Blocker | None:
-        """Delete the topic in every cluster of the namespace; a topic in use or with unread messages is kept."""
+        """Delete the topic in every cluster of the namespace; a topic in use or with content is kept."""
         try:
             namespace = await self._namespace(scope)
         except ObstacleError:
@@ -193,12 +193,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
         present = {name: await self._present(p, scope, name) for name in clusters}
         if not force:
-            for cluster, names in present.items():
-                for name in names:
-                    path = (*_path(p, scope)[:-1], name)
-                    blocker = await in_use(scope, cluster, path, remedy="set spec.deletionPolicy to ForceDelete")
-                    if blocker is not None:
-                        return blocker
+            blocker = await in_use(scope, _path(p, scope), present, remedy="set spec.deletionPolicy to ForceDelete")
+            if blocker is not None:
+                return blocker
         for cluster in clusters:
             blocker = await delete_in(
                 scope,

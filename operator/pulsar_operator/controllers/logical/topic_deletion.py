@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.logical.topic_content import MissingError, asked_of_listed, kept_entries
+from pulsar_operator.domain.logical.retention import told
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError
 
@@ -28,16 +30,45 @@ class Blocker:
     message: str
 
 
-async def in_use(scope: Scope, cluster: str, path: tuple[str, ...], *, remedy: str) -> Blocker | None:
-    """Who uses a topic, or a partition: Pulsar deletes unread messages without a question; we do not.
+async def in_use(
+    scope: Scope,
+    path: tuple[str, ...],
+    present: Mapping[str, Sequence[str]],
+    *,
+    remedy: str,
+    counted: bool = False,
+) -> Blocker | None:
+    """Who uses a topic, or what is in it, in any cluster; ``present``: by cluster, local names of it or its partitions.
 
-    ``remedy`` is what else a person can do, the end of a sentence. Raises AdminUnreachableError.
+    Pulsar deletes unread messages, and those that retention keeps, without a question; we do not. ``remedy`` is what
+    else a person can do, the end of a sentence. With ``counted`` the names are those of as many partitions as a topic
+    may have there, so that one may be missing; otherwise Pulsar has just listed them. Raises AdminUnreachableError.
     """
-    name = path[-1]
-    try:
-        stats: Json = await scope.admin.at(cluster, Call("GET", (*path, "stats"))) or {}
-    except NotFoundError:
+    filled: dict[str, list[str]] = {}
+    for cluster, parts in present.items():
+        for part in parts:
+            try:
+                stats = await asked_of_listed(scope, cluster, (*path[:-1], part), "stats")
+            except MissingError:
+                if counted:
+                    continue
+                raise
+            blocker = _users(stats, part, cluster, remedy)
+            if blocker is not None:
+                return blocker
+            if stats.get("storageSize") != 0:
+                filled.setdefault(cluster, []).append(part)
+    kept = [each for each in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if each]
+    if not kept:
         return None
+    return Blocker(
+        Reason.NOT_EMPTY,
+        f"{told(path[-1], kept)}: set its retention to 0 if nobody needs them, or {remedy}",
+    )
+
+
+def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
+    """Who is connected to a topic, or a partition, or has not read it."""
     publishers = len(stats.get("publishers") or ())
     if publishers:
         return Blocker(

@@ -18,7 +18,7 @@ from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
 from pulsar_operator.domain.logical.names import topic_path
 from pulsar_operator.domain.logical.topic_set import Left
-from pulsar_operator.ports import ConflictError
+from pulsar_operator.ports import ConflictError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,8 @@ class Removal:
             blocker = await _delete(scope, place, listing, name)
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
+        except RefusedError as error:
+            blocker = Blocker(Reason.REJECTED_BY_PULSAR, str(error))
         except AdminUnreachableError as error:
             if not error.status:
                 raise
@@ -109,11 +111,9 @@ async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: 
         if counts:
             present[cluster] = [name] if max(counts) == 0 else [f"{name}-partition-{i}" for i in range(max(counts))]
     partitioned = any(parts != [name] for parts in present.values())
-    for cluster, parts in present.items():
-        for part in parts:
-            blocker = await in_use(scope, cluster, (*path[:-1], part), remedy=REMEDY)
-            if blocker is not None:
-                return blocker
+    blocker = await in_use(scope, path, present, remedy=REMEDY, counted=partitioned)
+    if blocker is not None:
+        return blocker
     log.info("delete topic %s: it left its set", "/".join((*place, name)))
     for cluster, parts in present.items():
         blocker = await delete_in(scope, cluster, path, partitioned=partitioned, present=parts, force=False)

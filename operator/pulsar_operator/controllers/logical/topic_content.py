@@ -1,0 +1,74 @@
+"""Entries of a topic that a retention policy keeps, although no subscription lacks them. Used by topic_deletion.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.retention import Kept, Policy, keeps, of_the_brokers
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import Json, NotFoundError, RefusedError
+
+NO_TOPIC_POLICIES = 405
+"""Status with which brokers without topicLevelPoliciesEnabled refuse each question for a topic's policy."""
+
+
+class MissingError(AdminUnreachableError):
+    """A cluster does not find a topic that it has listed: it went meanwhile, as the next list tells, or nobody knows
+    what is in it."""
+
+
+async def kept_entries(scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]) -> Kept | None:
+    """What retention keeps of a topic in one cluster, in its ``parts`` (local names of it, or of its partitions).
+
+    None where no policy keeps anything, or there is nothing. Raises AdminUnreachableError also where Pulsar does not
+    tell: what is not known is not empty.
+    """
+    policy = await _in_force(scope, cluster, path)
+    if not keeps(policy):
+        return None
+    counted = await asyncio.gather(*(_count(scope, cluster, (*path[:-1], part)) for part in parts))
+    entries, size = (sum(column) for column in zip(*counted, strict=True))
+    return Kept(cluster, entries, size, policy) if entries else None
+
+
+async def _count(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int, int]:
+    """Entries and bytes of a topic, or of a partition."""
+    found: Json = await asked_of_listed(scope, cluster, path, "internalStats")
+    try:
+        return int(found["numberOfEntries"]), int(found["totalSize"])
+    except (KeyError, TypeError, ValueError):
+        raise AdminUnreachableError(f"cluster {cluster} does not tell how many entries topic {path[-1]} has") from None
+
+
+async def asked_of_listed(scope: Scope, cluster: str, path: tuple[str, ...], what: str) -> Json:
+    """An answer about a topic that the cluster has just listed. Raises MissingError, AdminUnreachableError."""
+    try:
+        found = await scope.admin.at(cluster, Call("GET", (*path, what)))
+    except NotFoundError as error:
+        text = f"cluster {cluster} lists topic {path[-1]} and does not find it: {error}"
+        raise MissingError(text, status=404) from error
+    if not isinstance(found, dict):
+        raise AdminUnreachableError(f"cluster {cluster} gives no {what} of topic {path[-1]}", status=200)
+    return found
+
+
+async def _in_force(scope: Scope, cluster: str, path: tuple[str, ...]) -> Policy:
+    """The retention policy that counts for a topic: its own in the cluster, its replicated one, its namespace's, the
+    brokers' default. With ``applied`` Pulsar leaves out the replicated one (seen on 4.0.8)."""
+    call = (*path, "retention")
+    try:
+        shared = await scope.admin.at(cluster, Call("GET", call, {"isGlobal": "true"}))
+        query = {"applied": "true"} if shared is None else {}
+        return dict(await scope.admin.at(cluster, Call("GET", call, query)) or shared or {})
+    except NotFoundError:
+        pass  # partitions are left of a topic whose deletion was interrupted, and policies of its own it has none
+    except RefusedError as error:
+        if error.status != NO_TOPIC_POLICIES:
+            raise
+    found = await scope.admin.at(cluster, Call("GET", (*namespace_path(*path[1:3]), "retention")))
+    if found is not None:
+        return dict(found)
+    return of_the_brokers(await scope.admin.at(cluster, Call("GET", ("brokers", "configuration", "runtime"))) or {})

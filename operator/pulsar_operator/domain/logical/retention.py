@@ -1,0 +1,54 @@
+"""Which entries of a topic are content: those that a retention policy in force keeps.
+
+Without one Pulsar drops entries once every subscription has acknowledged them, so what is left of them is nobody's
+data; unread ones are told by the backlog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TIME, SIZE = "retentionTimeInMinutes", "retentionSizeInMB"
+DEFAULTS = {TIME: "defaultRetentionTimeInMinutes", SIZE: "defaultRetentionSizeInMB"}
+"""Of the brokers' configuration, by member of a policy."""
+
+Policy = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Entries of a topic in one cluster, and the retention policy that keeps them."""
+
+    cluster: str
+    entries: int
+    size: int
+    """In bytes."""
+    policy: Policy
+
+
+def keeps(policy: Policy) -> bool:
+    """Whether a retention policy keeps anything: neither limit is 0; -1 is no limit.
+
+    Pulsar drops a ledger when one of the two limits is exceeded (class ManagedLedgerImpl, internalTrimLedgers), so
+    that 0 in one of them keeps nothing; newer brokers refuse it beside another value.
+    """
+    return bool(policy.get(TIME)) and bool(policy.get(SIZE))
+
+
+def of_the_brokers(configuration: Mapping[str, Any]) -> Policy:
+    """The policy where nobody set one, from the brokers' configuration (defaults of class ServiceConfiguration)."""
+    return {member: int(configuration.get(name) or 0) for member, name in DEFAULTS.items()}
+
+
+def told(name: str, kept: list[Kept]) -> str:
+    """The entries in words."""
+    where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in kept)
+    return f"topic {name} has {where}, kept by retention ({_limits(kept[0].policy)})"
+
+
+def _limits(policy: Policy) -> str:
+    time, size = policy.get(TIME), policy.get(SIZE)
+    words = [f"{time} minutes" if time != -1 else "any time", f"{size} MiB" if size != -1 else "any size"]
+    return ", ".join(words)
