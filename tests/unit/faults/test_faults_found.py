@@ -10,6 +10,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
+from pulsar_operator.controllers.logical.logical_pass import REFUSED_LIMIT_SECONDS
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Verb
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, ConflictError, Deps, NotFoundError, UnavailableError
 from tests.support.core.journal import Journal, PortCall, TappedKube
@@ -186,14 +187,16 @@ async def test_a_change_that_met_another_writers_is_tried_again_soon() -> None:
     assert EVENT_REASONS[Verb.REPAIR].value not in w.reasons(Kind.TENANT)
 
 
-async def test_a_change_that_is_always_refused_is_left_to_the_resync() -> None:
+async def test_a_change_that_is_always_refused_is_tried_ever_more_rarely() -> None:
     w = LogicalWorld()
     w.tenant(adminRoles=["r"])
     await w.run()
     w.tenant(adminRoles=["s"])
     failing(w, ConflictError("HTTP 409: no"), method="POST", last="t")
-    outcomes = [await w.reconcile(Kind.TENANT, "t") for _ in range(3)]
-    assert [each.requeue_after for each in outcomes] == [2.0, None, None]
+    waits = [(await w.reconcile(Kind.TENANT, "t")).requeue_after or 0.0 for _ in range(1000)]
+    assert waits[0] == 2.0
+    assert waits == sorted(waits)
+    assert waits[-1] == REFUSED_LIMIT_SECONDS
 
 
 async def test_a_status_that_cannot_be_written_backs_off() -> None:

@@ -91,7 +91,7 @@ async def test_two_objects_do_not_fight_over_a_failure_domain() -> None:
     status, reason, message = w.condition(PIP, "later", "Accepted")
     assert (status, reason) == ("False", "Duplicate") and "apps/i" in message
     assert w.condition(PIP, "i")[0] == "True"
-    assert (await w.reconcile(PIP, "later")).requeue_after == 60
+    assert ((await w.reconcile(PIP, "later")).requeue_after or 61) <= 60
     w.delete(PIP, "later")
     await w.run()
     assert w.pulsar.domains["a"] == {"x": [B[0]]}, "only what it managed goes"

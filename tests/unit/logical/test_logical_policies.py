@@ -155,7 +155,7 @@ async def test_a_refused_topic_policy_does_not_stop_the_others() -> None:
     assert w.status(Kind.TOPIC, "x")["refusedFields"] == ["policies.entryFilters"]
     assert "policies.entryFilters" not in w.status(Kind.TOPIC, "x")["managedFields"]
     with w.admin.recording() as made:
-        assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after is None
+        assert ((await w.reconcile(Kind.TOPIC, "x")).requeue_after or 0) >= 2
     assert [path.rsplit("/", 1)[1] for _, path in made] == ["entryFilters"], "only what was refused is tried again"
 
 
@@ -232,8 +232,9 @@ async def test_a_refusal_that_may_come_from_late_policies_is_looked_at_again() -
     w.topic(policies={"retention": RETENTION, "entryFilters": ["none"]})
     await w.reconcile(Kind.TENANT, "t")
     await w.reconcile(Kind.NAMESPACE, "n")
-    assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after == 2.0
-    assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after is None
+    outcomes = [await w.reconcile(Kind.TOPIC, "x") for _ in range(40)]
+    assert outcomes[0].requeue_after == 2.0
+    assert (outcomes[-1].requeue_after or 0) > 10, "ever more rarely"
 
 
 async def test_refused_namespace_policies_do_not_stop_the_others() -> None:

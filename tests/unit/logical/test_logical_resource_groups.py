@@ -113,7 +113,6 @@ async def test_a_namespace_joins_as_soon_as_the_group_is_there() -> None:
     w.namespace(policies={"resourceGroup": "G_1"})
     await w.run()
     assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "RejectedByPulsar"
-    assert (await w.reconcile(Kind.NAMESPACE, "n")).requeue_after is None
 
     index = RefIndex()
     for kind, name in ((Kind.TENANT, "t"), (Kind.NAMESPACE, "n")):

@@ -25,8 +25,18 @@ PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
     Kind.TOPIC_SET: ("namespaceRef", Kind.NAMESPACE),
 }
 
-POLICIES_FIELD: dict[Kind, str] = {Kind.NAMESPACE: "policies", Kind.TENANT: "namespaceDefaults"}
-"""Where a kind has namespace policies, which may name a resource group."""
+POLICIES_FIELD: dict[Kind, str] = {
+    Kind.NAMESPACE: "policies",
+    Kind.TENANT: "namespaceDefaults",
+    Kind.TOPIC: "policies",
+}
+"""Where a kind has policies that may name another object: a resource group, or the shadows of a topic."""
+
+MENTIONED = frozenset({Kind.RESOURCE_GROUP, Kind.TOPIC})
+"""Kinds that are named so."""
+
+PLACED = frozenset({Kind.TENANT, Kind.NAMESPACE})
+"""Kinds whose status has the clusters that what is inside them may be in."""
 
 PUBLISHED: dict[Kind, tuple[str, ...]] = {
     Kind.INSTANCE: ("configurationStoreServers", "configurationStoreChroot"),
@@ -73,16 +83,25 @@ def references(kind: Kind, obj: Json) -> frozenset[Key]:
 
 
 def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
-    """What a raw object names by the name inside Pulsar, wherever the object that declares it is: keys of no object."""
+    """What a raw object names by the name inside Pulsar, wherever the object that declares it is: keys of no object.
+
+    Of topics the local name: who is run for another topic of that name looks in vain, once.
+    """
     spec = obj.get("spec")
     policies = spec.get(POLICIES_FIELD[kind]) if kind in POLICIES_FIELD and isinstance(spec, dict) else None
-    group = policies.get("resourceGroup") if isinstance(policies, dict) else None
+    if not isinstance(policies, dict):
+        return frozenset()
+    if kind is Kind.TOPIC:
+        shadows = policies.get("shadowTopics")
+        names = shadows if isinstance(shadows, list) else ()
+        return frozenset(Key(kind, "", name.rpartition("/")[2]) for name in names if isinstance(name, str))
+    group = policies.get("resourceGroup")
     return frozenset({Key(Kind.RESOURCE_GROUP, "", group)} if isinstance(group, str) else ())
 
 
 def alias(kind: Kind, obj: Json) -> Key | None:
     """How others mention a raw object; None = in no such way."""
-    if kind is not Kind.RESOURCE_GROUP:
+    if kind not in MENTIONED:
         return None
     spec = obj.get("spec")
     name = spec.get("name") if isinstance(spec, dict) else None
@@ -127,6 +146,8 @@ class Seen:
     conditions: tuple[tuple[str, str], ...]
     published: str
     """Fields of the status that others act on."""
+    clusters: tuple[str, ...]
+    """Where Pulsar has it, of PLACED kinds: what was refused for a cluster that was missing is tried again."""
     references: frozenset[Key]
     mentions: frozenset[Key]
     alias: Key | None
@@ -140,8 +161,10 @@ class Seen:
 
     def outward_change(self, before: Seen) -> bool:
         """Whether objects related to it must look again."""
-        mine = (self.uid, self.generation, self.deleting, self.conditions, self.published)
-        return mine != (before.uid, before.generation, before.deleting, before.conditions, before.published)
+        return self._outward() != before._outward()
+
+    def _outward(self) -> tuple[object, ...]:
+        return self.uid, self.generation, self.deleting, self.conditions, self.published, self.clusters
 
 
 def seen_of(kind: Kind, obj: Json) -> Seen:
@@ -157,10 +180,17 @@ def seen_of(kind: Kind, obj: Json) -> Seen:
         guarded=FINALIZER in (meta.get("finalizers") or ()),
         conditions=tuple((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()),
         published=published(kind, status),
+        clusters=_clusters(status) if kind in PLACED else (),
         references=references(kind, obj),
         mentions=mentions(kind, obj),
         alias=alias(kind, obj),
     )
+
+
+def _clusters(status: Json) -> tuple[str, ...]:
+    """Names in status.clusters, which is a list of names or of objects with one."""
+    listed = status.get("clusters") or ()
+    return tuple(str(each.get("name") if isinstance(each, dict) else each) for each in listed)
 
 
 @dataclass(frozen=True)
@@ -216,7 +246,7 @@ class RefIndex:
             return Effect(now.own_change(before), frozenset(), frozenset(), changed=now.own_change(before))
         return Effect(
             own=before is None or now.own_change(before),
-            referrers=self._who_names(key, now.alias),
+            referrers=self._who_names(key, now.alias) | self._neighbours(key, now, before),
             referred=now.references | (before.references if before else frozenset()),
             sited=self._sites(key, now),
             changed=before is not None and now.own_change(before),
@@ -230,7 +260,7 @@ class RefIndex:
         self._link(key, before.references | before.mentions, frozenset())
         return Effect(
             own=True,
-            referrers=self._who_names(key, before.alias),
+            referrers=self._who_names(key, before.alias) | self._neighbours(key, before, None),
             referred=before.references,
             sited=self._sites(key, before),
         )
@@ -250,6 +280,18 @@ class RefIndex:
             # What a tenant names for its namespaces is waited for by them.
             found |= self._referrers.get(each, set()) if each.kind is Kind.TENANT else {each}
         return frozenset(found)
+
+    def _neighbours(self, key: Key, seen: Seen, before: Seen | None) -> frozenset[Key]:
+        """Who may name a cluster, by its name inside Pulsar, in a list of clusters: what refers to its instance, and
+        the namespaces of its tenants where the cluster comes or goes. Namespaces are many; that the cluster can be used
+        they hear from their tenant."""
+        if key.kind is not Kind.CLUSTER:
+            return frozenset()
+        near = {k for each in seen.references for k in self._referrers.get(each, ()) if k.kind in SITED}
+        if before is None or before.references != seen.references:
+            tenants = [k for k in near if k.kind is Kind.TENANT]
+            near |= {k for each in tenants for k in self._referrers.get(each, ()) if k.kind is Kind.NAMESPACE}
+        return frozenset(near)
 
     def _link(self, key: Key, old: frozenset[Key], new: frozenset[Key]) -> None:
         for target in old - new:

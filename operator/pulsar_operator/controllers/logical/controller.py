@@ -186,10 +186,10 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         if degraded is not None and p.conditions.is_true(ConditionType.READY):
             p.conditions.set(ConditionType.READY, False, *degraded)
             after = WAIT_SECONDS
-        after = self.look_again(facts, wrote=bool(wrote)) if after is None else after
+        look = self.look_again(facts, wrote=bool(wrote))
         waits = await backoff.finish(result, unreachable=bool(unreachable))
         task = await self.scheduled_tasks(p, scope, facts)
-        after = min((each for each in (after, waits, task) if each is not None), default=None)
+        after = min((each for each in (after, look, waits, task) if each is not None), default=None)
         refused_before = p.said_before(ConditionType.ACCEPTED, REFUSED)
         if (remaining and p.said_before(ConditionType.READY, UNSEEN)) or (wrote and refused and refused_before):
             return Outcome(backoff=True)  # written before and still not seen, or still refused: ever more rarely

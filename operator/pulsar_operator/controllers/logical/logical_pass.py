@@ -10,7 +10,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.status import condition_of, differs, write_status
-from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
 from pulsar_operator.ports import Deps, Json
 
@@ -24,6 +24,8 @@ UNSEEN = "Written and not visible in Pulsar yet"
 REFUSED = "Pulsar refused"
 UNSEEN_SECONDS = 2.0
 """Until what was written and not seen is looked at again."""
+REFUSED_LIMIT_SECONDS = 300.0
+"""Until what is not accepted is tried again, at most; see LogicalPass.again."""
 EMPTIED_SECONDS = 30.0
 """Until what is kept because something is in it is looked at again."""
 
@@ -167,6 +169,18 @@ class LogicalPass(Generic[SpecT, StatusT]):
             status = FALSE if known and kind is ConditionType.READY else UNKNOWN
             self.conditions.set(kind, status, reason, message)
 
+    @property
+    def again(self) -> float:
+        """Seconds until what is not accepted is tried again: as long as it is so already.
+
+        It may be refused for the sake of something else, another object that is yet to come or that only Pulsar knows,
+        and nobody tells when that is there.
+        """
+        condition = condition_of(self.obj, ConditionType.ACCEPTED.value) or {}
+        since = parse_time(condition.get("lastTransitionTime")) if condition.get("status") == FALSE.value else None
+        waited = (self.conditions.now - since).total_seconds() if since is not None else 0.0
+        return min(max(waited, UNSEEN_SECONDS), REFUSED_LIMIT_SECONDS)
+
     def said_before(self, kind: ConditionType, text: str) -> bool:
         """Whether the stored condition already tells this."""
         condition = condition_of(self.obj, kind.value)
@@ -261,8 +275,8 @@ class Result:
             if any(problem.reason is Reason.NOT_EMPTY for problem in self.plan.problems):
                 return EMPTIED_SECONDS  # nobody tells when it is empty
             # Pulsar may have judged by what was there before the other writes of this pass: topic policies take a
-            # moment to arrive. Once nothing is written any more, a refusal is final.
-            return UNSEEN_SECONDS if self.refused and self.wrote else None
+            # moment to arrive.
+            return UNSEEN_SECONDS if self.refused and self.wrote else p.again
         if self.remaining and p.held is not None:
             why = "paused" if p.held is Reason.PAUSED else "in dry run"
             first = self.remaining[0].reason
