@@ -89,6 +89,8 @@ SECRETS = ResourceType("", "v1", "secrets", "Secret")
 SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount")
 PVCS = ResourceType("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PDBS = ResourceType("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+NAMESPACES = ResourceType("", "v1", "namespaces", "Namespace")
+"""Of Kubernetes; they are in none themselves, so they are asked for with an empty namespace."""
 
 CUSTOM: dict[Kind, ResourceType] = {kind: ResourceType(GROUP, VERSION, PLURALS[kind], kind.value) for kind in Kind}
 """Resource types of this API group."""

@@ -1,7 +1,7 @@
 {{/*
 Rights of the operator in each watched namespace. One rule per purpose; the README's table repeats them.
-Nothing is granted by wildcard. Not granted on purpose: pods/exec, pods/log, listing or watching Secrets, anything on
-namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects. Reading the API groups at start
+Nothing is granted by wildcard. Not granted on purpose: pods/exec, pods/log, listing or watching Secrets, writing or
+listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects. Reading the API groups at start
 (discovery) is what Kubernetes grants to every authenticated user.
 */}}
 {{- define "pulsar-operator.rules" -}}
@@ -74,6 +74,10 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [get, list, delete]
+# Whether the namespace is being deleted, when a request is refused during a deletion.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
 # Events on the custom resources: what was done, and why. Repeats are patched into the first one.
 - apiGroups: [""]
   resources: [events]
@@ -109,7 +113,7 @@ namespaces, nodes, persistentvolumes, CustomResourceDefinitions or RBAC objects.
 {{- end -}}
 
 {{/*
-Rights on our own kinds. Also granted for the whole Kubernetes cluster (rbac.customResourcesClusterWide): deleting a
+Rights on our own kinds, and the look at a namespace. Also granted for the whole Kubernetes cluster (rbac.customResourcesClusterWide): deleting a
 namespace deletes the RoleBinding in it before the objects that carry our finalizer, which then could not end.
 */}}
 {{- define "pulsar-operator.customResourceRules" -}}
@@ -152,4 +156,8 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
     - pulsarclusters/finalizers
     - pulsarrebalances/finalizers
   verbs: [update]
+# Whether the namespace is being deleted, when a request is refused during a deletion.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
 {{- end -}}

@@ -43,6 +43,7 @@ ALLOWED = [
     ("apps", "statefulsets", "", "create"),
     ("", "pods", "", "delete"),
     ("", "secrets", "", "get"),
+    ("", "namespaces", "", "get"),
     ("", "events", "", "create"),
 ]
 FORBIDDEN = [
@@ -161,10 +162,10 @@ def test_rights_end_at_the_watched_namespaces(place: Place) -> None:
     token = place.server.service_account(place.own, RELEASE)
     for namespace in (place.own, place.a):
         assert wrong(place.server, token, namespace, ALLOWED, FORBIDDEN) == []
-    own = [right for right in ALLOWED if right[0] == "pulsaroperator.io"]
+    own = [right for right in ALLOWED if right[0] == "pulsaroperator.io" or right[1] == "namespaces"]
     others = [right for right in ALLOWED if right not in own]
     for namespace in (place.other, ""):
-        # Only our own kinds, so that a deleted namespace can end (rbac.customResourcesClusterWide).
+        # Only our own kinds and a look at a namespace, so that a deleted one can end (rbac.customResourcesClusterWide).
         assert wrong(place.server, token, namespace, own, others + FORBIDDEN + CLUSTER_WIDE) == []
     lease = [("coordination.k8s.io", "leases", "", "create")]
     assert wrong(place.server, token, place.own, lease, []) == []

@@ -16,6 +16,7 @@ from pulsar_operator.api.v1alpha1.base import UNOBSERVED
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
+    NAMESPACES,
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
     ConflictError,
@@ -35,18 +36,26 @@ NEW = {"observedGeneration": UNOBSERVED}
 class Bench:
     """A port under test and what is needed around it."""
 
-    def __init__(self, kube: KubePort, namespace: str, remove: Callable[..., None]) -> None:
+    def __init__(
+        self, kube: KubePort, namespace: str, remove: Callable[..., None], end_namespace: Callable[[], None]
+    ) -> None:
         self.kube = kube
         self.namespace = namespace
         self.remove = remove
         """Somebody deletes an object: remove(kind, name)."""
+        self.end_namespace = end_namespace
+        """Somebody deletes the Kubernetes namespace."""
 
 
 @pytest.fixture(params=["fake", "real"])
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     if request.param == "fake":
         fake = FakeKube(namespaces={"ns", "other"}, watched=())
-        yield Bench(fake, "ns", lambda kind, name: fake.remove(kind, "ns", name))
+        meta = {"name": "ns", "namespace": "", "finalizers": ["kubernetes"]}
+        fake.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "spec": {}})
+        yield Bench(
+            fake, "ns", lambda kind, name: fake.remove(kind, "ns", name), lambda: fake.remove(NAMESPACES, "", "ns")
+        )
         return
     server = request.getfixturevalue("apiserver")
     namespace = server.new_namespace()
@@ -60,7 +69,10 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
         group = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
         assert server.request("DELETE", f"{group}/namespaces/{namespace}/{kind.plural}/{name}").code < 300
 
-    yield Bench(adapter, namespace, remove)
+    def end_namespace() -> None:
+        assert server.request("DELETE", f"/api/v1/namespaces/{namespace}").code < 300
+
+    yield Bench(adapter, namespace, remove, end_namespace)
     await client.close()
 
 
@@ -68,6 +80,16 @@ async def test_missing_object_is_none(bench: Bench) -> None:
     assert await bench.kube.get(TENANTS, bench.namespace, "nobody") is None
     assert await bench.kube.get(CONFIG_MAPS, bench.namespace, "nobody") is None
     assert await bench.kube.get(CONFIG_MAPS, "no-such-namespace", "nobody") is None
+
+
+async def test_a_namespace_tells_that_it_is_being_deleted(bench: Bench) -> None:
+    """It is in no namespace itself; what is in it has to go first."""
+    found = await bench.kube.get(NAMESPACES, "", bench.namespace)
+    assert found is not None and "deletionTimestamp" not in found["metadata"]
+    bench.end_namespace()
+    found = await bench.kube.get(NAMESPACES, "", bench.namespace)
+    assert found is not None and found["metadata"]["deletionTimestamp"]
+    assert await bench.kube.get(NAMESPACES, "", "no-such-namespace") is None
 
 
 async def test_apply_creates_and_is_idempotent(bench: Bench) -> None:

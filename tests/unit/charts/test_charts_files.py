@@ -20,6 +20,7 @@ from pulsar_operator.handlers.streams import watched
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
+    NAMESPACES,
     PDBS,
     PODS,
     PVCS,
@@ -51,6 +52,7 @@ NEEDED: dict[ResourceType, set[str]] = {
     PDBS: {"get", "list", "create", "patch", "delete"},
     SECRETS: {"get", "create", "delete"},
     PVCS: {"get", "list", "delete"},
+    NAMESPACES: {"get"},
 }
 """Everything the operator does to whole objects, and nothing else."""
 SUBRESOURCES = {

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, Kind
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, SECRETS, SERVICES, STATEFUL_SETS, Json
+from pulsar_operator.ports import (
+    CONFIG_MAPS,
+    CUSTOM,
+    NAMESPACES,
+    PODS,
+    PVCS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    Json,
+    RefusedError,
+)
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
-from tests.support.core.journal import KUBERNETES
+from tests.support.core.journal import KUBERNETES, PortCall
 
 VOLUMES = ["data-east-zookeeper-0", "journal-0-east-bookie-0", "ledgers-0-east-bookie-0"]
 
@@ -279,3 +292,91 @@ async def test_the_order_of_writes_of_a_deletion() -> None:
     ]
     last = world.journal.effects[-1]
     assert (last.verb, last.kind) == ("release", "PulsarCluster")
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+def refuse(world: ClusterWorld, verb: str, kind: str, message: str) -> Callable[[], None]:
+    """The API server refuses such calls (403) until the answer is called."""
+
+    def hook(call: PortCall) -> None:
+        if (call.port, call.verb, call.kind) == (KUBERNETES, verb, kind):
+            raise RefusedError(message, status=403)
+
+    world.journal.before.append(hook)
+    return lambda: world.journal.before.remove(hook)
+
+
+async def kubernetes_namespace(world: ClusterWorld, *, going: bool) -> None:
+    """The namespace everything is in, as Kubernetes tells it."""
+    meta = {"name": NS, "namespace": "", "finalizers": ["kubernetes"]}
+    await world.backstage.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "spec": {}})
+    if going:
+        await world.backstage.remove(NAMESPACES, "", NS)
+
+
+async def rounds(world: ClusterWorld) -> None:
+    """As many as a deletion takes: one that is refused is tried again and again."""
+    for _ in range(30):
+        await world.round()
+
+
+GUARD = 'admission webhook "guard.example.com" denied the request'
+
+
+async def test_a_webhook_that_refuses_a_deletion_holds_the_cluster() -> None:
+    world = await quickstart_with("Delete")
+    await kubernetes_namespace(world, going=False)
+    allow = refuse(world, "delete", "PersistentVolumeClaim", GUARD)
+    await world.delete_all()
+    await rounds(world)
+    live = await world.get(Kind.CLUSTER, "east")
+    assert FINALIZER in live["metadata"]["finalizers"]
+    assert await world.names(PVCS) == VOLUMES
+    assert GUARD in str(live["status"]["conditions"])
+    allow()
+    await world.run()
+    for kind in (PVCS, *CUSTOM.values()):
+        assert await world.names(kind) == [], kind
+
+
+async def test_a_cluster_goes_with_its_kubernetes_namespace() -> None:
+    world = await quickstart_with("Delete")
+    await kubernetes_namespace(world, going=True)
+    refuse(world, "delete", "StatefulSet", "statefulsets.apps is forbidden")
+    await world.delete_all()
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
+    assert "FinalizerReleased" in [event.reason for event in world.journal.events]
+
+
+async def test_a_namespace_that_cannot_be_seen_is_not_gone() -> None:
+    world = await quickstart_with("Delete")
+    refuse(world, "delete", "StatefulSet", GUARD)
+    refuse(world, "get", "Namespace", "namespaces is forbidden")
+    await world.delete_all()
+    await rounds(world)
+    live = await world.get(Kind.CLUSTER, "east")
+    assert f"{GUARD}; whether Kubernetes namespace {NS} is being deleted cannot be seen" in str(live["status"])
+
+
+@pytest.mark.parametrize("going", [True, False])
+async def test_a_managed_store_whose_deletion_is_refused(going: bool) -> None:
+    world = ClusterWorld.fakes()
+    instance = quickstart()[0]
+    instance["spec"]["configurationStore"] = {"managed": {"replicas": 1}}
+    await world.apply(instance)
+    await world.run()
+    await kubernetes_namespace(world, going=going)
+    allow = refuse(world, "delete", "StatefulSet", GUARD)
+    await world.delete(Kind.INSTANCE, "demo")
+    await rounds(world)
+    live = await world.live(Kind.INSTANCE, "demo")
+    assert (live is None) is going
+    if live is not None:
+        assert GUARD in str(live["status"]["conditions"])
+        allow()
+        await world.run()
+        assert await world.names(STATEFUL_SETS) == []
+        assert await world.live(Kind.INSTANCE, "demo") is None

@@ -14,6 +14,7 @@ from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus, PulsarI
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
+from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
@@ -263,7 +264,8 @@ class InstanceController:
                 if not await self._stop_store(state):
                     return False
             except RefusedError as error:
-                if error.status != HTTPStatus.FORBIDDEN:
+                forbidden = error.status == HTTPStatus.FORBIDDEN
+                if not (forbidden and await is_going(self._deps, state.meta.namespace, refused=error)):
                     raise
                 # As for a cluster: the namespace is being deleted, and with it our rights in it.
                 await state.actor.warn(Reason.FINALIZER_RELEASED, f"The store was not stopped in order: {error}")

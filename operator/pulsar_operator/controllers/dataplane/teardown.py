@@ -10,6 +10,7 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import instance_of, referring
 from pulsar_operator.controllers.core.finalizers import release_finalizer
+from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.ensemble import delete_records, delete_volumes
@@ -39,7 +40,8 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
     try:
         waiting = await _stop_and_clean(deps, owner, obj, spec, actor)
     except RefusedError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
+        forbidden = error.status == HTTPStatus.FORBIDDEN
+        if not (forbidden and await is_going(deps, owner.namespace, refused=error)):
             raise
         # Deleting the Kubernetes namespace takes the operator's rights in it away first; everything there is being
         # deleted anyway, and holding the object would only hold the namespace.
