@@ -105,11 +105,12 @@ async def take_census(
     names, unreachable = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace)))
     whole, mute = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace, "partitioned")))
     prefix = len(f"persistent://{tenant}/{namespace}/")
-    answered = [cluster for cluster in names if cluster in whole]
-    partitioned = {cluster: frozenset(name[prefix:] for name in whole[cluster] or ()) for cluster in answered}
+    # A cluster that the namespace is in and that does not find it (yet, or any more) says nothing of topics.
+    answered = [cluster for cluster in names if names[cluster] is not None and whole.get(cluster) is not None]
+    unreachable = (*unreachable, *(cluster for cluster in (*names, *whole) if cluster not in answered))
+    partitioned = {cluster: frozenset(name[prefix:] for name in whole[cluster]) for cluster in answered}
     topics = {
-        cluster: _counted([name[prefix:] for name in names[cluster] or ()], partitioned[cluster])
-        for cluster in answered
+        cluster: _counted([name[prefix:] for name in names[cluster]], partitioned[cluster]) for cluster in answered
     }
     mute = tuple(sorted({*unreachable, *mute, *(set(clusters) & set(without))}))
     return Census(tuple(clusters), topics, mute, frozenset(further), partitioned)

@@ -102,7 +102,9 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
 
     @abstractmethod
     async def delete(self, p: LogicalPass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
-        """One resumable step of the deletion in Pulsar; None when the object is gone there."""
+        """One resumable step of the deletion in Pulsar; None when the object is gone there.
+
+        Only a 404 to the deletion of the object itself, or to the question for it, may be taken for that."""
 
     def inherit(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Take over what the parent gives, into p.inherited and p.renewed. Raises ObstacleError."""
@@ -351,8 +353,6 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             return None
         try:
             blocker = await self.delete(p, scope, force=policy is DeletionPolicy.FORCE_DELETE)
-        except NotFoundError:
-            blocker = None
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
         except RefusedError as error:

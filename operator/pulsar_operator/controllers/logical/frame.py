@@ -18,7 +18,13 @@ from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, SpecT, StatusT
-from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
+from pulsar_operator.controllers.logical.scope import (
+    AdminUnreachableError,
+    MissingInPulsarError,
+    ObstacleError,
+    Scope,
+    resolve_scope,
+)
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
 
@@ -120,6 +126,10 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             if obstacle.reason in _OF_THE_SPEC:
                 p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)
             return Outcome(requeue_after=obstacle.requeue)
+        except MissingInPulsarError as error:
+            # Of a question whose 404 nobody expects; what it says of the object is nothing.
+            p.unknown(Reason.PARENT_NOT_READY, f"Pulsar does not find what is needed: {error}")
+            return Outcome(backoff=True)
         except AdminUnreachableError as error:
             p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
             return Outcome(requeue_after=error.retry_after, backoff=True)

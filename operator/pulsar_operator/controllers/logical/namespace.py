@@ -181,7 +181,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         if len(holders) > 1 and not force:
             await self._reduce(scope, path, found[1], home)
         try:
-            await scope.admin.at(home, Call("DELETE", path, {"force": "true"} if force else {}))
+            await scope.admin.delete(Call("DELETE", path, {"force": "true"} if force else {}), cluster=home)
         except AdminUnreachableError as error:
             if error.status in FAILED:
                 await self._free(scope, path, home)

@@ -61,7 +61,7 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         if await scope.admin.find(call) is None:
             return None  # Pulsar answers 500 to the deletion of a group it does not have (seen on 4.0.8)
         try:
-            await scope.admin.anywhere(Call("DELETE", call.path))
+            await scope.admin.delete(Call("DELETE", call.path))
         except RefusedError as error:
             if IN_USE not in str(error):
                 raise

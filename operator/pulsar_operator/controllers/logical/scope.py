@@ -56,6 +56,10 @@ class AdminUnreachableError(UnavailableError):
     """No cluster gave a usable answer (as opposed to the Kubernetes API); ``status`` as in UnavailableError."""
 
 
+class MissingInPulsarError(NotFoundError):
+    """Pulsar does not have it (as opposed to the Kubernetes API)."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A cluster of the instance as its custom resource says."""
@@ -117,6 +121,8 @@ class Admin:
             return await self._deps.admin.call(
                 endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
             )
+        except NotFoundError as error:
+            raise MissingInPulsarError(str(error)) from error
         except UnavailableError as error:
             self.failures[cluster] = str(error)
             raise AdminUnreachableError(str(error), retry_after=error.retry_after, status=error.status) from error
@@ -137,6 +143,18 @@ class Admin:
             return await self.anywhere(call)
         except NotFoundError:
             return None
+
+    async def delete(self, call: Call, *, cluster: str | None = None) -> None:
+        """Delete what the path of a call names, in a cluster, or once for all. What is gone is done.
+
+        A 404 may as well be about something inside it: then the thing is still there, and NotFoundError is raised.
+        """
+        look = Call("GET", call.path)
+        try:
+            await (self.anywhere(call) if cluster is None else self.at(cluster, call))
+        except NotFoundError:
+            if (await self.find(look) if cluster is None else (await self._find_at(cluster, look))[1]) is not None:
+                raise
 
     async def everywhere(self, clusters: Iterable[str], call: Call) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Call several clusters at once: answers (None = does not exist), and the clusters that gave none."""

@@ -80,7 +80,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
                 "spec.deletionPolicy to Retain",
             )
         try:
-            await scope.admin.anywhere(Call("DELETE", tenant_path(name), {"force": "true"} if force else {}))
+            await scope.admin.delete(Call("DELETE", tenant_path(name), {"force": "true"} if force else {}))
         except (RefusedError, ConflictError) as error:
             if not force:
                 raise

@@ -100,7 +100,7 @@ async def delete_in(
     """Delete a topic in one cluster, with the partitions ``present`` there (local names); what is gone is done.
 
     The first cluster takes a partitioned topic's metadata away; the others keep their partitions, hence the names.
-    Raises ConflictError, AdminUnreachableError.
+    Raises ConflictError, AdminUnreachableError, this also where a 404 is not about the topic, which is still there.
     """
     query = {"force": "true"} if force else {}
     whole = (*path, "partitions") if partitioned else path
@@ -108,8 +108,10 @@ async def delete_in(
     for target in dict.fromkeys((whole, *places)):
         try:
             await scope.admin.at(cluster, Call("DELETE", target, query))
-        except NotFoundError:
-            continue
+        except NotFoundError as error:
+            if await _is_there(scope, cluster, target, whole=target == whole and partitioned):
+                text = f"cluster {cluster} has topic {target[3]} and does not find what its deletion needs: {error}"
+                raise AdminUnreachableError(text, status=404) from error
         except AdminUnreachableError as error:
             if error.status:
                 await _free(scope, cluster, places)
@@ -117,6 +119,15 @@ async def delete_in(
         except RefusedError as error:
             return Blocker(Reason.NOT_EMPTY, f"{error}. Stop its producers and consumers first")
     return None
+
+
+async def _is_there(scope: Scope, cluster: str, target: tuple[str, ...], *, whole: bool) -> bool:
+    """Whether what answered 404 to its deletion is there all the same. Raises AdminUnreachableError."""
+    try:
+        found = await scope.admin.at(cluster, Call("GET", target if whole else (*target, "stats")))
+    except NotFoundError:
+        return False
+    return not whole or bool((found or {}).get("partitions"))
 
 
 async def _free(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> None:
