@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 from pulsar_operator.domain.policies.model import version_tuple
 from tests.fakes.answers import EMPTY, NO_CONTENT, Answer, RefusalError, Text
@@ -260,8 +261,11 @@ class FakePulsar(FakeClusters, FakeTopics):
         match method, rest:
             case "GET", ["bundles"]:
                 return 200, deepcopy(policies["bundles"])
-            case "PUT", [*_, "unload"]:
+            case "PUT", [*bundle, "unload"]:
                 self.stuck.pop(full, None)
+                lower, upper = (int(each, 16) for each in bundle[0].split("_")) if bundle else (0, 2**32)
+                mine = {each for each in self.fenced if f"://{full}/" in each}
+                self.fenced -= {each for each in mine if lower <= crc32(each.encode()) < upper}
                 return NO_CONTENT
             case "GET", ["topics"]:
                 prefix = f"://{full}/"

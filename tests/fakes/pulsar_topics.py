@@ -40,6 +40,8 @@ class FakeTopics(FakeSchemas):
     """Topics, or partitions, that were compacted since they were loaded."""
     lost: dict[str, tuple[int, str]] = field(default_factory=dict)
     """By full name topics whose last compaction failed: how Pulsar refuses to delete them until they are unloaded."""
+    fenced: set[str] = field(default_factory=set)
+    """Topics whose deletion hung: Pulsar begins no other one until their bundle is unloaded."""
     late: dict[str, list[Any]] = field(default_factory=dict)
     """By name of a topic policy: answers still given after it was changed, since its event has not arrived."""
     topic_level_policies: bool = True
@@ -289,6 +291,8 @@ class FakeTopics(FakeSchemas):
         topic = self._need_topic(here, full)
         if topic.producers and not force:
             raise RefusalError(412, f"Topic has {topic.producers} connected producers/consumers")
+        if full in self.fenced:
+            raise RefusalError(500, "Message: Topic is already fenced")
         if full in self.lost:
             raise RefusalError(*self.lost[full])
         del here[full]

@@ -58,7 +58,7 @@ SESSION_EXPIRED = "SessionExpired"
 SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
 """The compatibility check of a schema answers 500 with these where the upload answers 409 or 422 (observed on 4.0.8).
 """
-UNOWNED = "Failed to find ownership for topic"
+UNOWNED = ("Failed to find ownership for topic", "Can't find owner for topic")
 """With 412, which is a refusal otherwise: nobody has the topic just now, see UnownedError."""
 CANCELLED = ("", "HTTP 422 {}")
 """Explanations with 422 that are none: something inside the broker was cancelled while a topic was being deleted
@@ -319,7 +319,7 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
         raise NotFoundError(message)
     if answer.status == 409:
         raise ConflictError(message)
-    if answer.status == 412 and UNOWNED in reason:
+    if answer.status == 412 and reason.startswith(UNOWNED):
         raise UnownedError(message, status=answer.status)
     cancelled = answer.status == 422 and reason in CANCELLED
     refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE and not cancelled

@@ -188,6 +188,7 @@ class Reason(StrEnum):
     REJECTED_BY_PULSAR = "RejectedByPulsar"
     ADMIN_UNREACHABLE = "AdminUnreachable"
     NOT_EMPTY = "NotEmpty"
+    TOPIC_FENCED = "TopicFenced"
     IMMUTABLE_IN_PULSAR = "ImmutableInPulsar"
     COMPACTION_TRIGGERED = "CompactionTriggered"
     CONFIRMATION_REQUIRED = "ConfirmationRequired"

@@ -23,7 +23,13 @@ from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.controllers.logical.topic_deletion import Blocker, delete_in, in_use
+from pulsar_operator.controllers.logical.topic_deletion import (
+    FENCED_AGAIN_SECONDS,
+    FENCED_SECONDS,
+    Blocker,
+    delete_in,
+    in_use,
+)
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.names import (
@@ -61,12 +67,15 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
         self._registrar = Registrar(deps.clock)
+        self._fenced: dict[Key, float] = {}
+        """When the bundle of a topic that cannot be deleted may be unloaded, seconds since the epoch."""
         self._met: set[Key] = set()
         """Topics this process has read in full, or was told by their status that it need not yet."""
 
     def forget(self, key: Key) -> None:
         """The object is gone."""
         self._met.discard(key)
+        self._fenced.pop(key, None)
 
     async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
         """The topic in every cluster of its namespace, and its policies where it exists."""
@@ -196,6 +205,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             blocker = await in_use(scope, _path(p, scope), present, remedy="set spec.deletionPolicy to ForceDelete")
             if blocker is not None:
                 return blocker
+        key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
+        free = self._fenced.get(key, now + 1) <= now
         for cluster in clusters:
             blocker = await delete_in(
                 scope,
@@ -204,8 +215,15 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 partitioned=p.spec.partitions is not None,
                 present=present[cluster],
                 force=force,
+                free=free,
             )
             if blocker is not None:
+                if blocker.reason is not Reason.TOPIC_FENCED:
+                    self._fenced.pop(key, None)
+                elif free:
+                    self._fenced[key] = now + FENCED_AGAIN_SECONDS
+                else:
+                    self._fenced.setdefault(key, now + FENCED_SECONDS)
                 return blocker
         return None
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.balance.model.ranges import boundary_points
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import MissingError, asked_of_listed, kept_entries
+from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.retention import told
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError
@@ -18,6 +22,12 @@ log = logging.getLogger(__name__)
 
 COMPACTION: Final = "__compaction"
 """Pulsar's own subscription of a topic that is compacted (class Compactor, COMPACTION_SUBSCRIPTION)."""
+FENCED: Final = "Topic is already fenced"
+"""Of Pulsar's answer (HTTP 500) where the topic is being closed or deleted, or a deletion hung."""
+FENCED_SECONDS: Final = 120.0
+"""So long a deletion may be under way; on 4.0.8 one that hangs on policies gives up after 30 s, then begins anew."""
+FENCED_AGAIN_SECONDS: Final = 600.0
+"""From one unload for the same topic to the next."""
 COMPACTION_FAILED: Final = "ERROR"
 """Of Pulsar's LongRunningProcessStatus."""
 
@@ -96,15 +106,18 @@ async def delete_in(
     partitioned: bool,
     present: Iterable[str],
     force: bool,
+    free: bool,
 ) -> Blocker | None:
     """Delete a topic in one cluster, with the partitions ``present`` there (local names); what is gone is done.
 
     The first cluster takes a partitioned topic's metadata away; the others keep their partitions, hence the names.
+    With ``free`` the bundles of what Pulsar says is being deleted already are unloaded, see unload_fenced.
     Raises ConflictError, AdminUnreachableError, this also where a 404 is not about the topic, which is still there.
     """
     query = {"force": "true"} if force else {}
     whole = (*path, "partitions") if partitioned else path
     places = [(*path[:-1], name) for name in present]
+    fenced: list[tuple[str, ...]] = []
     for target in dict.fromkeys((whole, *places)):
         try:
             await scope.admin.at(cluster, Call("DELETE", target, query))
@@ -113,12 +126,50 @@ async def delete_in(
                 text = f"cluster {cluster} has topic {target[3]} and does not find what its deletion needs: {error}"
                 raise AdminUnreachableError(text, status=404) from error
         except AdminUnreachableError as error:
+            if FENCED in str(error):
+                fenced.append(target)  # one partition must not keep the others, and each says it of itself
+                continue
             if error.status:
                 await _free(scope, cluster, places)
             raise
         except RefusedError as error:
             return Blocker(Reason.NOT_EMPTY, f"{error}. Stop its producers and consumers first")
-    return None
+    if not fenced:
+        return None
+    stuck = [target for target in fenced if target in places] or places
+    unloaded = await unload_fenced(scope, cluster, stuck) if free else []
+    return Blocker(
+        Reason.TOPIC_FENCED,
+        f"topic {path[3]} in cluster {cluster} is being closed or deleted already, says Pulsar ({FENCED}). Where that "
+        f"hung, the topic is free once its bundle is unloaded, which is done after {FENCED_SECONDS / 60:g} minutes"
+        + (f" (unloaded just now: {', '.join(unloaded)})" if unloaded else "")
+        + "; if it stays so, restart the broker that owns the topic",
+    )
+
+
+async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> list[str]:
+    """Unload the bundles of topics that stay fenced; returns which.
+
+    A deletion that hangs, for example on the topic's policies, leaves the topic fenced, and each further one fails at
+    once (class PersistentTopic, delete; apache/pulsar#15451). To unload the topic itself waits for the one that hangs
+    (seen on 4.0.8); to unload its bundle waits for a minute at most and gives the topic to a broker anew. The bundle's
+    other topics are not served meanwhile, so nobody does this at the first sight: most deletions under way end.
+    """
+    unloaded: list[str] = []
+    for place in places:
+        path = namespace_path(*place[1:3])
+        try:
+            bundles = (await scope.admin.at(cluster, Call("GET", (*path, "bundles"))) or {}).get("boundaries") or []
+            points = boundary_points(bundles)
+            index = min(bisect(points, topic_hash(f"{place[0]}://{'/'.join(place[1:])}")), len(points) - 1)
+            bundle = f"{bundles[index - 1]}_{bundles[index]}"
+            if bundle not in unloaded:
+                unloaded.append(bundle)
+                log.info("unload bundle %s of %s in cluster %s: a topic stays fenced", bundle, path, cluster)
+                await scope.admin.at(cluster, Call("PUT", (*path, bundle, "unload")))
+        except (PortError, ValueError, IndexError) as error:
+            log.info("a fenced topic's bundle in cluster %s: %s", cluster, error)
+    return unloaded
 
 
 async def _is_there(scope: Scope, cluster: str, target: tuple[str, ...], *, whole: bool) -> bool:

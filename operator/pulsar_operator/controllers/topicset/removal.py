@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 AT_A_TIME = 100
 """Topics deleted in a pass."""
 AT_ONCE = 4
+FENCED_ATTEMPTS = 3
+"""After so many, which take minutes, the bundle of a topic that stays fenced is unloaded; see turns.py for the next."""
 REMEDY = "take the topic out of the set's care with deletionPolicy Retain"
 
 
@@ -77,7 +79,7 @@ class Removal:
     async def _remove(self, scope: Scope, place: tuple[str, str], listing: Listing, name: str, now: float) -> None:
         turn = self.turns[name]
         try:
-            blocker = await _delete(scope, place, listing, name)
+            blocker = await _delete(scope, place, listing, name, free=turn.attempts >= FENCED_ATTEMPTS)
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
         except RefusedError as error:
@@ -102,7 +104,7 @@ def _there(listing: Listing, left: Left) -> set[str]:
     return {name for topics in places for name in topics if left.has(name)}
 
 
-async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: str) -> Blocker | None:
+async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: str, *, free: bool) -> Blocker | None:
     path = topic_path(True, *place, name)
     present: dict[str, list[str]] = {}
     for cluster in sorted({*listing.clusters, *listing.orphans}):
@@ -116,7 +118,7 @@ async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: 
         return blocker
     log.info("delete topic %s: it left its set", "/".join((*place, name)))
     for cluster, parts in present.items():
-        blocker = await delete_in(scope, cluster, path, partitioned=partitioned, present=parts, force=False)
+        blocker = await delete_in(scope, cluster, path, partitioned=partitioned, present=parts, force=False, free=free)
         if blocker is not None:
             return blocker
     return None
