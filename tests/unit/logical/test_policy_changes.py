@@ -159,13 +159,29 @@ async def test_a_change_of_another_writer_is_a_hint_at_that_object_alone(chroot:
 
 
 async def test_an_object_that_appears_in_pulsar_is_watched_from_then_on() -> None:
+    """And looked at once: what others changed before the watch is its first state."""
     s = site()
+    new = Key(Kind.NAMESPACE, "apps", "new")
     async with Watching(s):
         await until(lambda: s.watched == 2)
         s.objects[-1]["status"] = {"pulsarName": "t/new"}
         await until(lambda: s.watched == 3)
+        await s.soon(new)
+        await s.swept()
+        assert s.hints == []
         s.ensemble.put("/admin/policies/t/new", "")
-        await s.soon(Key(Kind.NAMESPACE, "apps", "new"))
+        await s.soon(new)
+
+
+async def test_a_second_object_of_a_watched_namespace_is_looked_at_once() -> None:
+    """What was changed before it was known was a hint at the first one alone."""
+    s = site()
+    async with Watching(s):
+        await until(lambda: s.watched == 2)
+        s.add(Kind.NAMESPACE, "twin", {"pulsarName": "t/n"}, tenantRef={"name": "t"})
+        await s.soon(Key(Kind.NAMESPACE, "apps", "twin"))
+        await s.swept()
+        assert s.hints == []
 
 
 async def test_many_changes_are_few_hints() -> None:
@@ -246,6 +262,7 @@ async def test_a_call_that_fails_leaves_the_rest_watched() -> None:
     s.zookeeper.before.append(fail)
     async with Watching(s):
         await until(lambda: s.watched == 2)
+        await s.soon(TENANT)  # watched later than the others, and so looked at once
         s.ensemble.put("/admin/policies/t", "changed")
         await s.soon(TENANT)
 

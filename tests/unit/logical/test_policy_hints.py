@@ -90,6 +90,23 @@ def test_a_change_of_another_writer_is_looked_at_within_seconds_and_the_repair_m
     play(site, script)
 
 
+def test_what_changes_before_a_new_object_is_watched_is_found_with_the_watch() -> None:
+    """The drifted node is the first state the watch has, and no change of any."""
+    site = Site()
+    site.kube.set_status(CUSTOM[Kind.NAMESPACE], "apps", "n", {})
+
+    async def script() -> None:
+        site.kube.set_status(CUSTOM[Kind.NAMESPACE], "apps", "n", {"pulsarName": "t/n"})
+        site.passes.clear()
+        site.store.put(NODE, "wrong")
+        await asyncio.sleep(17)
+        assert site.store.nodes[NODE].data == b"right"
+        await asyncio.sleep(3600)
+        assert len(site.passes) == 2, "the repair, and a look at what the repair changed"
+
+    play(site, script)
+
+
 def test_without_zookeeper_an_object_runs_as_always() -> None:
     site = Site()
     site.store.reachable = False

@@ -68,6 +68,9 @@ class PolicyWatch:
         self._refused: set[Place] = set()
         self._seen: dict[Place, int | None] = {}
         """The last state of each place; another one is a hint, also when it came while there was no session."""
+        self._covered: set[Key] = set()
+        """Objects that were looked at since their node is watched."""
+        self._swept = False
         self._lost: set[str] = set()
         self._over = False
         self._wake = asyncio.Event()
@@ -113,6 +116,15 @@ class PolicyWatch:
             log.warning("more than %d tenants and namespaces: the rest is left to the resync", self._limit)
         self._over = over
         await self._arm(missing, hint)
+        self._look_once(hint)
+
+    def _look_once(self, hint: Hint) -> None:
+        """Hint at objects whose node is watched from now on: what somebody changed since their last pass is the first
+        state that was seen, and no change. Those of the first sweep have just been looked at, as the process began."""
+        watched = {key for place, keys in self._wanted.items() if place in self._seen for key in keys}
+        for key in sorted(watched - self._covered) if self._swept else ():
+            hint(key)
+        self._covered, self._swept = watched, True
 
     async def _places(self) -> dict[Place, set[Key]]:
         """Where the declared tenants and namespaces that exist in Pulsar are."""
