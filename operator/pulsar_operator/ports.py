@@ -44,6 +44,18 @@ class RefusedError(PortError):
         self.status = status
 
 
+class ForbiddenError(RefusedError):
+    """The account of this process has no right to the call at the Kubernetes API (HTTP 403 of an authorizer, such as
+    RBAC). It may have it later, and asks again.
+
+    What an admission plugin, a webhook or a quota denies is a RefusedError, with its own words: there the right is
+    given and the object is not wanted.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=403)
+
+
 class UnavailableError(PortError):
     """No usable answer: connection, deadline, HTTP 408, 429, 5xx, session expired. The call may have taken effect.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.ports import (
     CUSTOM,
     ConflictError,
+    ForbiddenError,
     Json,
     NotFoundError,
     PortError,
@@ -199,9 +201,29 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
     foreign = status == 422 and any(cause.get("field") == "metadata.uid" for cause in details.get("causes") or ())
     if status in _CONFLICT or foreign:
         return ConflictError(message)
+    denied = _DENIED.search(message) if status == 403 else None
+    if denied is not None:
+        return ForbiddenError(_right(denied))
     if status in _REFUSED:
         return RefusedError(message, status=status)
     return UnavailableError(f"HTTP {status}: {message}", retry_after=_retry_after(headers, details))
+
+
+_DENIED = re.compile(
+    r'User ".*" cannot (?P<verb>\S+) '
+    r'(?:resource "(?P<resource>[^"]*)"(?: in API group "(?P<group>[^"]*)")?|path "[^"]*")'
+    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+"""How the API server words the answer of its authorizers (package responsewriters, forbiddenMessage). What an admission
+plugin or a quota denies has the same code and reason, and other words."""
+
+
+def _right(denied: re.Match[str]) -> str:
+    """The right that is missing, without the name of the account."""
+    resource, group, namespace = denied["resource"] or "what it asks for", denied["group"], denied["namespace"]
+    what = f"{resource}.{group}" if group else resource
+    where = f"in Kubernetes namespace {namespace}" if namespace else "in the whole Kubernetes cluster"
+    return f"the operator may not {denied['verb']} {what} {where}"
 
 
 def _retry_after(headers: Mapping[str, str], details: Json) -> float | None:

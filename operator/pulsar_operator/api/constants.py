@@ -142,6 +142,7 @@ class Reason(StrEnum):
     VALID = "Valid"
     INVALID_SPEC = "InvalidSpec"
     INTERNAL_ERROR = "InternalError"
+    FORBIDDEN = "Forbidden"
     DELETING = "Deleting"
     NOT_APPLICABLE = "NotApplicable"
     # references

@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.dataplane.instance import InstanceController
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key, RefusedError, UnavailableError
+from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, RefusedError, UnavailableError
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
 from tests.support.core.clocks import SteppingClock
@@ -147,6 +147,37 @@ def test_a_new_object_and_one_that_is_being_deleted_say_so_too() -> None:
         ready = ready_of(kube, Kind.TENANT)
         assert (ready["status"], ready["reason"]) == ("Unknown", "InternalError")
         assert "being deleted" in ready["message"]
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_missing_right_is_told_with_the_remedy_and_forgotten_when_it_is_given(kind: Kind) -> None:
+    async def scenario() -> None:
+        kube, _ = await prepared(kind)
+        missing, passes = True, 0
+
+        async def act(_: Key) -> Outcome:
+            nonlocal passes
+            passes += 1
+            if missing:
+                raise ForbiddenError("the operator may not list secrets in Kubernetes namespace ns")
+            return Outcome()
+
+        engine, _ = engine_of(Recorder(act), kube=kube)
+        stop = asyncio.Event()
+        task = asyncio.create_task(engine.run(stop))
+        await asyncio.sleep(300)
+        ready = ready_of(kube, kind)
+        assert (ready["status"], ready["reason"]) == ("Unknown", "Forbidden")
+        assert "may not list secrets in Kubernetes namespace ns" in ready["message"]
+        assert "helm upgrade" in ready["message"]
+        assert len(kube.writes) == 1
+        missing, before = False, passes
+        await asyncio.sleep(60)
+        assert passes == before + 1, "looked at again without a restart and without a change"
+        stop.set()
+        await task
 
     run_virtual(scenario())
 

@@ -20,6 +20,7 @@ from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
     ConflictError,
+    ForbiddenError,
     NotFoundError,
     PortError,
     RefusedError,
@@ -84,6 +85,13 @@ def status(message: str, **details: Any) -> dict[str, Any]:
     [
         (400, status("m"), {}, RefusedError, None),
         (403, status("m"), {}, RefusedError, None),
+        (
+            403,
+            status('User "m" cannot get resource "x" in API group "" in the namespace "m"'),
+            {},
+            ForbiddenError,
+            None,
+        ),
         (405, status("m"), {}, RefusedError, None),
         (422, status("m", causes=[{"field": "spec.x"}]), {}, RefusedError, None),
         (422, status("m", causes=[{"field": "metadata.uid"}]), {}, ConflictError, None),
@@ -114,6 +122,55 @@ async def test_errors(
         assert raised.value.status == code
     assert "secret-token" not in str(raised.value)
     assert bench.metrics.calls == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            'statefulsets.apps is forbidden: User "system:serviceaccount:ops:o" cannot list resource "statefulsets" in '
+            'API group "apps" in the namespace "b"',
+            "the operator may not list statefulsets.apps in Kubernetes namespace b",
+        ),
+        (
+            'secrets "x" is forbidden: User "o" cannot patch resource "secrets" in API group "" in the namespace "b": '
+            'requires one of ["container.secrets.update"] permission(s).',
+            "the operator may not patch secrets in Kubernetes namespace b",
+        ),
+        (
+            'pulsartenants.pulsaroperator.io is forbidden: User "o" cannot list resource "pulsartenants" in API group '
+            '"pulsaroperator.io" at the cluster scope',
+            "the operator may not list pulsartenants.pulsaroperator.io in the whole Kubernetes cluster",
+        ),
+        (
+            'pulsartopics.pulsaroperator.io "t" is forbidden: User "o" cannot patch resource "pulsartopics/status" in '
+            'API group "pulsaroperator.io" in the namespace "b"',
+            "the operator may not patch pulsartopics/status.pulsaroperator.io in Kubernetes namespace b",
+        ),
+    ],
+)
+async def test_a_missing_right_is_told_by_what_is_missing(bench: Bench, words: str, told: str) -> None:
+    bench.script.add(403, status(words))
+    with pytest.raises(ForbiddenError) as raised:
+        await bench.kube.apply(config_map("ns", "a", {}))
+    assert str(raised.value) == told and raised.value.status == 403
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'admission webhook "guard.example.com" denied the request: not on Fridays',
+        'pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2',
+        'pods "x" is forbidden: violates PodSecurity "restricted:latest": privileged',
+        'configmaps "x" is forbidden: unable to create new content in namespace b because it is being terminated',
+        "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: it has dependents",
+    ],
+)
+async def test_what_admission_and_quotas_deny_is_no_missing_right(bench: Bench, words: str) -> None:
+    bench.script.add(403, status(words))
+    with pytest.raises(RefusedError) as raised:
+        await bench.kube.apply(config_map("ns", "a", {}))
+    assert str(raised.value) == words and not isinstance(raised.value, ForbiddenError)
 
 
 async def test_a_missing_definition_is_not_a_missing_object(bench: Bench) -> None:

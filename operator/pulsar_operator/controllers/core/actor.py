@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.apply import foreign_entries, stamped, why_apply
-from pulsar_operator.ports import Deps, Json, RefusedError, ResourceType
+from pulsar_operator.ports import Deps, ForbiddenError, Json, RefusedError, ResourceType
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ class Actor:
     async def apply(self, manifest: Json, live: Json | None) -> Json | None:
         """Apply a rendered manifest when it differs; returns the live object after that.
 
-        A refusal by the API server is collected in ``refused`` (the rest of the pass goes on); other errors rise.
+        A refusal by the API server is collected in ``refused`` (the rest of the pass goes on); other errors rise, a
+        missing right too.
         """
         self._check(manifest["kind"])
         why = why_apply(manifest, live)
@@ -51,6 +52,8 @@ class Actor:
             if live is not None and foreign:
                 await self.deps.kube.remove_entries(live, foreign)
             result = await self.deps.kube.apply(stamped(manifest))
+        except ForbiddenError:
+            raise  # it says nothing about the specification
         except RefusedError as error:
             self.refused.append(f"{name}: {error}")
             return live

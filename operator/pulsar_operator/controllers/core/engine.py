@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
-from pulsar_operator.controllers.core.failures import Failure, of_exception, of_timeout, tell_failure
+from pulsar_operator.controllers.core.failures import Failure, of_exception, of_forbidden, of_timeout, tell_failure
 from pulsar_operator.controllers.core.index import Effect, key_of
 from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
 from pulsar_operator.controllers.core.resync import Resync
 from pulsar_operator.controllers.core.watch_cache import WatchCache
 from pulsar_operator.controllers.core.work_queue import WorkQueue
 from pulsar_operator.controllers.core.world import World, fields
-from pulsar_operator.ports import Deps, Json, Key, PortError, RefusedError
+from pulsar_operator.ports import Deps, ForbiddenError, Json, Key, PortError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +188,9 @@ class Engine:
                 outcome = await self._reconcilers[key.kind].reconcile(key)
         except PortError as problem:
             error, least = f"{type(problem).__name__}: {problem}", problem.retry_after
-            if isinstance(problem, RefusedError):  # no use in waiting for another answer
+            if isinstance(problem, ForbiddenError):
+                failure = of_forbidden(problem)
+            elif isinstance(problem, RefusedError):  # no use in waiting for another answer
                 failure = of_exception(problem)
         except Exception as problem:
             if limit.expired() and isinstance(problem, TimeoutError):

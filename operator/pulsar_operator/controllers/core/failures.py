@@ -13,11 +13,18 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import Condition
 from pulsar_operator.controllers.core.status import condition_of, write_condition
 from pulsar_operator.domain.conditions import UNKNOWN, timestamp
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
 
 log = logging.getLogger(__name__)
 
 REMEDY = "it is tried again; the operator's log says more, on lines that name this object"
+
+GRANT = (
+    "its Role or RoleBinding there is gone or too old. `helm upgrade` of the operator's release, with the values it "
+    "has, makes them again; then it goes on by itself"
+)
+"""What to do about a missing right. Deleting a namespace deletes the Role in it, and making the namespace again does
+not make the Role."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,18 @@ class Failure:
 
     reason: Reason
     message: str
+
+
+def reason_of(error: PortError) -> tuple[Reason, str]:
+    """Reason and message of a condition that a call which failed makes Unknown."""
+    if isinstance(error, ForbiddenError):
+        return Reason.FORBIDDEN, f"{error}: {GRANT}"
+    return Reason.INTERNAL_ERROR, str(error)
+
+
+def of_forbidden(error: ForbiddenError) -> Failure:
+    """A right that is missing."""
+    return Failure(*reason_of(error))
 
 
 def of_exception(problem: BaseException) -> Failure:

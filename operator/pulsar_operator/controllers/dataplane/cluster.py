@@ -14,6 +14,7 @@ from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
@@ -88,7 +89,8 @@ class ClusterController:
             else:
                 view = await self._converge(obj, spec, actor, view)
         except PortError as error:
-            view = replace(view, error=str(error))
+            reason, text = reason_of(error)
+            view = replace(view, error=text, error_reason=reason)
         set_conditions(conditions, spec, view, deleting=meta.deleting, paused=meta.paused)
         status = cluster_status(spec, view, conditions, obj, owner)
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))

@@ -13,6 +13,7 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus, PulsarInstanceSpec, PulsarInstanceStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import members, pulsar_name
+from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
 from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
@@ -44,7 +45,7 @@ from pulsar_operator.domain.render import (
     render_configuration_store,
     store_problems,
 )
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError, RefusedError
+from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError, RefusedError
 
 CONDITIONS = (
     ConditionType.READY,
@@ -121,9 +122,9 @@ class InstanceController:
             else:
                 await self._configuration_store(state)
         except PortError as error:
-            refused = isinstance(error, RefusedError)
-            reason = Reason.INVALID_SPEC if refused else Reason.INTERNAL_ERROR
-            conditions.set(ConditionType.CONFIGURATION_STORE_READY, FALSE if refused else UNKNOWN, reason, str(error))
+            refused = isinstance(error, RefusedError) and not isinstance(error, ForbiddenError)
+            reason, text = (Reason.INVALID_SPEC, str(error)) if refused else reason_of(error)
+            conditions.set(ConditionType.CONFIGURATION_STORE_READY, FALSE if refused else UNKNOWN, reason, text)
             state.backoff = True
         self._summarize(state)
         await write_status(deps, obj, self._status(state))

@@ -18,6 +18,7 @@ from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpo
 from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import published_endpoint
+from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.references import resolve
@@ -26,7 +27,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time
-from pulsar_operator.ports import CUSTOM, Deps, Key, PortError
+from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Key, PortError
 
 CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
 COMMANDS = ("approve", "refresh", "stop")
@@ -82,7 +83,10 @@ class RebalanceController:
         except PortError as error:
             state.carry(*LIFE)
             state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
-            state.conditions.set(ConditionType.READY, False, Reason.ADMIN_UNREACHABLE, str(error)[:2000])
+            if isinstance(error, ForbiddenError):
+                state.conditions.set(ConditionType.READY, UNKNOWN, *reason_of(error))
+            else:
+                state.conditions.set(ConditionType.READY, False, Reason.ADMIN_UNREACHABLE, str(error)[:2000])
             return Outcome(backoff=True)
 
     async def _find_cluster(self, state: RebalancePass) -> tuple[Reason, str] | None:
@@ -189,7 +193,7 @@ class RebalanceController:
     async def _finish(self, state: RebalancePass) -> None:
         """Write the status, then take a carried-out command off the object."""
         conditions, status = state.conditions, state.status
-        if conditions.status(ConditionType.READY) is UNKNOWN:
+        if conditions.explained(ConditionType.READY) is None:
             _summarize(conditions)
         text = summary(
             status.proposal.before if status.proposal else None,

@@ -72,7 +72,7 @@ def set_conditions(
     )
     rollout = view.roll.rollout if view.roll is not None else None
     if view.error is not None:
-        conditions.set(ConditionType.PROGRESSING, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
+        conditions.set(ConditionType.PROGRESSING, UNKNOWN, view.error_reason, view.error)
     elif rollout is not None:
         text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
         conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLING, text)
@@ -91,7 +91,7 @@ def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
     elif view.refused:
         conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(view.refused[:5]))
     elif view.error is not None:
-        conditions.set(ConditionType.ACCEPTED, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
+        conditions.set(ConditionType.ACCEPTED, UNKNOWN, view.error_reason, view.error)
     else:
         conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
 
@@ -102,7 +102,7 @@ def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
         zookeeper = view.components.get(Component.ZOOKEEPER)
         reason, text = zookeeper.summary("ZooKeeper") if zookeeper else (Reason.PENDING, "ZooKeeper: not created yet")
         if view.error is not None:
-            conditions.set(kind, UNKNOWN, Reason.INTERNAL_ERROR, view.error)
+            conditions.set(kind, UNKNOWN, view.error_reason, view.error)
         elif reason in (Reason.PENDING, Reason.NOT_READY, Reason.READY):
             conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"Waiting for {text}")
         else:

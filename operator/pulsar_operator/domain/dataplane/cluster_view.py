@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, DrainStatus, RolloutStatus
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.live import Live
@@ -113,6 +113,7 @@ class ClusterView:
     refused: tuple[str, ...] = ()
     name_conflict: str | None = None
     error: str | None = None
+    error_reason: Reason = Reason.INTERNAL_ERROR
 
     @cached_property
     def components(self) -> Mapping[Component, ComponentFacts]:

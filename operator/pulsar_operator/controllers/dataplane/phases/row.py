@@ -8,6 +8,7 @@ from typing import Final
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.dataplane.children import OWNED, NameConflictError
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.phases.balance import balance
@@ -60,7 +61,8 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
         except NameConflictError as error:
             return replace(view, live=step.live, name_conflict=str(error))
         except PortError as error:
-            return replace(view, live=step.live, error=str(error))
+            reason, text = reason_of(error)
+            return replace(view, live=step.live, error=text, error_reason=reason)
         view = replace(view, live=step.live)
         if phase.finds is not None:
             view = replace(view, **{phase.finds: found})  # type: ignore[arg-type]
