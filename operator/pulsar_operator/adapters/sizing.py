@@ -8,6 +8,7 @@ import aiohttp
 from pydantic import ValidationError
 
 from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.domain.texts import without_userinfo
 from pulsar_operator.ports import RefusedError, UnavailableError
 
 DEADLINE_SECONDS = 30.0
@@ -19,6 +20,7 @@ class HttpSizing:
 
     async def latest(self, url: str, cluster: str) -> SizingResult | None:
         """See ports.SizingPort."""
+        told = without_userinfo(url)
         where = f"{url.rstrip('/')}/v1/sizing/{quote(cluster, safe='')}"
         try:
             timeout = aiohttp.ClientTimeout(total=DEADLINE_SECONDS)
@@ -26,19 +28,19 @@ class HttpSizing:
                 if answer.status == 404:
                     return None
                 if answer.status != 200:
-                    raise UnavailableError(f"the sizing service at {url} answered {answer.status}")
+                    raise UnavailableError(f"the sizing service at {told} answered {answer.status}")
                 body = await answer.content.read(MAX_BYTES + 1)
                 while not answer.content.at_eof() and len(body) <= MAX_BYTES:
                     body += await answer.content.read(MAX_BYTES + 1)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UnavailableError(
-                f"the sizing service at {url} did not answer: {error or type(error).__name__}"
+                f"the sizing service at {told} did not answer: {without_userinfo(str(error)) or type(error).__name__}"
             ) from error
         if len(body) > MAX_BYTES:
-            raise RefusedError(f"the sizing result at {url} is larger than {MAX_BYTES} bytes")
+            raise RefusedError(f"the sizing result at {told} is larger than {MAX_BYTES} bytes")
         try:
             return SizingResult.model_validate_json(body)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"]))
-            raise RefusedError(f"the sizing result at {url} cannot be read: {place}: {first['msg']}") from error
+            raise RefusedError(f"the sizing result at {told} cannot be read: {place}: {first['msg']}") from error

@@ -51,8 +51,14 @@ EXACT_MAPS = frozenset({"data", "spec.selector", "spec.template.spec.nodeSelecto
 _KEYS = ("mountPath", "uid", "name", "topologyKey", "containerPort", "port")
 """Fields that tell entries of a list apart, as server-side apply merges them."""
 
-_FREE_TEXT = re.compile(r"(^|\.)(data|stringData|annotations|env)[.\[]")
-"""Where users write what they like, secrets too: values from there stay out of events and logs."""
+_WORDS = re.compile(
+    r"(^|\.)(image|imagePullPolicy|storageClassName|priorityClassName|type|policy|whenDeleted|whenScaled)$"
+)
+"""Fields whose text is told: names and words of closed lists. Any other may be where users write what they like,
+secrets too, and stays out of events and logs; numbers, switches and quantities are told everywhere but in free text."""
+_FREE_TEXT = re.compile(
+    r"(^|\.)(data|stringData|annotations|labels|env|nodeSelector|affinity|tolerations|args|command)[.\[]"
+)
 
 
 def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
@@ -76,9 +82,17 @@ def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
         return _list_difference(wanted, live, path)
     if wanted == live or (wanted in (None, "") and live in (None, "")) or _same_quantity(wanted, live):
         return None
+    if _is_told(path, wanted) and _is_told(path, live):
+        return f"{here} changed from {_short(live)} to {_short(wanted)}"
+    return f"{here} changed" if live is not None else f"{here} is missing"
+
+
+def _is_told(path: str, value: Any) -> bool:
+    """Whether a value may be seen by whoever reads events."""
     if _FREE_TEXT.search(path):
-        return f"{here} changed"
-    return f"{here} changed from {_short(live)} to {_short(wanted)}"
+        return False
+    plain = value is None or isinstance(value, (bool, int, float)) or quantity(value) is not None
+    return plain or (isinstance(value, str) and _WORDS.search(path) is not None)
 
 
 def _list_difference(wanted: list[Any], live: list[Any], path: str) -> str | None:

@@ -222,7 +222,7 @@ def _message_size(spec: Json) -> None:
     [
         (_reserved, ("spec.broker.config", "metadataStoreUrl")),
         (_quorum, ("spec.bookkeeper.ensemble.ensembleSize = 3", "raise replicas to 3 or lower")),
-        (_schema, ("spec.broker.replicas", "'many'")),
+        (_schema, ("spec.broker.replicas", "valid integer")),
         (_message_size, ("spec.broker.maxMessageSize", "lower maxMessageSize")),
     ],
 )

@@ -354,3 +354,24 @@ def test_metrics_text() -> None:
         'pulsar_operator_watch_last_seen_age_seconds{kind="Pod"} 12.5',
     ):
         assert line in text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            'StatefulSet.apps "x" is invalid: spec.containers[0].env[0].value: Invalid value: "s3\\"cret": '
+            "must be no more than 3 characters",
+            'StatefulSet.apps "x" is invalid: spec.containers[0].env[0].value: Invalid value: '
+            "must be no more than 3 characters",
+        ),
+        ("spec.a: Invalid value: s3cret: no", "spec.a: Invalid value: no"),
+        ('spec.a: Invalid value: "s3cret"', "spec.a: Invalid value: "),
+        ('spec.replicas: Invalid value: "integer": must be a string', "spec.replicas: Invalid value: must be a string"),
+    ],
+)
+async def test_a_refused_value_is_not_repeated(bench: Bench, words: str, told: str) -> None:
+    bench.script.add(422, status(words))
+    with pytest.raises(RefusedError) as raised:
+        await bench.kube.apply(config_map("ns", "a", {}))
+    assert str(raised.value) == told

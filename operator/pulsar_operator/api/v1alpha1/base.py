@@ -35,6 +35,7 @@ class ApiModel(BaseModel):
     """
 
     model_config = ConfigDict(
+        hide_input_in_errors=True,  # such an error may reach the log
         alias_generator=to_camel,
         populate_by_name=True,
         frozen=True,

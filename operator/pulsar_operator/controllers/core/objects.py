@@ -62,9 +62,11 @@ def owner_of(obj: Json, *, part_of: str) -> Owner:
 
 
 def invalid_fields(error: ValidationError) -> str:
-    """Field, value and rule of each violation, in one sentence each; inputs are cut so that nothing long leaks."""
+    """Field and rule of each violation, in one sentence each; the value only where it is a number or a switch: text may
+    hold a secret, in a field that was meant for something else too."""
     parts = []
     for item in error.errors(include_url=False)[:5]:
-        path = ".".join(str(p) for p in item["loc"])
-        parts.append(f"spec.{path} = {str(item.get('input'))[:80]!r}: {item['msg']}")
+        path, value = ".".join(str(p) for p in item["loc"]), item.get("input")
+        shown = f" = {value!r}" if isinstance(value, (int, float)) else ""
+        parts.append(f"spec.{path}{shown}: {item['msg']}")
     return "; ".join(parts)

@@ -26,6 +26,7 @@ from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import sizing_url
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.texts import without_userinfo
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5
@@ -89,8 +90,8 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
         result = await tools.deps.sizing.latest(url, name) if tools.deps.sizing is not None else None
         if result is None:
             return None, (
-                f"the sizing service at {url} has no result for cluster {name} yet: the Spark job has not run, or "
-                "found too little data (see its report)"
+                f"the sizing service at {without_userinfo(url)} has no result for cluster {name} yet: "
+                "the Spark job has not run, or found too little data (see its report)"
             )
         age = (state.now - result.to_time).total_seconds()
         limit = state.spec.sizing.max_age_seconds if state.spec.sizing else SIZING_AGE_SECONDS

@@ -97,7 +97,7 @@ class _There:
         for key, value in sorted(wanted.items()):
             if self.row.in_sync(value, self.live.get(key)):
                 continue
-            difference = self._difference(key, describe(value))
+            difference = self._difference(key, self.row.tell(value))
             if self.memory.leaves(difference.field, repair=self.repair):
                 self.left.append(difference)
             else:
@@ -131,5 +131,5 @@ class _There:
 
     def _difference(self, key: str, wanted: str) -> DriftEntry:
         where = f" in cluster {self.cluster}" if self.cluster is not None else ""
-        found = f"{describe(self.live.get(key))}{where}"
+        found = f"{self.row.tell(self.live.get(key))}{where}"
         return DriftEntry(field=entry(self.row.field, key), desired=wanted, actual=found)

@@ -15,7 +15,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic_parts import KeyValueEncoding, SchemaType, TopicSchema
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, change_verb, joined, words
-from pulsar_operator.domain.policies import Call, Unreadable, describe, encoded_again
+from pulsar_operator.domain.policies import Call, Unreadable, concealed, describe, encoded_again
 
 SCHEMA = "schema"
 _NAMES = {kind: kind.name for kind in SchemaType}
@@ -181,10 +181,17 @@ def _properties(wanted: TopicSchema, live: LiveSchema, cluster: str) -> list[Dri
     return [
         DriftEntry(
             field=f"{SCHEMA}.properties",
-            desired=describe(missing),
-            actual=f"{describe(found)} in version {live.version} in cluster {cluster}",
+            desired=_told_properties(missing),
+            actual=f"{_told_properties(found)} in version {live.version} in cluster {cluster}",
         )
     ]
+
+
+def _told_properties(values: Mapping[str, Any]) -> str:
+    """Those of this module as they are; those of users by their keys."""
+    return describe(
+        {key: value if key in (KEY_TYPE, VALUE_TYPE, ENCODING) else concealed(value) for key, value in values.items()}
+    )
 
 
 def _told(wanted: TopicSchema) -> str:

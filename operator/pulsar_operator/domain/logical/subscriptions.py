@@ -27,7 +27,7 @@ from pulsar_operator.domain.logical.plan import (
     words,
 )
 from pulsar_operator.domain.logical.tenant import entry, items_of
-from pulsar_operator.domain.policies import Call, Unreadable, describe, encoded_again
+from pulsar_operator.domain.policies import Call, Unreadable, concealed, describe, encoded_again
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
 
 SUBSCRIPTIONS = "subscriptions"
@@ -223,8 +223,8 @@ class _Here:
             actions += self._change(name + REPLICATED, describe(wanted.replicated), found, call)
         if wanted.properties is not None and live.properties != wanted.properties:
             call = Call("PUT", subscription_path(self.topic, wanted.name, "properties"), body=dict(wanted.properties))
-            found = "different in its partitions" if live.properties is None else describe(live.properties)
-            actions += self._change(name + PROPERTIES, describe(wanted.properties), found, call)
+            found = "different in its partitions" if live.properties is None else concealed(live.properties)
+            actions += self._change(name + PROPERTIES, concealed(wanted.properties), found, call)
         return actions
 
     def reset_rate(self, draft: Draft, name: str, live: Any) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from pulsar_operator.api.v1alpha1.entries import AuthAction
 from pulsar_operator.domain.policies.codecs import words
-from pulsar_operator.domain.policies.model import Call, Scope, Undecodable, lookup
+from pulsar_operator.domain.policies.model import Call, Scope, Undecodable, concealed, describe, lookup
 
 Base = tuple[str, ...]
 THIS = "{this}"
@@ -45,6 +45,8 @@ class EntryRow:
     own_get: tuple[str, ...] | None = None
     """Endpoint of a GET of its own; None = the GET of the namespace."""
     prune: str | None = None
+    tell: Callable[[Any], str] = describe
+    """A value of an entry in words."""
     """Path in spec of the flag that says the list is complete."""
     same: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
 
@@ -182,6 +184,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         remove_calls=lambda base, key, _: (Call("DELETE", (*base, "property", key), text=True),),
         live=("properties",),
         prune="prune.properties",
+        tell=concealed,
         examples=_PROPERTIES,
     ),
 )
@@ -212,6 +215,7 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         remove_calls=lambda base, key, _: (Call("DELETE", (*base, "properties"), {"key": key}),),
         own_get=("properties",),
         prune="prune.properties",
+        tell=concealed,
         examples=_PROPERTIES,
     ),
 )

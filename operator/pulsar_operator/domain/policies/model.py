@@ -18,6 +18,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 
 from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.domain.texts import without_userinfo
 
 
 class Scope(StrEnum):
@@ -226,7 +227,17 @@ def describe(value: Any) -> str:
         return value.message
     if isinstance(value, (frozenset, set)):
         value = sorted(value)
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)[:256]
+    return without_userinfo(json.dumps(value, sort_keys=True, ensure_ascii=True, default=str))[:256]
+
+
+def concealed(value: Any) -> str:
+    """As describe, of what users write what they like in, secrets too: which keys there are, not what they say."""
+    if isinstance(value, Mapping):
+        return describe(dict.fromkeys(map(str, value), NOT_SHOWN))
+    return describe(None) if value is None else NOT_SHOWN
+
+
+NOT_SHOWN = "a value that is not shown"
 
 
 def version_tuple(text: str) -> tuple[int, ...]:

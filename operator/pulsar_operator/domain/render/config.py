@@ -100,12 +100,12 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
 def check_jvm(field: str, jvm: Jvm | None) -> list[str]:
     """Why JVM options are refused; ``field`` is where the Jvm stands in the spec."""
     problems = []
-    for option in (jvm.options if jvm else None) or ():
+    for number, option in enumerate((jvm.options if jvm else None) or ()):
         shown = option.partition("=")[0][:80]
         if _CONTROL.search(option) or option != option.strip():
-            problems.append(f"{field}.options entry {shown!r} has a line break or outer space: one argument each")
+            problems.append(f"{field}.options[{number}] has a line break or outer space: one argument each")
         elif not option.startswith("-") or option in _FORBIDDEN_JVM:
-            problems.append(f"{field}.options entry {shown!r} is not a JVM option: write one such as -XX:+UseG1GC")
+            problems.append(f"{field}.options[{number}] is not a JVM option: write one such as -XX:+UseG1GC")
         elif option.startswith(_TYPED_JVM):
             problems.append(f"{field}.options entry {shown!r} is reserved: use {field}.heap or {field}.directMemory")
     return problems

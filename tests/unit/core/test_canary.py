@@ -1,0 +1,113 @@
+"""What users write into a specification is not told: a canary in every place that takes text, through the life of the
+object under the real controllers, is in no line of the log, no event, no status. Places come from the schemas, so that
+a new field is covered by itself. What may be told is listed here, with the reason."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core import objects
+from pulsar_operator.domain import apply
+from pulsar_operator.domain.policies import entry_rows
+from pulsar_operator.domain.policies.model import concealed, describe
+from pulsar_operator.domain.texts import without_userinfo
+from tests.support.canary.places import CANARY, places
+from tests.support.canary.watching import live, watched
+from tests.support.cluster.world import ClusterWorld
+
+NAMES = "a name: it says which object, setting or role is meant, and there is no other word for it"
+SHOWN: dict[str, str] = {
+    r"\{key\}$": NAMES,
+    r"Ref\.(name|namespace)$|^configurationStore\.cluster\.name$|^allowedKubernetesNamespaces\[\]$": NAMES,
+    r"^(name|clusterName)$|^(template\.)?names\[\]$|^count\.prefix$": NAMES,
+    r"^image\.|^version$": "the image that runs: why a pod is replaced",
+    r"\.env\[\]\.name$|storageClassName$|priorityClassName$": NAMES,
+    r"\.(requests|limits)\{\}$|\.size$|maxMarkDeletesPerSecond$": "a quantity, which the definition insists on",
+    r"external\.(servers|chroot)$|^clusterDomain$": "an address, which has no password: what does not answer",
+    r"[cC]lusters\[\]$|^confirmations\[\]\.cluster$": NAMES,
+    r"adminRoles\[\]$|permissions\[\]\.role$|subscriptionPermissions\[\]\.": NAMES,
+    r"^subscriptions\[\]\.name$|shadowTopics\[\]$|entryFilters\[\]$|resourceGroup$|ffinityGroup": NAMES,
+    r"persistence\.storageClass$": NAMES,
+    r"offload\.(bucket|region|s3Role|s3RoleSessionName|serviceEndpoint)$": "names and an address at the provider of "
+    "storage, keys are none of the specification; of a URL nothing in front of the host is told",
+    r"^(namespaces|primary|secondary|brokers|excludedBrokers|patterns)\[\]$|^failureDomains\[\]": "which brokers and "
+    "namespaces are meant",
+    r"schema(\.key|\.value)?\.definition$": "every client of the topic gets it, and no drift of it can be told without",
+}
+
+
+def may_be_told(path: str) -> bool:
+    """Whether the value of a place is listed."""
+    return any(re.search(pattern, path) for pattern in SHOWN)
+
+
+PLACES = [(kind, path) for kind in Kind for path in places(kind)]
+HIDDEN = [(kind, path) for kind, path in PLACES if not may_be_told(path)]
+
+
+@pytest.fixture(scope="module")
+def base() -> list[ClusterWorld]:
+    """The quickstart, up; filled by the first test that asks."""
+    return []
+
+
+async def leaks(base: list[ClusterWorld], kind: Kind, path: str) -> list[str]:
+    if not base:
+        base.append(await ClusterWorld.fakes().bring_up())
+    with watched() as seen:
+        await live(base[0], kind, path, seen)
+    assert seen.texts
+    return seen.leaks()
+
+
+@pytest.mark.parametrize(("kind", "path"), HIDDEN, ids=[f"{kind}-{path}" for kind, path in HIDDEN])
+async def test_is_not_told(base: list[ClusterWorld], kind: Kind, path: str) -> None:
+    assert await leaks(base, kind, path) == []
+
+
+def test_every_line_of_the_list_is_needed() -> None:
+    for pattern in SHOWN:
+        assert any(re.search(pattern, path) for _, path in PLACES), f"{pattern}: no such place any more"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "broken"),
+    [
+        (Kind.CLUSTER, "broker.pod.env[].value", "apply"),
+        (Kind.CLUSTER, "broker.pod.affinity*", "apply"),
+        (Kind.CLUSTER, "broker.pod.annotations{}", "validation"),
+        (Kind.NAMESPACE, "properties{}", "entries"),
+    ],
+)
+async def test_a_leak_would_be_seen(
+    base: list[ClusterWorld], kind: Kind, path: str, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken == "apply":
+        monkeypatch.setattr(apply, "_is_told", lambda path, value: True)
+    elif broken == "validation":
+
+        def telling(error: Any) -> str:
+            return str([item["input"] for item in error.errors()])
+
+        monkeypatch.setattr(objects, "invalid_fields", telling)
+        monkeypatch.setattr("pulsar_operator.controllers.dataplane.cluster.invalid_fields", telling)
+    else:
+        for row in entry_rows.NAMESPACE_ENTRIES:
+            changed = copy.copy(row)
+            monkeypatch.setitem(row.__dict__, "tell", describe)
+            assert changed.field == row.field
+    assert any(CANARY in leak for leak in await leaks(base, kind, path))
+
+
+def test_of_a_url_nothing_in_front_of_the_host_is_told() -> None:
+    assert (
+        without_userinfo("at http://user:pw@h:1/x, https://token@h and h") == "at http://...@h:1/x, https://...@h and h"
+    )
+    assert describe({"serviceEndpoint": f"http://u:{CANARY}@h"}) == '{"serviceEndpoint": "http://...@h"}'
+    assert CANARY not in concealed({"k": CANARY}) and '"k"' in concealed({"k": CANARY})
+    assert concealed(None) == "not set" and CANARY not in concealed(CANARY)
