@@ -117,6 +117,7 @@ async def test_the_object_says_what_is_not_found() -> None:
     status, reason, message = w.condition(Kind.TOPIC, "p")
     assert (status, reason) == ("Unknown", "ParentNotReady")
     assert "Namespace does not exist" in message
+    assert w.condition(Kind.TOPIC, "p", "DeletionBlocked")[:2] == ("True", "ParentNotReady")
     assert not [call for call in w.admin.writes if call[0] == "DELETE"]
 
 

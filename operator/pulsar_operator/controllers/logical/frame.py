@@ -128,7 +128,10 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             return Outcome(requeue_after=obstacle.requeue)
         except MissingInPulsarError as error:
             # Of a question whose 404 nobody expects; what it says of the object is nothing.
-            p.unknown(Reason.PARENT_NOT_READY, f"Pulsar does not find what is needed: {error}")
+            text = f"Pulsar does not find what is needed: {error}"
+            p.unknown(Reason.PARENT_NOT_READY, text)
+            if p.meta.deleting:  # a cluster that is being deleted too does not wait for it for ever
+                p.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.PARENT_NOT_READY, text)
             return Outcome(backoff=True)
         except AdminUnreachableError as error:
             p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
