@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
 from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import balance_of, plan
@@ -310,3 +310,41 @@ def test_one_that_leaves_opens_the_way_for_another() -> None:
     assert {(move.source, move.destination) for move in proposal.moves} == {(B, A), (C, A)}
     assert len(proposal.moves) == 3
     assert plan(after(model, proposal), options).empty
+
+
+def test_a_budget_that_hides_further_cuts_is_told() -> None:
+    """Cuts that were tried and given up counted against the budget, and nothing said that asking again would help."""
+    parts: dict[tuple[str, int], tuple[float, str, list[tuple[int, float]]]] = {
+        ("t/n0", 0): (7.0, "3", []),
+        ("t/n0", 5242880): (18.0, "4", []),
+        ("t/n0", 6291456): (84.0, "1", [(6291456, 45.0), (6291457, 15.0), (6291458, 7.0), (6291459, 17.0)]),
+        ("t/n1", 0): (53.0, "3", []),
+        ("t/n1", 1048576): (185.4, "2", [(1048576, 25.4), (1048577, 68.0), (1655367, 92.0)]),
+        ("t/n1", 2097152): (102.0, "1", []),
+        ("t/n1", 3145728): (47.0, "0", [(3145728, 5.0), (3995279, 42.0)]),
+        ("t/n1", 4194304): (161.0, "0", [(4194304, 4.0), (4194305, 58.0), (4194306, 99.0)]),
+        ("t/n1", 5242880): (55.0, "4", [(5242890, 55.0)]),
+        ("t/n1", 6291456): (5.0, "3", []),
+    }
+    bundles = tuple(
+        Bundle(
+            BundleId(namespace, lower, lower + 1048576),
+            weight,
+            f"b{owner}:8080",
+            tuple(Cell(position, part, 1) for position, part in cells),
+            topics=max(1, len(cells)),
+        )
+        for (namespace, lower), (weight, owner, cells) in parts.items()
+    )
+    model = ClusterModel(tuple(Broker(f"b{n}:8080", 2.0 if n < 3 else 1.0) for n in range(5)), bundles)
+    options = Options(budget=Budget(max_moves=2, max_moved_percent=30.0, max_splits=3), tolerance=0.0)
+    told = False
+    for _ in range(10):
+        proposal = plan(model, options)
+        if proposal.empty:
+            break
+        if not told:
+            told = not any(advice.reason == "BudgetReached" for advice in proposal.advice)
+        else:
+            pytest.fail("the one before did not say that there was more to do")
+        model = after(model, proposal)

@@ -16,7 +16,7 @@ check of verify.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import fsum
 from typing import Final
@@ -229,7 +229,7 @@ class _Planning:
             emptied = self._options.mode is Mode.REMOVE_BROKERS and not stay
             withheld = EMPTIED if emptied else self._withheld(uneven, limited)
             return replace(found, advice=tuple(advice), withheld=withheld, emptied=emptied)
-        if limited:
+        if limited or (splits and self._goes_on(splits, moves)):
             advice.append(budget_reached())
         elif uneven and self._options.mode is Mode.MOVE:
             advice.append(coarse_bundles())
@@ -294,9 +294,14 @@ class _Planning:
                 return True
         return mode is not Mode.SPLIT and self._fill()
 
-    def _would_act(self, options: Options) -> bool:
-        """Whether there are steps under other options."""
-        other = _Planning(self._model, options, self._before)
+    def _goes_on(self, splits: Sequence[Split], moves: Sequence[Move]) -> bool:
+        """Whether there are further steps after these: cuts that were tried and given up count, and hide others."""
+        model = outcome(self._model, splits, moves)
+        return self._would_act(self._options, model, balance_of(model))
+
+    def _would_act(self, options: Options, model: ClusterModel | None = None, before: Balance | None = None) -> bool:
+        """Whether there are steps under other options, or on another model."""
+        other = _Planning(model or self._model, options, before or self._before)
         other.run()
         found = other._placement
         return bool(found.pieces or (found.moves and options.mode is not Mode.SPLIT))
