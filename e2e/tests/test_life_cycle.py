@@ -23,7 +23,7 @@ from e2e.support.deploy import (
 )
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import KubectlError
-from e2e.support.objects import is_ready
+from e2e.support.objects import condition, is_ready
 from e2e.support.writes import znode_versions
 from pulsar_conformance.counting.simple import consume, publish, subscribe
 
@@ -167,10 +167,17 @@ def test_deleted_namespace_ends(deployed: Deployed) -> None:
 
 
 def test_operator_outlives_the_namespace(deployed: Deployed) -> None:
-    """The namespace comes back with its rights by a helm upgrade; the operator takes up its work without a restart."""
+    """Its rights went with the namespace, which the objects say; a helm upgrade brings them back, without a restart."""
     before = operator_pods(deployed)
-    install_operator(deployed.helm, watch=[NAMESPACE])
     deployed.kubectl.apply(QUICKSTART.read_text())
+
+    def says_what_is_missing() -> bool:
+        told = condition(deployed.kubectl.get("pulsarcluster", deployed.namespace, "east"), "Ready")
+        assert (told.get("reason"), told.get("status")) == ("Forbidden", "Unknown"), told
+        return "helm upgrade" in str(told["message"])
+
+    eventually(says_what_is_missing, within=120, what="the right that is missing")
+    install_operator(deployed.helm, watch=[NAMESPACE])
     eventually(lambda: "east-zookeeper" in uids(deployed, "statefulsets"), within=120, what="ZooKeeper's StatefulSet")
     assert operator_pods(deployed) == before and all(restarts == 0 for _, restarts in before)
 

@@ -33,6 +33,7 @@ AREAS: dict[str, str] = {
     "geo": "several clusters of one instance",
     "security": "authentication, authorization, TLS",
     "storage": "what storage that fails does to topics",
+    "safety": "what users do that must lose nothing and leave nothing stuck",
 }
 SLICES: Sequence[Slice] = (
     Slice("balance", 1, "collector to Spark to proposal, with and without executors"),
@@ -43,6 +44,7 @@ SLICES: Sequence[Slice] = (
     Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
     Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
     Slice("storage", 1, "compaction while bookies are away"),
+    Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
 )
 OWN_TARGET = "slow"
 """Mark of what only a make target of its own runs: whole matrices of faults, mutations, hostile text."""

@@ -277,3 +277,30 @@ def test_other_errors_of_a_port_are_waited_for() -> None:
         return kube.writes
 
     assert run_virtual(scenario()) == []
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("lasts", [3, 1000])
+def test_somebody_who_never_answers_is_told(kind: Kind, lasts: int) -> None:
+    """A few passes that fail are nobody's business; an old Ready must not stay for ever."""
+
+    async def scenario() -> None:
+        kube, before = await prepared(kind)
+        left = iter(range(lasts))
+
+        async def silent(_: Key) -> Outcome:
+            if next(left, None) is not None:
+                raise UnavailableError(f"no answer, {SECRET}")
+            return Outcome()
+
+        recorder = await run(kube, silent, seconds=600)
+        assert len(recorder.passes) > 3
+        if lasts == 3:
+            assert kube.writes == [] and ready_of(kube, kind) == before["status"]["conditions"][0]
+            return
+        ready = ready_of(kube, kind)
+        assert (ready["status"], ready["reason"]) == ("Unknown", "InternalError")
+        assert "UnavailableError" in ready["message"] and SECRET not in ready["message"]
+        assert kube.writes == [("apply_status", kind.value, "x")], "once, not at every back-off"
+
+    run_virtual(scenario())

@@ -14,7 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
-from pulsar_operator.controllers.core.failures import Failure, of_exception, of_forbidden, of_timeout, tell_failure
+from pulsar_operator.controllers.core.failures import (
+    Failure,
+    of_exception,
+    of_failures,
+    of_forbidden,
+    of_timeout,
+    tell_failure,
+)
 from pulsar_operator.controllers.core.index import Effect, key_of
 from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
 from pulsar_operator.controllers.core.resync import Resync
@@ -27,6 +34,8 @@ log = logging.getLogger(__name__)
 
 BACKOFF_SECONDS = 0.5
 BACKOFF_LIMIT_SECONDS = 60.0
+PATIENCE = 6
+"""So many passes in a row, half a minute, may end because somebody does not answer before the object says so."""
 PARENT_DELAY_SECONDS = 1.0
 """Changes of children are collected for this long before their parent counts them."""
 SITE_DELAY_SECONDS = 5.0
@@ -192,6 +201,8 @@ class Engine:
                 failure = of_forbidden(problem)
             elif isinstance(problem, RefusedError):  # no use in waiting for another answer
                 failure = of_exception(problem)
+            elif self._failures.get(key, 0) >= PATIENCE:
+                failure = of_failures(problem)
         except Exception as problem:
             if limit.expired() and isinstance(problem, TimeoutError):
                 error = f"the pass took longer than {self._pass_seconds:g} s and was stopped"

@@ -52,6 +52,11 @@ def of_exception(problem: BaseException) -> Failure:
     return Failure(Reason.INTERNAL_ERROR, f"The last pass ended with {type(problem).__name__}: {REMEDY}")
 
 
+def of_failures(problem: PortError) -> Failure:
+    """Passes that end one after the other because somebody does not answer, or answers otherwise each time."""
+    return Failure(Reason.INTERNAL_ERROR, f"Passes keep ending with {type(problem).__name__}: {REMEDY}")
+
+
 def of_timeout(seconds: float) -> Failure:
     """A pass that was stopped."""
     return Failure(Reason.INTERNAL_ERROR, f"The last pass took longer than {seconds:g} s and was stopped: {REMEDY}")
