@@ -65,7 +65,7 @@ def test_one_even_look_starts_patience_anew() -> None:
 def test_after_a_step_it_settles_and_then_goes_on_without_new_patience() -> None:
     history = History(uneven_since=0.0)
     history = steady.acted(history, 600.0, [BUNDLE], OPTIONS)
-    verdicts = [steady.look(history, 600.0 + after, balance(1.3), 0.3, OPTIONS)[0].act for after in (60, 119, 120)]
+    verdicts = [steady.look(history, 600.0 + after, balance(1.3), 0.3, OPTIONS)[0].act for after in (60, 179, 180)]
     assert verdicts == [False, False, True]
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.planner.proposal import Balance, Proposal
 
+SETTLES = "the last step settles"
 K = TypeVar("K", bound=Hashable)
 
 
@@ -33,8 +34,9 @@ class SteadyOptions:
     """Two looks in a row must agree, whatever they see: one figure alone may be the tail of a move."""
     idle_below: float = 0.5
     """A broker with less than this share of the mean load stands idle: new, restarted, or passed over."""
-    settle: float = 120.0
-    """Seconds after a step in which nothing is judged: Pulsar's rates are 60 s old, the moved ones start at nothing."""
+    settle: float = 180.0
+    """Seconds after a step in which nothing is judged: Pulsar's rates are 60 s old, moved ones start at nothing, and
+    the promise of the step is measured first."""
     retry: float = 120.0
     """Seconds after a plan that came to nothing in which none is asked for: a hot topic stays hot, planning costs."""
     rest: float = 1800.0
@@ -77,6 +79,11 @@ def smooth(previous: Mapping[K, float], observed: Mapping[K, float], seconds: fl
     }
 
 
+def settling(history: History, now: float, options: SteadyOptions) -> bool:
+    """Whether the last step is so near that what is seen is its own doing."""
+    return history.acted is not None and now - history.acted < options.settle
+
+
 def look(
     history: History, now: float, balance: Balance, idlest: float, options: SteadyOptions
 ) -> tuple[Verdict, History]:
@@ -84,8 +91,8 @@ def look(
 
     `idlest`: the least utilization of a broker that may carry load. An idle broker counts as twice the bound.
     """
-    if history.acted is not None and now - history.acted < options.settle:
-        return Verdict(False, False, "the last step settles"), history
+    if settling(history, now, options):
+        return Verdict(False, False, SETTLES), history
     excess = balance.busiest / balance.bound - 1 if balance.bound > 0 else 0.0
     idle = idlest < balance.mean * options.idle_below
     overloaded = balance.busiest > options.overload

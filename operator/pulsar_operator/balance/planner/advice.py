@@ -24,9 +24,9 @@ def hot_topics(model: ClusterModel, balance: Balance) -> list[Advice]:
     """Topics that are heavier than the fair share of the largest broker, and bundles that may hide one."""
     able = [broker.capacity for broker in model.brokers if not broker.draining]
     known = {broker.id for broker in model.brokers}
-    if len(able) < 2 or balance.mean <= 0:
+    share = balance.mean * max(able, default=0.0)
+    if len(able) < 2 or share <= 0:
         return []
-    share = balance.mean * max(able)
     limit = share * (1 + 1e-9)
     heavy = [bundle for bundle in model.bundles if bundle.weight > limit and bundle.owner in known]
     found: list[tuple[float, Advice]] = []

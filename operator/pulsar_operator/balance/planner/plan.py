@@ -16,7 +16,7 @@ check of verify.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from math import fsum
 from typing import Final
@@ -41,6 +41,7 @@ from pulsar_operator.balance.planner.goals import (
     PinnedNamespaces,
 )
 from pulsar_operator.balance.planner.inputs import check_input
+from pulsar_operator.balance.planner.joining import affordable, joined, told
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import as_asked, balance_of, outcome
 from pulsar_operator.balance.planner.placement import NOBODY, Placement
@@ -55,6 +56,9 @@ IDLE_BELOW: Final = 0.5
 """A broker with less than this share of the mean stands idle, even when the busiest one is within the tolerance."""
 ENDLESS: Final = Budget(max_moves=1 << 32, max_moved_percent=1e6, max_splits=1 << 32)
 EMPTIED: Final = "the brokers to be emptied serve no bundle"
+LARGE: Final = 5000
+"""Bundles of a model that is searched once."""
+ROUNDS: Final = 8
 SAME: Final = 1 + 1e-9
 """Utilizations nearer than this are equal."""
 
@@ -67,11 +71,36 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
     if refusal := _refusal(asked):
         found = Proposal((), (), before, before, 0.0, (), refusal)
         return replace(found, emptied=options.mode is Mode.REMOVE_BROKERS and not _owned(asked, options.brokers))
-    planning = _Planning(asked, options, before)
-    planning.run()
-    proposal = planning.proposal()
+    proposal = _completed(asked, options, _once(asked, options, before))
     check(model, proposal, options)
     return proposal
+
+
+def _once(model: ClusterModel, options: Options, before: Balance) -> Proposal:
+    planning = _Planning(model, options, before)
+    planning.run()
+    return planning.proposal()
+
+
+def _completed(model: ClusterModel, options: Options, found: Proposal) -> Proposal:
+    """The proposal with what a plan on its outcome would add: cuts open ways that their own search did not see.
+
+    What the budget has no room for is told. Large models are left as they are: each round costs as much again.
+    """
+    if len(model.bundles) > LARGE:
+        return found
+    for _ in range(ROUNDS):
+        if not found.splits:
+            return found
+        reached = outcome(model, found.splits, found.moves)
+        more = _once(reached, options, balance_of(reached))
+        if more.empty:
+            return found
+        both = joined(model, found, more)
+        if not affordable(both, options, model):
+            break
+        found = both
+    return told(found)
 
 
 def _owned(model: ClusterModel, brokers: Collection[str]) -> bool:
@@ -229,7 +258,7 @@ class _Planning:
             emptied = self._options.mode is Mode.REMOVE_BROKERS and not stay
             withheld = EMPTIED if emptied else self._withheld(uneven, limited)
             return replace(found, advice=tuple(advice), withheld=withheld, emptied=emptied)
-        if limited or (splits and self._goes_on(splits, moves)):
+        if limited:
             advice.append(budget_reached())
         elif uneven and self._options.mode is Mode.MOVE:
             advice.append(coarse_bundles())
@@ -294,14 +323,9 @@ class _Planning:
                 return True
         return mode is not Mode.SPLIT and self._fill()
 
-    def _goes_on(self, splits: Sequence[Split], moves: Sequence[Move]) -> bool:
-        """Whether there are further steps after these: cuts that were tried and given up count, and hide others."""
-        model = outcome(self._model, splits, moves)
-        return self._would_act(self._options, model, balance_of(model))
-
-    def _would_act(self, options: Options, model: ClusterModel | None = None, before: Balance | None = None) -> bool:
-        """Whether there are steps under other options, or on another model."""
-        other = _Planning(model or self._model, options, before or self._before)
+    def _would_act(self, options: Options) -> bool:
+        """Whether there are steps under other options."""
+        other = _Planning(self._model, options, self._before)
         other.run()
         found = other._placement
         return bool(found.pieces or (found.moves and options.mode is not Mode.SPLIT))

@@ -13,7 +13,8 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.steady import SteadyOptions, acted
+from pulsar_operator.balance.execution.driver import acted
+from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
 from pulsar_operator.balance.model.observation import model_of
 from pulsar_operator.balance.planner.proposal import Move, Split
@@ -159,10 +160,10 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
     state.progress(done=done, total=len(steps), current=None, current_since=None)
     if done >= len(steps):
-        if state.meta.uid in tools.histories:
+        if state.meta.uid in tools.memories:
             moved = [each.bundle for each in steps if isinstance(each, Move)]
-            known, now = tools.histories[state.meta.uid], state.now.timestamp()
-            tools.histories[state.meta.uid] = acted(known, now, moved, SteadyOptions())
+            known, now = tools.memories[state.meta.uid], state.now.timestamp()
+            tools.memories[state.meta.uid] = acted(known, now, moved, SteadyOptions())
         return _finished(state)
     _executing(state, Reason.EXECUTING, _done(state))
     pace = timedelta(seconds=60 / state.spec.budget.moves_per_minute)
@@ -211,7 +212,9 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     state.flags(approved=True, executing=False, completed=True, stopped=False, reason=Reason.COMPLETED, text=text)
     if state.actor.act:
         await state.actor.record_event(Reason.COMPLETED, text)
-    return Outcome(requeue_after=float(state.spec.repeat_seconds)) if state.spec.repeat_seconds else DONE
+    if not state.spec.repeat_seconds:
+        return DONE
+    return Outcome(requeue_after=max((ended - state.now).total_seconds() + state.spec.repeat_seconds, 0.1))
 
 
 async def _invalidated(state: RebalancePass, message: str) -> Outcome:

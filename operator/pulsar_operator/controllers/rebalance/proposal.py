@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from math import inf
 
@@ -17,10 +18,12 @@ from pulsar_operator.balance.execution.custom_resource import (
     steps_of,
 )
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.steady import History, SteadyOptions, Verdict, look, refused, worthwhile
+from pulsar_operator.balance.execution.driver import Decision, Memory
+from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import identify, words
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Observed, Usage, model_of, overload_load
+from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import sizing_url
@@ -35,7 +38,7 @@ OVERLOADED = 0.85
 """Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
 PENDING_SHOWN = 100
 """Of status.pendingActions."""
-COOLING_SECONDS = 900
+COOLING_SECONDS = int(SteadyOptions().rest)
 """A bundle that was moved is left alone for this long: its clients have just reconnected, and rates need time."""
 
 
@@ -65,17 +68,15 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
     model = model_of(observed, draining=draining, domains=await state.traffic.domains(), carried=carried)
-    urgent = True
-    if why is None and standing(state.spec):
-        usages = await state.traffic.usages(observed.brokers)
-        verdict = standing_verdict(tools, state, model, usages)
-        urgent = verdict.urgent
-        if not verdict.act:
-            return _left_alone(state, tools.balance_of(model), verdict.reason + _busy(usages))
-    proposal = await tools.propose(model, options_of(state.spec, observed.boundaries, cooling, brokers))
-    if not urgent and proposal.moves and not worthwhile(proposal, steady_options(state.spec), urgent=False):
-        tools.histories[state.meta.uid] = refused(tools.histories[state.meta.uid], state.now.timestamp())
-        return _left_alone(state, proposal.before, "what could be gained is not worth the moves")
+    question = options_of(state.spec, observed.boundaries, cooling, brokers)
+    if why is not None or not standing(state.spec):
+        proposal = await tools.propose(model, question)
+        return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
+    usages = await state.traffic.usages(observed.brokers)
+    decision = await standing_decision(tools, state, model, question, usages)
+    if decision.planned is None or (decision.planned.moves and not decision.act):
+        return _left_alone(state, decision.balance, decision.reason + _busy(usages))
+    proposal = decision.planned
     return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
 
 
@@ -208,23 +209,24 @@ def _busy(usages: Mapping[str, Usage]) -> str:
     return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
 
 
-def standing_verdict(
-    tools: Tools, state: RebalancePass, model: ClusterModel, usages: Mapping[str, Usage] | None = None
-) -> Verdict:
-    """Whether a standing rebalance acts now, by balance/execution/steady.py, the very rules the simulator measures."""
+async def standing_decision(
+    tools: Tools,
+    state: RebalancePass,
+    model: ClusterModel,
+    question: Options,
+    usages: Mapping[str, Usage] | None = None,
+) -> Decision:
+    """Whether a standing rebalance acts now: balance/execution/driver.py, the very function that the simulator runs."""
     load = {broker.id: 0.0 for broker in model.brokers if not broker.draining}
     for bundle in model.bundles:
         if bundle.owner in load:
             load[bundle.owner] += bundle.weight
-    known = tools.histories.get(state.meta.uid, History())
-    verdict, tools.histories[state.meta.uid] = look(
-        known,
-        state.now.timestamp(),
-        tools.balance_of(model),
-        min(load.values(), default=0.0),
-        steady_options(state.spec, overload_load(load, usages or {}, OVERLOADED)),
-    )
-    return verdict
+    options = steady_options(state.spec, overload_load(load, usages or {}, OVERLOADED))
+    if state.spec.traffic_source is not TrafficSource.LIVE:
+        options = replace(options, memory=0.0)  # recorded weights are averages already
+    known, now = tools.memories.get(state.meta.uid, Memory()), state.now.timestamp()
+    decision, tools.memories[state.meta.uid] = await tools.decide(known, now, model, question, options)
+    return decision
 
 
 def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:

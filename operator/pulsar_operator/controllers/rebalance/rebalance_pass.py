@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
-from pulsar_operator.balance.execution.steady import History
+from pulsar_operator.balance.execution.driver import Decision, Memory, decide
+from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, Proposal
@@ -48,7 +49,7 @@ class Tools:
     deps: Deps
     plan: Planner
     balance_of: Callable[[ClusterModel], Balance]
-    histories: dict[str, History] = field(default_factory=dict)
+    memories: dict[str, Memory] = field(default_factory=dict)
     """Of standing rebalances, by UID: what they saw and did. Lost with the process, which makes them slower once."""
 
     weights: dict[str, dict[BundleId, tuple[datetime, float]]] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class Tools:
 
     def carried(self, cluster: str, now: datetime, period: float) -> dict[BundleId, float]:
         """Weights of the bundles that moved too short ago for the statistics, made every ``period`` s, to know."""
-        known, late = self.weights.get(cluster, {}), 3 * period + 30
+        known, late = self.weights.get(cluster, {}), 2 * period + 30
         for bundle in [each for each, (when, _) in known.items() if (now - when).total_seconds() > late]:
             del known[bundle]
         return {bundle: weight for bundle, (_, weight) in known.items()}
@@ -69,6 +70,12 @@ class Tools:
     async def propose(self, model: ClusterModel, options: Options) -> Proposal:
         """The planner, in a thread: it may take seconds, and the event loop serves everything else."""
         return await asyncio.to_thread(self.plan, model, options)
+
+    async def decide(
+        self, memory: Memory, now: float, model: ClusterModel, question: Options, options: SteadyOptions
+    ) -> tuple[Decision, Memory]:
+        """The standing balancer's look, in a thread as well."""
+        return await asyncio.to_thread(decide, memory, now, model, question, options, self.plan)
 
 
 @dataclass

@@ -1,0 +1,76 @@
+"""Two proposals, the second one planned on what the first leads to, as one; and whether that keeps to the budget."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import replace
+from math import fsum
+
+from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
+from pulsar_operator.balance.planner.advice import BUDGET_REACHED, budget_reached
+from pulsar_operator.balance.planner.options import Mode, Options
+from pulsar_operator.balance.planner.outcome import outcome
+from pulsar_operator.balance.planner.proposal import Move, Proposal
+
+ROUNDING = 1e-9
+
+
+def joined(model: ClusterModel, first: Proposal, second: Proposal) -> Proposal:
+    """All cuts, then one move for every piece that ends at another broker than it began."""
+    middle = outcome(model, first.splits, first.moves)
+    final = outcome(middle, second.splits, second.moves)
+    began, before = _Parts(model.bundles), {move.bundle: move for move in first.moves}
+    between, last = _Parts(middle.bundles), {move.bundle: move for move in second.moves}
+    moves: list[Move] = []
+    for bundle in final.bundles:
+        source = began.holding(bundle.id).owner
+        if bundle.owner is None or bundle.owner == source:
+            continue
+        why = last.get(bundle.id) or before[between.holding(bundle.id).id]
+        moves.append(Move(bundle.id, source, bundle.owner, bundle.weight, why.reason))
+    return replace(
+        second,
+        splits=(*first.splits, *second.splits),
+        moves=tuple(sorted(moves, key=lambda move: (-move.weight, move.bundle))),
+        before=first.before,
+        moved_weight=fsum(move.weight for move in moves),
+    )
+
+
+def affordable(proposal: Proposal, options: Options, model: ClusterModel) -> bool:
+    """Whether a proposal keeps to the budget. Split moves nothing in the end."""
+    budget = options.budget
+    if len(proposal.splits) > budget.max_splits:
+        return False
+    bundles = Counter(bundle.id.namespace for bundle in model.bundles)
+    bundles.update(split.bundle.namespace for split in proposal.splits)
+    if any(bundles[name] > budget.max_bundles for name in {split.bundle.namespace for split in proposal.splits}):
+        return False
+    if options.mode is Mode.SPLIT:
+        return True
+    known = {broker.id for broker in model.brokers}
+    carried = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
+    share = carried * budget.max_moved_percent / 100
+    return len(proposal.moves) <= budget.max_moves and proposal.moved_weight <= share * (1 + ROUNDING)
+
+
+def told(proposal: Proposal) -> Proposal:
+    """The proposal, saying that asking again would help."""
+    if any(each.reason == BUDGET_REACHED for each in proposal.advice):
+        return proposal
+    return replace(proposal, advice=(*proposal.advice, budget_reached()))
+
+
+class _Parts:
+    """Bundles by their place in the hash space."""
+
+    def __init__(self, bundles: tuple[Bundle, ...]) -> None:
+        self._bundles: dict[str, list[Bundle]] = defaultdict(list)
+        for bundle in sorted(bundles, key=lambda each: each.id):
+            self._bundles[bundle.id.namespace].append(bundle)
+
+    def holding(self, piece: BundleId) -> Bundle:
+        """The bundle that a piece is part of."""
+        mine = self._bundles[piece.namespace]
+        return mine[bisect_right(mine, piece.lower, key=lambda each: each.id.lower) - 1]

@@ -1,0 +1,117 @@
+"""The operator's controller and the simulator over the same hours: the same moves and splits at the same minutes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from pulsar_operator.api.v1alpha1.load_balancing import StandingRebalance
+from pulsar_operator.balance.execution.steady import SteadyOptions
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.simulator.operator_policy import OperatorPolicy
+from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate
+from pulsar_operator.balance.simulator.state import Action, Cut, Host, State, Traffic, Unload
+from pulsar_operator.balance.simulator.traces import Day
+from pulsar_operator.balance.simulator.traffic import Recording, Topic
+from pulsar_operator.balance.simulator.world import World, even_bundles
+from tests.support.balancing.world import BalancingWorld
+
+MINUTES = 240
+BROKERS = [f"b{number}.x:8080" for number in range(3)]
+NAMESPACES = ("shop/a", "shop/b")
+INSTANT = 3.0
+"""A pass that asks for less than this belongs to the same minute."""
+Steps = list[tuple[int, str]]
+
+
+def recording(seed: int, wobble: float) -> Recording:
+    """Topics of Zipf's law in two namespaces, each hour otherwise. Sizes are those that the fake brokers count with."""
+    chance = Random(seed)
+    topics = [
+        Topic(f"persistent://{NAMESPACES[n % 2]}/t{chance.randrange(10**6)}-{n}", 4000 / (n + 1), n, 1000.0, 1.0)
+        for n in range(60)
+    ]
+    found = Recording(topics)
+    found.record(Day(found.topics, chance, 0.5, wobble), MINUTES)
+    return found
+
+
+def owners(seed: int) -> dict[BundleId, str]:
+    """All on the first brokers, so that there is something to do."""
+    chance = Random(seed)
+    return {bundle: BROKERS[chance.randrange(2)] for bundle in even_bundles(NAMESPACES, 8)}
+
+
+class Listened(OperatorPolicy):
+    """Takes the steps down."""
+
+    def act(self, state: State, traffic: Traffic) -> list[Action]:
+        """As Policy."""
+        found = super().act(state, traffic)
+        self.steps = [*getattr(self, "steps", []), *((state.minute, words(each)) for each in found)]
+        return found
+
+
+def words(step: Action) -> str:
+    """A step, to compare."""
+    if isinstance(step, Cut):
+        return f"split {step.bundle} at {step.positions[0]}"
+    assert isinstance(step, Unload)
+    return f"move {step.bundle} to {step.destination}"
+
+
+def simulated(traffic: Recording, start: dict[BundleId, str]) -> Steps:
+    options = SteadyOptions(overload=float("inf"))
+    policy = Listened("o", LeastLongTermMessageRate(Random(1).randrange), options)
+    hosts = [Host(each, 1.0, 1e12) for each in BROKERS]
+    World(traffic, hosts, list(start), policy, owners=start).run(MINUTES)
+    return list(policy.steps)
+
+
+async def controlled(traffic: Recording, start: dict[BundleId, str]) -> Steps:
+    world = BalancingWorld()
+    pulsar, begin = world.pulsar, world.clock.moment
+    pulsar.brokers = list(BROKERS)
+    pulsar.usage = dict.fromkeys(BROKERS, 0.0)
+    for namespace in NAMESPACES:
+        mine = sorted(bundle for bundle in start if bundle.namespace == namespace)
+        bounds = [*(bundle.lower for bundle in mine), mine[-1].upper]
+        pulsar.namespace(namespace, bounds, [start[bundle] for bundle in mine])
+    steps: Steps = []
+    minute = 0
+
+    def take(write: str) -> None:
+        if "/namespaces/" in write:
+            steps.append((minute, write))
+
+    pulsar.before.append(take)
+    standing = StandingRebalance().model_dump(mode="json", by_alias=True, exclude_none=True)
+    world.rebalance(mode="Full", **standing)
+    for minute in range(MINUTES):
+        world.clock.moment = begin + timedelta(minutes=minute)
+        at = traffic.at(minute).messages
+        for index, topic in enumerate(traffic.topics):
+            pulsar.rates[topic.name] = at[index + 1] - at[index]
+        for _ in range(400):
+            outcome = await world.once()
+            await world.cluster_pass()
+            if outcome.requeue_after is None or outcome.requeue_after >= INSTANT:
+                break
+        else:
+            pytest.fail(f"no end of minute {minute}")
+    return steps
+
+
+@pytest.mark.parametrize(("seed", "wobble"), [(1, 0.08), (2, 0.3), (3, 0.6), (4, 0.0)])
+async def test_what_is_measured_is_what_ships(seed: int, wobble: float) -> None:
+    traffic, start = recording(seed, wobble), owners(seed)
+    expected = simulated(traffic, start)
+    assert expected, "nothing to compare"
+    found = await controlled(traffic, start)
+    assert [minute for minute, _ in found] == [minute for minute, _ in expected]
+    for (_, write), (_, step) in zip(found, expected, strict=True):
+        what, _, rest = step.partition(" ")
+        bundle = rest.split(" ")[0]
+        assert bundle in write and write.endswith("split" if what == "split" else "unload"), (write, step)
