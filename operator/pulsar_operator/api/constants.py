@@ -172,6 +172,7 @@ class Reason(StrEnum):
     VOLUME_PENDING = "VolumePending"
     ROLLING = "Rolling"
     POD_REPLACED = "PodReplaced"
+    SCALED_TO_ZERO = "ScaledToZero"
     ROLLED = "Rolled"
     DRAINING = "Draining"
     DRAIN_INCOMPLETE = "DrainIncomplete"

@@ -42,6 +42,14 @@ class ConditionSet:
             status = TRUE if status else FALSE
         self._set[kind] = (status, reason, message)
 
+    def carry(self, kind: ConditionType) -> bool:
+        """Leave a condition as it is stored; False where it is not."""
+        stored = next((c for c in self.previous if c.get("type") == kind.value), None)
+        if stored is None:
+            return False
+        self.set(kind, ConditionStatus(stored["status"]), Reason(stored["reason"]), str(stored.get("message") or ""))
+        return True
+
     def status(self, kind: ConditionType) -> ConditionStatus:
         """The status set in this pass; Unknown when it was not."""
         return self._set[kind][0] if kind in self._set else UNKNOWN

@@ -36,7 +36,7 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
     selector = f"{LABEL_OWNER_KIND}={owner['kind']},{LABEL_OWNER_NAME}={meta['name']}"
     kinds = (*OWNED, PODS)
     lists = await asyncio.gather(*(deps.kube.list(kind, meta["namespace"], selector=selector) for kind in kinds))
-    return Live.of(each for found in lists for each in found)
+    return Live.of(owner, (each for found in lists for each in found))
 
 
 async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json]) -> Live:

@@ -21,7 +21,7 @@ from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
-from pulsar_operator.controllers.dataplane.phases.row import run
+from pulsar_operator.controllers.dataplane.phases.row import give_back, run
 from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
@@ -108,7 +108,7 @@ class ClusterController:
         meta = meta_of(obj)
         facts = await observe(self._deps, obj, meta, spec, owner_of(obj, part_of=spec.instance_ref.name))
         view = replace(view, instance=facts.instance, live=facts.live)
-        leftovers = facts.live.of_previous_owner(meta.uid)
+        leftovers = facts.live.of_previous_owner()
         if leftovers:
             text = f"{leftovers[0]} of the deleted object of the same name to be gone"
             # Its pods are not ours.
@@ -116,7 +116,7 @@ class ClusterController:
         problems = spec_problems(spec)
         if problems:
             # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
-            return replace(view, refused=tuple(problems))
+            return await give_back(facts, replace(view, refused=tuple(problems)), actor)
         view = await run(facts, view, self._render(facts), actor)
         return replace(view, refused=tuple(actor.refused))
 

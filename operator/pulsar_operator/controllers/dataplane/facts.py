@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
-from pulsar_operator.controllers.core.clusters import pulsar_name
+from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar_name
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
@@ -32,8 +32,10 @@ class ClusterFacts:
     bookie_volumes: bool
     """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
 
-    def brokers(self, rendered: RenderedCluster) -> AdminEndpoint:
-        """The brokers' Service."""
+    def brokers(self, rendered: RenderedCluster | None) -> AdminEndpoint | None:
+        """The brokers' Service, as rendered or else as published; None where neither says."""
+        if rendered is None:
+            return published_endpoint(self.obj)
         return AdminEndpoint(pulsar_name(self.obj), str(rendered.endpoints.broker_web_service_url))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -95,22 +96,7 @@ class InstanceController:
         try:
             spec = PulsarInstanceSpec.model_validate(obj["spec"])
         except ValidationError as error:
-            conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
-            conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-            if meta.deleting and not (meta.paused or meta.dry_run):
-                # What it says about the data is not trusted, so the volumes stay.
-                live = await observe_children(deps, obj)
-                why = "the PulsarInstance is being deleted"
-                actor = Actor(deps, obj)
-                if not await delete_workloads(actor, live, [Component.CONFIGURATION_STORE], why):
-                    return Outcome(requeue_after=RETRY_SECONDS)
-                await release_finalizer(deps, obj)
-                return DONE
-            # Clusters go on with the store they know from here.
-            known = PulsarInstanceStatus.model_validate(obj.get("status") or {})
-            update = {"observed_generation": meta.generation, "conditions": conditions.result()}
-            await write_status(deps, obj, known.model_copy(update=update))
-            return DONE
+            return await self._unreadable(obj, meta, conditions, invalid_fields(error))
         actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
         state = InstancePass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=meta.name))
         conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
@@ -133,9 +119,47 @@ class InstanceController:
         ready = conditions.is_true(ConditionType.READY)
         return DONE if ready and not meta.deleting else Outcome(requeue_after=RETRY_SECONDS)
 
+    async def _unreadable(self, obj: Json, meta: Meta, conditions: ConditionSet, problem: str) -> Outcome:
+        """A specification that means nothing to this operator, as after a downgrade. Clusters go on with the store they
+        know from here; it is stopped once nobody needs it, and its volumes stay."""
+        deps, outcome = self._deps, DONE
+        conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, problem)
+        conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+        if meta.deleting and not (meta.paused or meta.dry_run):
+            kept = await self._kept_for(
+                obj, await self._clusters(obj), await dependents_of_instance(deps, obj, live=True)
+            )
+            if kept is None:
+                live = await observe_children(deps, obj)
+                why = "the PulsarInstance is being deleted"
+                if not await delete_workloads(Actor(deps, obj), live, [Component.CONFIGURATION_STORE], why):
+                    return Outcome(requeue_after=RETRY_SECONDS)
+                await release_finalizer(deps, obj)
+                return DONE
+            conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, kept)
+            outcome = Outcome(requeue_after=RETRY_SECONDS)
+        known = PulsarInstanceStatus.model_validate(obj.get("status") or {})
+        update = {"observed_generation": meta.generation, "conditions": conditions.result()}
+        await write_status(deps, obj, known.model_copy(update=update))
+        return outcome
+
+    async def _clusters(self, obj: Json) -> list[Json]:
+        """Clusters of the instance, from every namespace it allows."""
+        return members(await DirectReader(self._deps).every(Kind.CLUSTER, allowed_by=obj), obj)
+
+    async def _kept_for(self, obj: Json, clusters: Iterable[Json], others: Iterable[Json]) -> str | None:
+        """Why the configuration store of an instance that is being deleted keeps running; None = nobody needs it."""
+        names = ", ".join(pulsar_name(each) for each in clusters)
+        if names:
+            return f"The configuration store keeps running because clusters still need it: {names}; delete them first"
+        kept = waited_for(obj, others, self._deps.clock.now())
+        if kept and await still_runs(self._deps, obj, Component.CONFIGURATION_STORE):
+            return f"The configuration store keeps running: {explain(obj, kept)}"
+        return None
+
     async def _observe_dependents(self, state: InstancePass) -> None:
         """Clusters, and the rest that refers to this instance, from every namespace it allows."""
-        found = members(await DirectReader(self._deps).every(Kind.CLUSTER, allowed_by=state.obj), state.obj)
+        found = await self._clusters(state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
         state.others = tuple(await dependents_of_instance(self._deps, state.obj, live=state.meta.deleting))
         state.seen = True
@@ -184,7 +208,7 @@ class InstanceController:
         deps, obj, managed = self._deps, state.obj, state.spec.configuration_store.managed
         assert managed is not None
         live = await observe_children(deps, obj)
-        leftovers = live.of_previous_owner(state.meta.uid)
+        leftovers = live.of_previous_owner()
         if leftovers:
             state.conditions.set(
                 ConditionType.CONFIGURATION_STORE_READY,
@@ -237,24 +261,9 @@ class InstanceController:
 
     async def _tear_down(self, state: InstancePass) -> bool:
         """Remove a managed store once no cluster needs it; True when the finalizer is off."""
-        if state.clusters:
-            names = ", ".join(pulsar_name(c) for c in state.clusters)
-            state.conditions.set(
-                ConditionType.DELETION_BLOCKED,
-                True,
-                Reason.DEPENDENTS_EXIST,
-                f"The configuration store keeps running because clusters still need it: {names}; delete them first",
-            )
-            await self._configuration_store(state)
-            return False
-        kept = waited_for(state.obj, state.others, self._deps.clock.now())
-        if kept and await still_runs(self._deps, state.obj, Component.CONFIGURATION_STORE):
-            state.conditions.set(
-                ConditionType.DELETION_BLOCKED,
-                True,
-                Reason.DEPENDENTS_EXIST,
-                f"The configuration store keeps running: {explain(state.obj, kept)}",
-            )
+        kept = await self._kept_for(state.obj, state.clusters, state.others)
+        if kept is not None:
+            state.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, kept)
             await self._configuration_store(state)
             return False
         if not state.actor.act:

@@ -73,6 +73,9 @@ def set_conditions(
     rollout = view.roll.rollout if view.roll is not None else None
     if view.error is not None:
         conditions.set(ConditionType.PROGRESSING, UNKNOWN, view.error_reason, view.error)
+    elif view.refused and not view.rendered:
+        text = "Nothing is in progress: the specification is refused"
+        conditions.set(ConditionType.PROGRESSING, False, Reason.INVALID_SPEC, text)
     elif rollout is not None:
         text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
         conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLING, text)
@@ -98,6 +101,8 @@ def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
 
 def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
     kind, metadata = ConditionType.METADATA_READY, view.metadata
+    if metadata is None and view.error is None and "metadata" not in view.ran and conditions.carry(kind):
+        return
     if metadata is None:
         zookeeper = view.components.get(Component.ZOOKEEPER)
         reason, text = zookeeper.summary("ZooKeeper") if zookeeper else (Reason.PENDING, "ZooKeeper: not created yet")
@@ -127,6 +132,9 @@ def _component(
             conditions.set(kind, FALSE, Reason.PENDING, f"{noun}: not created yet")
         return
     reason, text = facts.summary(noun)
+    if facts.desired == 0 and component is Component.BROKER:
+        conditions.set(kind, FALSE, Reason.SCALED_TO_ZERO, f"{noun}: scaled to 0, nobody serves clients")
+        return
     conditions.set(kind, UNKNOWN if facts.all_ready is None else facts.all_ready, reason, text)
 
 
@@ -200,7 +208,7 @@ def cluster_status(
             "drain": _drain(old, view),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,
-            "version": spec.version if spec else old.get("version"),
+            "version": spec.version if spec and rendered else old.get("version"),
             "metadataStoreServers": store.servers if store else old.get("metadataStoreServers"),
             "metadataStoreChroot": (store.chroot or None) if store else old.get("metadataStoreChroot"),
         }

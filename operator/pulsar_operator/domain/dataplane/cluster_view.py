@@ -106,6 +106,8 @@ class ClusterView:
     roll: RollFact | None = None
     scale: ScaleFact | None = None
     balance: BalanceFact | None = None
+    ran: frozenset[str] = frozenset()
+    """Names of the phases that ran."""
     stopped_for: str | None = None
     """What is waited for before anything is done."""
     kept_for: str | None = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
 from pulsar_operator.domain.dataplane.pods import ComponentFacts, observe_component, update_revision
+from pulsar_operator.domain.render import workload_name
 
 Json = dict[str, Any]
 
@@ -17,19 +18,35 @@ STATEFUL_SET = "StatefulSet"
 
 
 @dataclass(frozen=True)
-class Live:
-    """Objects that carry the owner's labels, by kind and name."""
+class OwnerId:
+    """Whose children they are."""
 
+    kind: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, owner: Mapping[str, Any]) -> OwnerId:
+        """Of a custom resource."""
+        return cls(str(owner["kind"]), str(owner["metadata"]["name"]), str(owner["metadata"]["uid"]))
+
+
+@dataclass(frozen=True)
+class Live:
+    """Objects that carry the owner's labels, by kind and name. Labels can be copied: what is ours is said by the
+    controller reference and by the name."""
+
+    owner: OwnerId
     objects: Mapping[tuple[str, str], Json] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def of(cls, objects: Iterable[Json]) -> Live:
+    def of(cls, owner: Mapping[str, Any], objects: Iterable[Json]) -> Live:
         """Of objects as read; each names its kind."""
-        return cls(MappingProxyType({(o["kind"], o["metadata"]["name"]): o for o in objects}))
+        return cls(OwnerId.of(owner), _by_name(objects))
 
     def having(self, *objects: Json) -> Live:
         """The same, with these as they are by now."""
-        return Live.of([*self.objects.values(), *objects]) if objects else self
+        return Live(self.owner, _by_name([*self.objects.values(), *objects])) if objects else self
 
     def get(self, kind: str, name: str) -> Json | None:
         """One object."""
@@ -41,11 +58,17 @@ class Live:
 
     def stateful_set(self, component: Component) -> Json | None:
         """The StatefulSet of a component."""
-        return next((o for o in self.every(STATEFUL_SET) if component_of(o) == component.value), None)
+        found = self.get(STATEFUL_SET, workload_name(self.owner.name, component))
+        return found if found is not None and controller_uid(found) == self.owner.uid else None
 
     def pods(self, component: Component) -> list[Json]:
-        """The pods of a component, by name."""
-        return [o for o in self.every(POD) if component_of(o) == component.value]
+        """The pods of a component, by name; those that lost their controller too."""
+        workload = workload_name(self.owner.name, component)
+        return [
+            pod
+            for pod in self.every(POD)
+            if component_of(pod) == component.value and _made_by(pod, STATEFUL_SET, workload)
+        ]
 
     def facts(self, component: Component) -> ComponentFacts | None:
         """What its StatefulSet and pods say; None where there is no StatefulSet."""
@@ -61,18 +84,25 @@ class Live:
 
     def settled(self) -> bool:
         """Whether the StatefulSet controller has seen every template: no pod is made of an older one any more."""
-        return all(update_revision(o) is not None for o in self.every(STATEFUL_SET))
+        mine = (o for o in self.every(STATEFUL_SET) if controller_uid(o) == self.owner.uid)
+        return all(update_revision(o) is not None for o in mine)
 
-    def of_previous_owner(self, uid: str) -> list[str]:
+    def of_previous_owner(self) -> list[str]:
         """Children that still belong to a deleted object of the same name; garbage collection is removing them.
 
-        Pods follow their StatefulSet.
+        Pods follow their StatefulSet. What another controller made with our labels is not meant.
         """
         return sorted(
             f"{kind} {name}"
             for (kind, name), obj in self.objects.items()
-            if kind != POD and controller_uid(obj) not in (None, uid)
+            if (reference := _controller(obj)) is not None
+            and (reference.get("kind"), reference.get("name")) == (self.owner.kind, self.owner.name)
+            and reference.get("uid") != self.owner.uid
         )
+
+
+def _by_name(objects: Iterable[Json]) -> Mapping[tuple[str, str], Json]:
+    return MappingProxyType({(o["kind"], o["metadata"]["name"]): o for o in objects})
 
 
 def component_of(obj: Mapping[str, Any]) -> str | None:
@@ -83,7 +113,18 @@ def component_of(obj: Mapping[str, Any]) -> str | None:
 
 def controller_uid(obj: Mapping[str, Any]) -> str | None:
     """UID of the object that controls this one."""
-    for reference in obj["metadata"].get("ownerReferences") or []:
-        if reference.get("controller"):
-            return str(reference["uid"])
-    return None
+    reference = _controller(obj)
+    return None if reference is None else str(reference["uid"])
+
+
+def _controller(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return next((r for r in obj["metadata"].get("ownerReferences") or [] if r.get("controller")), None)
+
+
+def _made_by(pod: Mapping[str, Any], kind: str, workload: str) -> bool:
+    """Whether a workload made a pod: it controls it, or it did, as the pod's name tells (<workload>-<ordinal>)."""
+    reference = _controller(pod)
+    if reference is not None:
+        return (reference.get("kind"), reference.get("name")) == (kind, workload)
+    stem, _, ordinal = str(pod["metadata"]["name"]).rpartition("-")
+    return stem == workload and ordinal.isdigit()

@@ -21,14 +21,15 @@ async def balance(step: Step) -> BalanceFact:
     drives = facts.spec.load_balancing.driver is BalancingDriver.OPERATOR
     await standing_rebalance(hand.deps, hand, facts.obj, facts.spec, drives=drives)
     brokers = step.live.facts(Component.BROKER)
-    if brokers is None or not brokers.ready:
+    endpoint = facts.brokers(step.manifests)
+    if brokers is None or not brokers.ready or endpoint is None:
         return BalanceFact(seen=False)
     rebalances = await reader_of(hand.deps).every(Kind.REBALANCE, allowed_by=facts.obj)
     wanted = holder(facts.obj, rebalances, (old or {}).get("heldFor"))
     # Not given back between two brokers of a roll: it would undo what was just planned.
     keep = drives or view.drain is not None or (old is not None and roll.of_brokers)
     try:
-        found = await hold(hand.deps, hand, facts.brokers(step.rendered), old, wanted, drives=keep)
+        found = await hold(hand.deps, hand, endpoint, old, wanted, drives=keep)
     except PortError as error:
         # Its pods are as they should be; the next look tries again.
         await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")

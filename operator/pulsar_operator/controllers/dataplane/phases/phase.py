@@ -26,8 +26,15 @@ class Step:
 
     facts: ClusterFacts
     view: ClusterView
-    rendered: RenderedCluster
+    manifests: RenderedCluster | None
+    """None = the specification is refused, and only what is given back is done."""
     hand: Actor
+
+    @property
+    def rendered(self) -> RenderedCluster:
+        """What there is to be."""
+        assert self.manifests is not None
+        return self.manifests
 
     @property
     def live(self) -> Live:
@@ -40,9 +47,10 @@ class Step:
         brokers, facts = self.live.facts(Component.BROKER), self.facts
         if facts.spec.broker is None or brokers is None or not brokers.ready:
             return None
-        if facts.spec.mode is ClusterMode.STANDALONE:
+        endpoint = facts.brokers(self.manifests)
+        if facts.spec.mode is ClusterMode.STANDALONE or endpoint is None:
             return None
-        return BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, facts.brokers(self.rendered))
+        return BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, endpoint)
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,10 @@ class Phase:
 
     name: str
     run: Callable[[Step], Awaitable[object]]
-    """Does its part and says what it found. Raises PortError, NameConflictError: the pass ends there."""
+    """Does its part and says what it found. Raises PortError, NameConflictError."""
     writes: frozenset[ResourceType]
     """Types of Kubernetes objects it may apply or delete."""
+    needs: frozenset[str] = frozenset()
+    """Names of phases without which it does not run."""
     finds: Field | None = None
     """Where what it found goes; None = it only writes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,29 +20,37 @@ from pulsar_operator.controllers.dataplane.phases.roll import roll
 from pulsar_operator.controllers.dataplane.phases.scale import scale
 from pulsar_operator.controllers.dataplane.phases.storage import shared, standalone, zookeeper
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
-from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, ScaleFact
+from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, RollFact, ScaleFact
 from pulsar_operator.domain.render import RenderedCluster
-from pulsar_operator.ports import CUSTOM, PODS, SERVICE_ACCOUNTS, STATEFUL_SETS, PortError
+from pulsar_operator.ports import CUSTOM, PODS, SERVICE_ACCOUNTS, STATEFUL_SETS, PortError, UnavailableError
 
 _CHILDREN: Final = frozenset(OWNED)
 _REBALANCES: Final = frozenset({CUSTOM[Kind.REBALANCE]})
 
 SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
-LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN)
-ROLL: Final = Phase("roll", roll, _REBALANCES | {PODS}, "roll")
+LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
+ROLL: Final = Phase("roll", roll, _REBALANCES | {PODS}, finds="roll")
+BALANCE: Final = Phase("balance", balance, _REBALANCES, finds="balance")
+_STORED: Final = frozenset({"shared", "zookeeper", "metadata"})
+"""Without them a component would be given the address of a store that is not known to be ours."""
 ROWS: Final = {
-    ClusterMode.STANDALONE: (SHARED, Phase("standalone", standalone, _CHILDREN), LEFTOVERS, ROLL),
-    ClusterMode.DISTRIBUTED: (
+    ClusterMode.STANDALONE: (
         SHARED,
-        Phase("zookeeper", zookeeper, _CHILDREN),
-        Phase("metadata", metadata, frozenset(), "metadata"),
-        Phase("bookies", bookies, _CHILDREN, "bookies"),
-        Phase("brokers", brokers, _CHILDREN, "brokers"),
-        Phase("proxies", proxies, _CHILDREN, "proxies"),
+        Phase("standalone", standalone, _CHILDREN, frozenset({"shared"})),
         LEFTOVERS,
         ROLL,
-        Phase("scale", scale, _REBALANCES | {STATEFUL_SETS}, "scale"),
-        Phase("balance", balance, _REBALANCES, "balance"),
+    ),
+    ClusterMode.DISTRIBUTED: (
+        SHARED,
+        Phase("zookeeper", zookeeper, _CHILDREN, frozenset({"shared"})),
+        Phase("metadata", metadata, frozenset(), frozenset({"shared", "zookeeper"}), "metadata"),
+        Phase("bookies", bookies, _CHILDREN, _STORED, "bookies"),
+        Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
+        Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
+        LEFTOVERS,
+        ROLL,
+        Phase("scale", scale, _REBALANCES | {STATEFUL_SETS}, _STORED, "scale"),
+        BALANCE,
     ),
 }
 """By mode. The metadata phase writes both stores and the record of the instance id; the balance phase settings of the
@@ -49,21 +58,49 @@ brokers. The instance's store is a fact (facts.py)."""
 
 
 async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster, actor: Actor) -> ClusterView:
-    """One pass; what it knows in the end. An error ends it, and what the phases after it would find stays unknown."""
+    """One pass; what it knows in the end.
+
+    A phase that is refused, or cannot have a name, keeps those from running that need it, and no other: a stranger's
+    Service must not keep pods from being repaired or Pulsar's balancer from being given back. Where nobody answers the
+    pass ends. What a phase that did not run would find stays unknown.
+    """
     view = replace(view, rendered=rendered, live=facts.live)
     if facts.spec.mode is ClusterMode.STANDALONE:
         view = replace(view, scale=ScaleFact(), balance=BalanceFact(seen=False))
-    for phase in ROWS[facts.spec.mode]:
-        hand = actor.limited(phase.writes)
-        step = Step(facts, view, rendered, hand)
+    return await _through(ROWS[facts.spec.mode], facts, view, rendered, actor)
+
+
+async def give_back(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
+    """Where the specification is refused: what runs stays as it is, but nothing is held for what will not go on."""
+    view = replace(view, live=facts.live, roll=RollFact(), scale=ScaleFact())
+    return await _through((BALANCE,), facts, view, None, actor)
+
+
+async def _through(
+    phases: Sequence[Phase], facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster | None, actor: Actor
+) -> ClusterView:
+    failed: set[str] = set()
+    for phase in phases:
+        if phase.needs & failed:
+            failed.add(phase.name)
+            continue
+        step = Step(facts, view, rendered, actor.limited(phase.writes))
         try:
             found = await phase.run(step)
         except NameConflictError as error:
-            return replace(view, live=step.live, name_conflict=str(error))
+            failed.add(phase.name)
+            view = replace(view, live=step.live, name_conflict=view.name_conflict or str(error))
+            continue
         except PortError as error:
+            failed.add(phase.name)
             reason, text = reason_of(error)
-            return replace(view, live=step.live, error=text, error_reason=reason)
-        view = replace(view, live=step.live)
+            view = replace(view, live=step.live)
+            if view.error is None:
+                view = replace(view, error=text, error_reason=reason)
+            if isinstance(error, UnavailableError):
+                break
+            continue
+        view = replace(view, live=step.live, ran=view.ran | {phase.name})
         if phase.finds is not None:
             view = replace(view, **{phase.finds: found})  # type: ignore[arg-type]
     return view

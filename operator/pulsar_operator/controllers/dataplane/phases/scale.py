@@ -27,9 +27,12 @@ async def scale(step: Step) -> ScaleFact:
             continue
         if component in (Component.BROKER, Component.PROXY) and not step.facts.instance.store_known:
             continue
-        if component is Component.BOOKIE and replicas_of(there) > wanted:
-            step.hand.refused.append(_kept(there, wanted))
-            continue
+        if component is Component.BOOKIE:
+            if replicas_of(there) > wanted:
+                step.hand.refused.append(_kept(there, wanted))
+                continue
+            if step.view.metadata is None or not step.view.metadata.local_ready:
+                continue  # its cookie would name a store that is not the cluster's
         if component is Component.BROKER and (drains := step.drains) is not None:
             found = await _brokers(step, drains, there, wanted)
             if found.drain is not None:
