@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel
+from pulsar_operator.api.v1alpha1.base import ApiModel, Quantity
 from pulsar_operator.api.v1alpha1.rebalance import RebalanceBudget, TrafficSource
 
 
@@ -49,5 +49,8 @@ class LoadBalancing(ApiModel):
     driver: BalancingDriver = BalancingDriver.PULSAR
     """Pulsar: its own automatic split and shedding. Operator: those are switched off (dynamic configuration, restored
     when this changes back) and a PulsarRebalance named <cluster>-balancer splits and moves instead."""
+    capacities: Annotated[dict[str, Quantity], Field(max_length=1024)] | None = None
+    """What brokers can carry where the CPU of their pods does not tell, as amounts of CPU by the name of a pod. Absent:
+    the limit of the pod's CPU counts, else the request; a broker with twice the CPU gets twice the load."""
     rebalance: StandingRebalance = Field(default=StandingRebalance())
     """How the operator balances while it drives."""

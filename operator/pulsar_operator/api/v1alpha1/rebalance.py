@@ -173,9 +173,26 @@ class ProgressStatus(ApiModel):
     """When the last step was verified."""
 
 
+class BrokerCapacity(ApiModel):
+    """What a broker can carry."""
+
+    broker: Annotated[str, Field(max_length=300)]
+    """Its id."""
+    capacity: str
+    """Relative to the mean of all, as a decimal number."""
+
+
 class PulsarRebalanceStatus(CommonStatus):
     """Observed state of a PulsarRebalance."""
 
+    capacities: Annotated[
+        list[BrokerCapacity],
+        Field(
+            max_length=1024,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["broker"]},
+        ),
+    ] = Field(default_factory=list)
+    """What the brokers can carry, where that differs."""
     proposal: ProposalStatus | None = None
     """The proposal."""
     progress: ProgressStatus | None = None

@@ -144,10 +144,12 @@ def model_of(
     draining: Iterable[str] = (),
     domains: Mapping[str, str] | None = None,
     carried: Mapping[BundleId, float] | None = None,
+    capacities: Mapping[str, float] | None = None,
 ) -> ClusterModel:
     """The model: every bundle of every namespace that was seen, with its cells and its owner.
 
-    ``carried`` are weights of bundles that moved a moment ago: they count where the brokers do not count as much yet.
+    ``capacities`` are relative, those not given are 1. ``carried`` are weights of bundles that moved a moment ago: they
+    count where the brokers do not count as much yet.
     """
     drained = set(draining)
     bundles: list[Bundle] = []
@@ -157,7 +159,7 @@ def model_of(
     bundles = [_at_least(each, known[each.id]) if each.id in known else each for each in bundles]
     return ClusterModel(
         brokers=tuple(
-            Broker(each, domain=(domains or {}).get(each), draining=each in drained)
+            Broker(each, (capacities or {}).get(each, 1.0), (domains or {}).get(each), each in drained)
             for each in sorted(observed.brokers)
         ),
         bundles=tuple(bundles),

@@ -16,9 +16,9 @@ from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import acted
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
-from pulsar_operator.balance.model.observation import model_of
 from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
@@ -201,7 +201,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=RETRY_SECONDS)
-    measured = balance_status(tools.balance_of(model_of(observed, domains=await traffic.domains())))
+    measured = balance_status(tools.balance_of(await modelled(tools, state, observed)))
     promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
         f"{progress.total} steps done: the busiest broker has {measured.imbalance} times the mean, "

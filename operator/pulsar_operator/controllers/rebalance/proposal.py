@@ -8,7 +8,12 @@ from datetime import timedelta
 from math import inf
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
-from pulsar_operator.api.v1alpha1.rebalance import ProposalStatus, PulsarRebalanceSpec, RebalanceMode, TrafficSource
+from pulsar_operator.api.v1alpha1.rebalance import (
+    ProposalStatus,
+    PulsarRebalanceSpec,
+    RebalanceMode,
+    TrafficSource,
+)
 from pulsar_operator.balance.execution.custom_resource import (
     balance_status,
     config_map,
@@ -22,11 +27,13 @@ from pulsar_operator.balance.execution.driver import Decision, Memory
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import identify, words
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
-from pulsar_operator.balance.model.observation import Observed, Usage, model_of, overload_load
+from pulsar_operator.balance.model.observation import Observed, Usage, overload_load
 from pulsar_operator.balance.planner.options import Options
+from pulsar_operator.balance.planner.outcome import utilizations
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import sizing_url
+from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.texts import without_userinfo
@@ -67,7 +74,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     carried = {}
     if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
-    model = model_of(observed, draining=draining, domains=await state.traffic.domains(), carried=carried)
+    model = await modelled(tools, state, observed, draining=draining, carried=carried)
     question = options_of(state.spec, observed.boundaries, cooling, brokers)
     if why is not None or not standing(state.spec):
         proposal = await tools.propose(model, question)
@@ -217,10 +224,7 @@ async def standing_decision(
     usages: Mapping[str, Usage] | None = None,
 ) -> Decision:
     """Whether a standing rebalance acts now: balance/execution/driver.py, the very function that the simulator runs."""
-    load = {broker.id: 0.0 for broker in model.brokers if not broker.draining}
-    for bundle in model.bundles:
-        if bundle.owner in load:
-            load[bundle.owner] += bundle.weight
+    load = utilizations([broker for broker in model.brokers if not broker.draining], model.bundles)
     options = steady_options(state.spec, overload_load(load, usages or {}, OVERLOADED))
     if state.spec.traffic_source is not TrafficSource.LIVE:
         options = replace(options, memory=0.0)  # recorded weights are averages already
