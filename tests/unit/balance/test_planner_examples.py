@@ -216,7 +216,7 @@ NOTHING: list[tuple[str, ClusterModel, Options, str]] = [
     ),
     ("even", cluster({A: [5.0], B: [5.4]}), Options(), "within the tolerance"),
     ("budget", UNEVEN, Options(budget=Budget(max_moves=0)), "budget"),
-    ("traffic budget", UNEVEN, Options(budget=Budget(max_moved_percent=1.0)), "budget"),
+    ("traffic budget", UNEVEN, Options(budget=Budget(max_moved_percent=0.0)), "budget"),
     (
         "cooling",
         UNEVEN,
@@ -348,3 +348,18 @@ def test_a_budget_that_hides_further_cuts_is_told() -> None:
         else:
             pytest.fail("the one before did not say that there was more to do")
         model = after(model, proposal)
+
+
+@pytest.mark.parametrize("percent", [9, 20, 100])
+def test_no_bundle_is_cut_for_the_sake_of_a_budget(percent: int) -> None:
+    """Six equal bundles, all at one of three brokers: each is more than 9 % of the traffic, and a cut is for ever."""
+    model = cluster({A: [[1.0, 1.0, 1.0]] * 6, B: [], C: []})
+    options = Options(budget=Budget(max_moved_percent=float(percent)))
+    splits = moves = 0
+    for _ in range(10):
+        proposal = plan(model, options)
+        if proposal.empty:
+            break
+        splits, moves, model = splits + len(proposal.splits), moves + len(proposal.moves), after(model, proposal)
+    assert loads_of(model) == {A: 6.0, B: 6.0, C: 6.0}
+    assert (splits, moves) == (0, 4)

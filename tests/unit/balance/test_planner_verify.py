@@ -87,7 +87,7 @@ BAD: list[tuple[str, str, ClusterModel, Proposal, Options]] = [
     ("draining", "DrainingBrokers", DRAINING, proposal(move()), OPTIONS),
     ("isolated", "AllowedBrokers", ISOLATED, proposal(move()), OPTIONS),
     ("moves", "Budget", MODEL, proposal(move(), move(ONE)), replace(OPTIONS, budget=Budget(1, 100.0))),
-    ("traffic", "Budget", MODEL, proposal(move()), Options(budget=Budget(max_moved_percent=20.0))),
+    ("traffic", "Budget", MODEL, proposal(move(), move(ONE)), Options(budget=Budget(max_moved_percent=20.0))),
     ("splits", "Budget", MODEL, proposal(cut()), Options(budget=Budget(max_splits=0))),
     ("bundles", "Budget", MODEL, proposal(cut()), Options(budget=Budget(max_bundles=6))),
     ("promise", "Promise", MODEL, replace(proposal(move()), after=proposal().before), OPTIONS),

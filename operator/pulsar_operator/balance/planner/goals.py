@@ -115,6 +115,9 @@ class Limits(Goal):
             self._max_weight = inf
         self.fresh = False
         """Judge every step as if it were the first one, as the next proposal will."""
+        self.alone = False
+        """One bundle may weigh more than the budget permits, if it is all that moves: a cut would be for ever, and the
+        budget counts again in the next proposal."""
 
     def vetoes(self, placement: Placement, index: int, destination: int) -> bool:
         return not self.afford(placement, *placement.price(index, destination))
@@ -122,13 +125,17 @@ class Limits(Goal):
     def afford(self, placement: Placement, moves: int, weight: int) -> bool:
         """Whether so many more moves, and so much more weight, are within the budget."""
         if self.fresh:
-            return moves <= self._max_moves and weight <= self._max_weight
+            return moves <= self._max_moves and (weight <= self._max_weight or moves <= 1)
+        if self.alone:
+            return placement.moves + moves <= min(1, self._max_moves)
         return placement.moves + moves <= self._max_moves and placement.moved + weight <= self._max_weight
 
     def left(self, placement: Placement) -> float:
         """Weight that may still be moved; below 0 when no move is left."""
         if self.fresh:
-            return self._max_weight if self._max_moves >= 1 else -1.0
+            return inf if self._max_moves >= 1 and self._max_weight > 0 else -1.0
+        if self.alone:
+            return inf if placement.moves < min(1, self._max_moves) and self._max_weight > 0 else -1.0
         return self._max_weight - placement.moved if placement.moves < self._max_moves else -1.0
 
 

@@ -52,7 +52,8 @@ def affordable(proposal: Proposal, options: Options, model: ClusterModel) -> boo
     known = {broker.id for broker in model.brokers}
     carried = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
     share = carried * budget.max_moved_percent / 100
-    return len(proposal.moves) <= budget.max_moves and proposal.moved_weight <= share * (1 + ROUNDING)
+    alone = len(proposal.moves) == 1 and share > 0
+    return len(proposal.moves) <= budget.max_moves and (alone or proposal.moved_weight <= share * (1 + ROUNDING))
 
 
 def told(proposal: Proposal) -> Proposal:

@@ -29,7 +29,8 @@ class Budget:
 
     max_moves: int = 100
     max_moved_percent: float = 9.0
-    """Share of all weight that may change its broker; not applied to RemoveBrokers (a drained broker must be empty)."""
+    """Share of all weight that may change its broker; not applied to RemoveBrokers (a drained broker must be empty),
+    nor to a single bundle that moves alone."""
     max_splits: int = 20
     max_bundles: int = 4096
     """Bundles a namespace may reach: there is no merge, so a split is for ever."""

@@ -166,7 +166,7 @@ class _Planning:
         # must leave does so once.
         acted = True
         while acted:
-            acted = self._uneven and self._search.level()
+            acted = self._uneven and (self._search.level() or self._alone())
             if mode is not Mode.SPLIT:
                 acted |= self._fill()
             if mode in (Mode.FULL, Mode.SPLIT):
@@ -179,6 +179,16 @@ class _Planning:
     @property
     def _uneven(self) -> bool:
         return self._placement.busiest > self._tolerated
+
+    def _alone(self) -> bool:
+        """A whole bundle that weighs more than the budget permits, where nothing else moves; whether one did."""
+        if self._placement.moves or self._placement.pieces or self._options.mode is Mode.SPLIT:
+            return False
+        self._limits.alone = True
+        try:
+            return self._search.level()
+        finally:
+            self._limits.alone = False
 
     def _evict(self) -> bool:
         """Hard goals first: what must leave its broker; whether anything moved.
