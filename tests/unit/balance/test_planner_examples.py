@@ -363,3 +363,16 @@ def test_no_bundle_is_cut_for_the_sake_of_a_budget(percent: int) -> None:
         splits, moves, model = splits + len(proposal.splits), moves + len(proposal.moves), after(model, proposal)
     assert loads_of(model) == {A: 6.0, B: 6.0, C: 6.0}
     assert (splits, moves) == (0, 4)
+
+
+def test_a_piece_from_inside_needs_room_for_two_more_bundles() -> None:
+    """The hot topic in the middle has to stay; what may go lies between the two light ends, and one cut is left."""
+    cells = tuple(Cell(position, weight, 1) for position, weight in ((10, 9.0), (20, 5.0), (30, 9.0)))
+    bundle = Bundle(BundleId("t/n", 0, 100), 23.0, A, cells, topics=3)
+    other = Bundle(BundleId("t/m", 0, 100), 13.0, B, (Cell(5, 13.0, 1),), topics=1)
+    model = ClusterModel((Broker(A), Broker(B)), (bundle, other))
+    for room in (1, 2, 3):
+        options = Options(budget=replace(ENDLESS, max_bundles=room), tolerance=0.0)
+        proposal = plan(model, options)
+        verify(model, proposal, options)
+        assert len(proposal.splits) <= room - 1

@@ -124,8 +124,9 @@ class Splitter:
 
     def _best(self, index: int, excess: float, fits: float, worth: float) -> _Cut | None:
         """The piece of a bundle that is enough and lightest, else the heaviest that fits: an end, else from inside."""
-        bundle = self.placement.bundles[index]
-        units = self.placement.units
+        placement = self.placement
+        bundle, units = placement.bundles[index], placement.units
+        most = self._budget.max_bundles - placement.per_namespace[bundle.id.namespace]
         cells = list(accumulate((cell.weight for cell in bundle.cells), initial=0.0))
         sums = [units(weight) for weight in cells]
         options = [*_ends(sums, excess, fits), *_inside(sums, excess, fits)]
@@ -137,7 +138,7 @@ class Splitter:
             wanted = [cells[at] for at in (start, stop) if 0 < at < len(cells) - 1]
             positions = [self._line(index).nearest(value) for value in wanted]
             known = tuple(position for position in positions if position is not None)
-            if known and len(known) == len(wanted):
+            if known and len(known) == len(wanted) <= most:
                 cuts.append(_Cut(index, min(weight, excess), weight, known, 1 if start else 0))
         return min(cuts, key=lambda cut: cut.rank, default=None)
 
