@@ -120,6 +120,8 @@ class Observed:
     cells: Cells = field(default_factory=lambda: defaultdict(dict))
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
     anti_affinity: dict[str, str] = field(default_factory=dict)
+    cuts: dict[str, frozenset[int]] | None = None
+    """By namespace: where the Spark job would cut; None = nobody said."""
     missing: list[str] = field(default_factory=list)
     """What did not answer, in words: without it there is no proposal."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -49,5 +50,8 @@ class Options:
     tolerance: float = 0.1
     """Hysteresis: a placement whose busiest broker is within this of the bound is left alone, unless a broker has less
     than half of the mean: that one is filled."""
+    cuts: Mapping[str, frozenset[int]] | None = None
+    """By namespace: the only positions at which its bundles may be cut, as somebody who saw more found them; None =
+    anywhere."""
     cooling: frozenset[BundleId] = frozenset()
     """Bundles moved or made too short ago to be moved again."""

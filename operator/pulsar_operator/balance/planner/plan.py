@@ -148,7 +148,7 @@ class _Planning:
         self._search = Search(placement, model, goals, self._limits, target, options.budget.max_moves)
         if options.mode is Mode.ADD_BROKERS:
             self._search.sources = [broker.id not in options.brokers for broker in placement.brokers]
-        self._splitter = Splitter(self._search, options.budget)
+        self._splitter = Splitter(self._search, options.budget, options.cuts)
         self._start = [placement.utilization(broker) for broker in range(len(placement.brokers))]
         self._stay: list[int] = []
         self._cause = "NewBroker" if options.mode is Mode.ADD_BROKERS else IDLE

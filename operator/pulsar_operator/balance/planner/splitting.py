@@ -7,12 +7,13 @@ come together after all is taken back.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import accumulate
 from typing import Final
 
+from pulsar_operator.balance.model.cluster import Bundle
 from pulsar_operator.balance.model.cuts import Line
 from pulsar_operator.balance.planner.goals import BUSIEST
 from pulsar_operator.balance.planner.options import Budget
@@ -45,13 +46,15 @@ class _Cut:
 class Splitter:
     """Cuts on the placement of a search."""
 
-    def __init__(self, search: Search, budget: Budget) -> None:
+    def __init__(self, search: Search, budget: Budget, cuts: Mapping[str, frozenset[int]] | None = None) -> None:
+        """``cuts`` are the only positions at which a namespace's bundles may be cut, where they are given."""
         self.placement: Placement = search.placement
         self.exhausted = False
         """A cut was left out because of the budget."""
         self._search = search
         self._budget = budget
         self._lines: dict[int, Line] = {}
+        self._cuts = cuts
 
     def relieve(self, broker: int) -> bool:
         """Cut one bundle of a broker above the target and move the piece; False when no cut helps.
@@ -127,7 +130,8 @@ class Splitter:
         placement = self.placement
         bundle, units = placement.bundles[index], placement.units
         most = self._budget.max_bundles - placement.per_namespace[bundle.id.namespace]
-        cells = list(accumulate((cell.weight for cell in bundle.cells), initial=0.0))
+        weights, points = self._parts(bundle)
+        cells = list(accumulate(weights, initial=0.0))
         sums = [units(weight) for weight in cells]
         options = [*_ends(sums, excess, fits), *_inside(sums, excess, fits)]
         cuts: list[_Cut] = []
@@ -135,12 +139,23 @@ class Splitter:
             weight = sums[stop] - sums[start]
             if min(weight, excess) < worth:
                 continue
-            wanted = [cells[at] for at in (start, stop) if 0 < at < len(cells) - 1]
-            positions = [self._line(index).nearest(value) for value in wanted]
+            wanted = [at for at in (start, stop) if 0 < at < len(cells) - 1]
+            positions = [points[at - 1] if points else self._line(index).nearest(cells[at]) for at in wanted]
             known = tuple(position for position in positions if position is not None)
             if known and len(known) == len(wanted) <= most:
                 cuts.append(_Cut(index, min(weight, excess), weight, known, 1 if start else 0))
         return min(cuts, key=lambda cut: cut.rank, default=None)
+
+    def _parts(self, bundle: Bundle) -> tuple[list[float], list[int]]:
+        """What a cut can part: the cells; or the sums between the permitted cuts, and these."""
+        if self._cuts is None:
+            return [cell.weight for cell in bundle.cells], []
+        lower, upper = bundle.id.lower, bundle.id.upper
+        points = sorted(p for p in self._cuts.get(bundle.id.namespace, ()) if lower < p < upper)
+        weights = [0.0] * (len(points) + 1)
+        for cell in bundle.cells:
+            weights[bisect_right(points, cell.position)] += cell.weight
+        return weights, points
 
     def _line(self, index: int) -> Line:
         if index not in self._lines:

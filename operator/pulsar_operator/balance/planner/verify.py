@@ -86,6 +86,8 @@ def _check_splits(model: ClusterModel, proposal: Proposal, options: Options) -> 
         _check_touched(model, bundle.id, options)
         if bundle.id in options.cooling:
             raise PlanError("Cooling", f"bundle {bundle.id} rests")
+        if options.cuts is not None and split.boundary not in options.cuts.get(bundle.id.namespace, ()):
+            raise PlanError("Cuts", f"bundle {bundle.id} may not be cut at {split.boundary:#010x}")
         try:
             pieces = split_bundle(bundle, split.boundary)
         except ValueError as error:

@@ -90,8 +90,11 @@ class Traffic:
         return observed
 
     async def observe_with(self, result: SizingResult) -> Observed:
-        """Everything now, with the weights of a sizing result in place of the brokers' own figures."""
+        """Everything now, with the weights and the cuts of a sizing result in place of the brokers' own figures."""
         observed = await self._frame()
+        observed.cuts = {
+            each.namespace: frozenset(int(point, 16) for point in each.boundaries) for each in result.namespaces
+        }
         for namespace in result.namespaces:
             for cell in namespace.cells:
                 observed.add(namespace.namespace, cell.position, cell.weight, cell.topics)

@@ -75,7 +75,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
     model = await modelled(tools, state, observed, draining=draining, carried=carried)
-    question = options_of(state.spec, observed.boundaries, cooling, brokers)
+    question = replace(options_of(state.spec, observed.boundaries, cooling, brokers), cuts=observed.cuts)
     if why is not None or not standing(state.spec):
         proposal = await tools.propose(model, question)
         return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
