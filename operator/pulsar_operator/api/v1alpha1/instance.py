@@ -131,7 +131,7 @@ class PulsarInstanceSpec(ApiModel):
     """Kubernetes namespaces, besides its own, whose objects may refer to this instance; "*" = all."""
     preset: Preset = Preset.PRODUCTION
     """Resources and JVM settings of a managed configuration store."""
-    image: StoreImages = Field(default_factory=StoreImages)
+    image: StoreImages = Field(default=StoreImages())
     """Image of a managed configuration store."""
     version: PulsarVersion = "4.0.8"
     """Pulsar version whose ZooKeeper a managed configuration store runs; also the tag of the default image."""
