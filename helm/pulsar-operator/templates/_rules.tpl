@@ -53,7 +53,7 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, delete]
-# Rendered configuration and the record of BookKeeper's INSTANCEID.
+# Rendered configuration; records: BookKeeper's INSTANCEID, ensembles that were founded, settings of Pulsar's balancer.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, patch, delete]

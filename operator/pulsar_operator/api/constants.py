@@ -222,4 +222,5 @@ class Reason(StrEnum):
     EXPIRED = "Expired"
     LOAD_BALANCER_PAUSED = "LoadBalancerPaused"
     LOAD_BALANCER_RESUMED = "LoadBalancerResumed"
+    LOAD_BALANCER_NOT_RESUMED = "LoadBalancerNotResumed"
     NOT_SUPPORTED = "NotSupported"

@@ -8,11 +8,13 @@ from typing import Any
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, API_VERSION, Kind
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord, balancer_record_name
 from pulsar_operator.controllers.dataplane.load_balancer import hold, holder
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, Key
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, Key
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar_brokers import FakeBrokers
 from tests.support.core.recorder import CountingMetrics
@@ -122,7 +124,11 @@ class BalancingWorld:
         old = (cluster.get("status") or {}).get("balancer")
         rebalances = [o for o in self.kube.all() if o["kind"] == Kind.REBALANCE.value]
         wanted = holder(cluster, rebalances, (old or {}).get("heldFor"))
-        found = await hold(self.deps, Actor(self.deps, cluster), AdminEndpoint("east", URL), old, wanted, drives=drives)
+        actor = Actor(self.deps, cluster)
+        listed = self.kube.live(CONFIG_MAPS, NS, balancer_record_name("east"))
+        record = BalancerRecord(actor, owner_of(cluster, part_of=""), listed)
+        endpoint = AdminEndpoint("east", URL)
+        found = await hold(self.deps, actor, endpoint, old, wanted, drives=drives, record=record)
         status = {k: v for k, v in (cluster.get("status") or {}).items() if k != "balancer"}
         if found.status is not None:
             status["balancer"] = found.status.model_dump(mode="json", by_alias=True, exclude_none=True)

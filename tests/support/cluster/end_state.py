@@ -38,7 +38,7 @@ async def end_state(world: ClusterWorld) -> Json:
 
 
 def without_hashes(text: str) -> str:
-    """Names of ConfigMaps hash their content, and that has the Kubernetes namespace in it: they are numbered by workload
+    """Names of ConfigMaps hash their content, which has the Kubernetes namespace in it: they are numbered by workload
     instead, so that one too many is still seen."""
     found: dict[str, list[str]] = {}
     for workload, content in sorted(set(re.findall(r"([a-z0-9-]+)-config-([0-9a-f]{16})", text))):

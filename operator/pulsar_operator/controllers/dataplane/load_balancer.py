@@ -1,7 +1,8 @@
 """The dynamic settings of Pulsar's own balancer: taken over while the operator moves bundles, restored afterwards.
 
-Called by the cluster controller, the one writer. What was there before is in the cluster's status before the first
-setting is changed; whoever is to move bundles waits until the status names it. Each step can be repeated.
+Called by the cluster controller, the one writer. What was there before is on record (balancer_record.py) and in the
+cluster's status before the first setting is changed; whoever is to move bundles waits until the status names it. Each
+step can be repeated.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pulsar_operator.balance.execution.drain import DRAIN, purpose_of
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import is_true
+from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PulsarAdminPort
 
 FLAGS: Final[Mapping[str, str]] = {
@@ -60,6 +62,7 @@ async def hold(
     wanted: str | None,
     *,
     drives: bool,
+    record: BalancerRecord,
 ) -> Balancer:
     """One step towards the settings being ours (``wanted`` names for whom, or ``drives``: whoever) or Pulsar's again.
 
@@ -67,21 +70,22 @@ async def hold(
     """
     before = BalancerStatus.model_validate(old) if old else None
     if wanted is None and not drives:
-        if before is None:
+        if before is None and record.listed is None:
             return Balancer(None)
         if not actor.act:
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
-        await restore(deps.admin, endpoint, before)
-        await actor.record_event(Reason.LOAD_BALANCER_RESUMED, f"Restored load balancer settings: {_text(before)}")
+        await give_back(deps, actor, endpoint, before, record)
         return Balancer(None)
     if not actor.act:
         actor.pending.append("Switch Pulsar's own balancer off")
         return Balancer(before)
-    values = await deps.admin.call(endpoint, "GET", (*CONFIGURATION, "values")) or {}
+    values = await _values(deps, endpoint)
     if before is None:
-        saved = [FlagStatus(name=name, before=values.get(name)) for name in FLAGS]
+        saved = _saved(values, record)
+        await record.write(saved)
         return Balancer(BalancerStatus(held_for=None, saved=saved), again=True)
+    await record.write(before.saved)
     for name, value in FLAGS.items():
         if values.get(name) != value:
             await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
@@ -90,6 +94,36 @@ async def hold(
                 f"Dynamic setting {name} is {value} while {wanted or 'the operator'} balances",
             )
     return Balancer(before.model_copy(update={"held_for": wanted}))
+
+
+async def give_back(
+    deps: Deps, actor: Actor, endpoint: AdminEndpoint, before: BalancerStatus | None, record: BalancerRecord
+) -> None:
+    """Restore what was before, as the status or else the record says, and forget it. Raises PortError."""
+    if before is None:
+        # The record is of an earlier time: what is not as we set it is somebody else's by now.
+        values = await _values(deps, endpoint)
+        before = BalancerStatus(saved=[f for f in record.saved(FLAGS) if values.get(f.name) == FLAGS[f.name]])
+    await restore(deps.admin, endpoint, before)
+    await record.delete(FLAGS)
+    if before.saved:
+        await actor.record_event(Reason.LOAD_BALANCER_RESUMED, f"Restored load balancer settings: {_text(before)}")
+
+
+async def _values(deps: Deps, endpoint: AdminEndpoint) -> Mapping[str, str]:
+    return await deps.admin.call(endpoint, "GET", (*CONFIGURATION, "values")) or {}
+
+
+def _saved(values: Mapping[str, str], record: BalancerRecord) -> list[FlagStatus]:
+    """What to restore later: the values of now; where those are ours and the record knows the ones before, these.
+
+    Without a record values that equal ours are the user's: to take them away would start a balancer that was off.
+    """
+    known = {flag.name: flag.before for flag in record.saved(FLAGS)}
+    return [
+        FlagStatus(name=name, before=known[name] if name in known and values.get(name) == ours else values.get(name))
+        for name, ours in FLAGS.items()
+    ]
 
 
 async def restore(admin: PulsarAdminPort, endpoint: AdminEndpoint, before: BalancerStatus) -> None:

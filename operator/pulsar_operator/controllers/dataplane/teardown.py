@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from pydantic import ValidationError
+
 from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import instance_of, referring
+from pulsar_operator.controllers.core.clusters import instance_of, published_endpoint, pulsar_name, referring
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.kube_namespaces import is_going
+from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.ensemble import delete_records, delete_volumes
-from pulsar_operator.domain.render import Owner
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Deps, Json, RefusedError
+from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, give_back
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.render import Owner, broker_web_service_url
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, PortError, RefusedError
 
 STEPS: tuple[tuple[Component, ...], ...] = (
     (Component.PROXY,),
@@ -72,17 +78,45 @@ async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
 async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
     live = await observe_children(deps, obj)
     for step in STEPS:
+        if Component.BROKER in step:
+            await _give_balancer_back(deps, owner, obj, spec, actor, live)
         if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted"):
             return f"the {' and '.join(component.value for component in step)} pods to stop"
     if spec.reclaim_policy is ReclaimPolicy.DELETE:
-        await _delete_data(deps, owner, actor)
+        await _delete_data(deps, owner, spec, actor)
     return None
 
 
-async def _delete_data(deps: Deps, owner: Owner, actor: Actor) -> None:
+async def _give_balancer_back(
+    deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor, live: Live
+) -> None:
+    """The settings of Pulsar's own balancer, while brokers can still be asked: they are in the metadata, and who makes
+    the cluster again from it may want Pulsar to balance. Brokers that do not answer hold nothing: the record stays."""
+    there = live.stateful_set(Component.BROKER)
+    old, record = (obj.get("status") or {}).get("balancer"), BalancerRecord.of(actor, owner, live)
+    if there is None or "deletionTimestamp" in there["metadata"] or not (old or record.listed):
+        return
+    endpoint = published_endpoint(obj) or AdminEndpoint(
+        pulsar_name(obj), broker_web_service_url(owner, spec.cluster_domain)
+    )
+    try:
+        before = BalancerStatus.model_validate(old) if old else None
+        await give_back(deps, actor, endpoint, before, record)
+    except (PortError, ValidationError) as error:
+        await actor.warn(
+            Reason.LOAD_BALANCER_NOT_RESUMED,
+            f"Settings of Pulsar's balancer not restored: {error}; see {' and '.join(FLAGS)} if the metadata is used "
+            "without this operator",
+        )
+
+
+async def _delete_data(deps: Deps, owner: Owner, spec: PulsarClusterSpec, actor: Actor) -> None:
     """Volumes, and with them the record that they hold data and the ensemble's superuser."""
     await delete_volumes(actor, owner)
     record = await deps.kube.get(CONFIG_MAPS, owner.namespace, record_name(owner.name))
     if record is not None:
         await actor.delete(CONFIG_MAPS, record, "reclaimPolicy is Delete")
     await delete_records(actor, owner, Component.ZOOKEEPER)
+    if spec.metadata_store is not None and spec.metadata_store.managed is not None:
+        # With the metadata the settings have gone, whether or not they were given back.
+        await BalancerRecord(actor, owner, None).delete(FLAGS)

@@ -7,7 +7,12 @@ store_problems; rollout.plan_roll([ComponentPods(...), ...]); pods.observe_compo
 
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.checks import spec_problems, store_problems
-from pulsar_operator.domain.render.cluster import local_store, render_cluster, render_configuration_store
+from pulsar_operator.domain.render.cluster import (
+    broker_web_service_url,
+    local_store,
+    render_cluster,
+    render_configuration_store,
+)
 from pulsar_operator.domain.render.config import check_config
 from pulsar_operator.domain.render.inputs import (
     BRING_UP_ORDER,
@@ -34,6 +39,7 @@ __all__ = [
     "RenderedCluster",
     "RenderedStore",
     "StoreAddress",
+    "broker_web_service_url",
     "check_config",
     "founded_name",
     "local_store",

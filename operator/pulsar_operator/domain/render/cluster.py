@@ -104,6 +104,12 @@ def local_store(inputs: ClusterInputs) -> StoreAddress:
     raise ValueError("spec.metadataStore is absent: set spec.metadataStore.managed or spec.metadataStore.external")
 
 
+def broker_web_service_url(owner: Owner, cluster_domain: str) -> str:
+    """Admin REST of a cluster's brokers."""
+    name = workload_name(owner.name, Component.BROKER)
+    return f"http://{service_host(name, owner.namespace, cluster_domain)}:{PORTS['http']}"
+
+
 def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> ClusterEndpoints:
     def host(component: Component) -> str:
         name = workload_name(inputs.owner.name, component)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.load_balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
@@ -28,8 +29,9 @@ async def balance(step: Step) -> BalanceFact:
     wanted = holder(facts.obj, rebalances, (old or {}).get("heldFor"))
     # Not given back between two brokers of a roll: it would undo what was just planned.
     keep = drives or view.drain is not None or (old is not None and roll.of_brokers)
+    record = BalancerRecord.of(hand, facts.owner, step.live)
     try:
-        found = await hold(hand.deps, hand, endpoint, old, wanted, drives=keep)
+        found = await hold(hand.deps, hand, endpoint, old, wanted, drives=keep, record=record)
     except PortError as error:
         # Its pods are as they should be; the next look tries again.
         await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")

@@ -1,0 +1,97 @@
+"""ConfigMap ``<cluster>-load-balancer``: what the settings of Pulsar's own balancer were before the operator took over.
+
+The same is in the cluster's status, but the settings are in Pulsar's metadata, which outlives the object and its
+status. So the record has no owner reference: a cluster that was deleted, or restored without status, still knows what
+to give back. It is there while the settings are the operator's, and no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster_status import FlagStatus
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.render import Owner
+from pulsar_operator.domain.render.names import labels, owner_labels
+from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Json
+
+MAX_VALUE = 256
+"""Characters of a value, as in the status."""
+
+
+@dataclass(frozen=True)
+class BalancerRecord:
+    """Of one cluster, for one pass."""
+
+    actor: Actor
+    owner: Owner
+    listed: Json | None
+    """As found among the children."""
+
+    @classmethod
+    def of(cls, actor: Actor, owner: Owner, live: Live) -> BalancerRecord:
+        """As the children show it."""
+        return cls(actor, owner, live.get(CONFIG_MAPS.kind, balancer_record_name(owner.name)))
+
+    def saved(self, names: Collection[str]) -> list[FlagStatus]:
+        """What it says of these settings."""
+        data = (self.listed or {}).get("data") or {}
+        return [FlagStatus(name=each, before=str(data[each])[:MAX_VALUE] or None) for each in names if each in data]
+
+    async def write(self, saved: Sequence[FlagStatus]) -> None:
+        """Make it say this. Another one's ConfigMap of that name stays, and the pass says so. Raises PortError."""
+        data = {flag.name: flag.before or "" for flag in saved}
+        found = await self._find()
+        if found is not None and not self._ours(found, data):
+            self.actor.refused.append(
+                f"ConfigMap {found['metadata']['name']} exists, not owned by this cluster: delete or rename "
+                "it; what the settings of Pulsar's balancer were is in status.balancer alone"
+            )
+            return
+        if found is not None and data.items() <= (found.get("data") or {}).items():
+            return
+        manifest: Json = {
+            "apiVersion": CONFIG_MAPS.api_version,
+            "kind": CONFIG_MAPS.kind,
+            "metadata": {
+                "name": balancer_record_name(self.owner.name),
+                "namespace": self.owner.namespace,
+                "labels": labels(self.owner, Component.BROKER),
+            },
+            "data": data,
+        }
+        if found is None:
+            with suppress(ConflictError):  # created by a pass that was interrupted after the write
+                await self.actor.deps.kube.create(manifest)
+            return
+        manifest["metadata"]["uid"] = found["metadata"]["uid"]
+        await self.actor.deps.kube.apply(manifest)
+
+    async def delete(self, names: Collection[str]) -> None:
+        """Remove it: the settings (``names``) were given back, or have gone. Raises PortError."""
+        found = await self._find()
+        if found is not None and self._ours(found, names):
+            meta = found["metadata"]
+            await self.actor.deps.kube.delete(CONFIG_MAPS, meta["namespace"], meta["name"], uid=meta["uid"])
+
+    async def _find(self) -> Json | None:
+        if self.listed is not None:
+            return self.listed
+        # The list shows what has our labels: one that was restored by hand may have none.
+        return await self.actor.deps.kube.get(CONFIG_MAPS, self.owner.namespace, balancer_record_name(self.owner.name))
+
+    def _ours(self, found: Json, names: Collection[str]) -> bool:
+        """By its labels, or by what it says."""
+        mine = owner_labels(self.owner.kind, self.owner.name)
+        return mine.items() <= (found["metadata"].get("labels") or {}).items() or set(found.get("data") or ()) == set(
+            names
+        )
+
+
+def balancer_record_name(cluster: str) -> str:
+    """Name of the ConfigMap; ``cluster`` is the PulsarCluster's metadata.name."""
+    return f"{cluster}-load-balancer"
