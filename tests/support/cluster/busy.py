@@ -30,6 +30,8 @@ class BusyAdmin:
         self.brokers = FakeBrokers(brokers=[])
         self.displaced: list[str] = []
         """Bundles that a broker still had when it stopped."""
+        self.unready: set[str] = set()
+        """Pods whose brokers serve although they are not ready."""
         self.moves = 0
         """Times a bundle got another owner."""
 
@@ -59,7 +61,7 @@ class BusyAdmin:
 
     async def settle(self) -> None:
         """Ready brokers are registered; the bundles of one that is gone are spread over the others."""
-        live = sorted(broker_of(pod) for pod in await self._backstage.all(PODS) if _serves(pod))
+        live = sorted(broker_of(pod) for pod in await self._backstage.all(PODS) if self._serves(pod))
         self.brokers.brokers = live
         turn = itertools.cycle(live)
         for key, owner in list(self.brokers.owners.items()):
@@ -68,10 +70,10 @@ class BusyAdmin:
                 self.brokers.owners[key] = next(turn)
                 self.moves += 1
 
-
-def _serves(pod: Json) -> bool:
-    broker = pod["metadata"]["labels"].get(LABEL_COMPONENT) == Component.BROKER.value
-    return broker and is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
+    def _serves(self, pod: Json) -> bool:
+        meta = pod["metadata"]
+        broker = meta["labels"].get(LABEL_COMPONENT) == Component.BROKER.value
+        return broker and (is_ready(pod) or meta["name"] in self.unready) and "deletionTimestamp" not in meta
 
 
 def broker_of(pod: Json) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, AdminEndpoint, Json
+from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, AdminEndpoint, Json, UnavailableError
 from tests.fakes.killed import Killed
 from tests.support.cluster.busy import BusyWorld
+from tests.support.cluster.workloads import Trouble
 
 THE_PLANS = 3
 """Which reading of a broker's bundles is the planner's."""
@@ -69,6 +70,72 @@ async def test_brokers_are_removed_when_they_have_no_bundles() -> None:
     assert await drains(world) == []
     assert world.busy.brokers.dynamic == {}
     assert await world.all_ready() == {}
+
+
+@pytest.mark.parametrize("flapping", [False, True])
+async def test_a_removal_times_out_although_a_broker_comes_and_goes(
+    monkeypatch: pytest.MonkeyPatch, flapping: bool
+) -> None:
+    world = await BusyWorld.up(4, drain={"timeoutSeconds": 60})
+    answer, clock = world.busy.brokers.call, world.deps.clock
+
+    async def no_moves(endpoint: AdminEndpoint, method: str, path: Sequence[str], **more: Any) -> Any:
+        if path[-1] == "unload":
+            raise UnavailableError("HTTP 500: busy", status=500)
+        return await answer(endpoint, method, path, **more)
+
+    monkeypatch.setattr(world.busy.brokers, "call", no_moves)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    begun, turn = clock.now(), 0
+
+    async def gone() -> bool:
+        nonlocal turn
+        turn += 1
+        if await world.live(PODS, "east-broker-3") is None:
+            return True
+        if flapping:
+            await world.backstage.edit(PODS, world.namespace, "east-broker-3", lambda pod: _ready(pod, turn // 2 % 2))
+        return False
+
+    await world.until(gone, rounds=250)
+    assert (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["replicas"] == 2
+    assert (clock.now() - begun).total_seconds() < 120
+    assert any(each.reason == "DrainIncomplete" for each in world.journal.events)
+
+
+def _ready(pod: Json, ready: int) -> None:
+    for condition in pod["status"]["conditions"]:
+        if condition["type"] == "Ready":
+            condition["status"] = "True" if ready else "False"
+
+
+async def test_a_broker_that_is_unready_for_a_moment_is_not_removed_with_its_bundles() -> None:
+    """Its process serves on, and is registered; the kubelet's probe alone failed."""
+    world = await BusyWorld.up(3)
+    owners, goes = world.busy.brokers.owners, "east-broker-2"
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    world.busy.unready = {goes}
+    await world.backstage.edit(PODS, world.namespace, goes, lambda pod: _ready(pod, 0))
+    await world.round()
+    assert (await world.status(Kind.CLUSTER, "east"))["drain"]["pods"] == [goes]
+    await world.run(rounds=300)
+    assert world.busy.displaced == []
+    assert goes not in {owner.partition(".")[0] for owner in owners.values()}
+    assert (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["replicas"] == 2
+
+
+async def test_a_broker_that_never_came_up_is_removed_at_once() -> None:
+    world = await BusyWorld.up(2)
+    world.workloads.troubles.append(Trouble(pod="east-broker-2"))
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=3))
+    for _ in range(10):
+        await world.round()
+    assert await world.live(PODS, "east-broker-2") is not None
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+    for _ in range(3):
+        await world.round()
+    assert (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["replicas"] == 2
+    assert not any(each.reason == "DrainIncomplete" for each in world.journal.events)
 
 
 async def test_a_bundle_that_comes_during_a_drain_is_handed_over_too() -> None:

@@ -45,10 +45,10 @@ class Brokers:
         bounds = [number * step for number in range(len(owners))] + [LAST]
         self.pulsar.namespace(namespace, bounds, [broker(pod) for pod in owners])
 
-    def said(self, pods: Sequence[str], seconds: float) -> None:
+    def said(self, pods: Sequence[str], seconds: float, occasion: str | None = None) -> None:
         """What the status says of a drain: these pods, since so many seconds."""
         since = timestamp(self.clock.moment - timedelta(seconds=seconds))
-        self.world._cluster_status({"drain": {"pods": list(pods), "since": since}})
+        self.world._cluster_status({"drain": {"pods": list(pods), "since": since, "occasion": occasion or NAME}})
 
     def drains(self, replicas: int = 3) -> BrokerDrains:
         """Of one pass."""
@@ -74,15 +74,22 @@ def brokers() -> Brokers:
     return made
 
 
-@pytest.mark.parametrize("others", [["east-broker-1"], ["east-broker-1", "east-broker-2"], []])
-async def test_the_time_of_other_pods_is_not_the_time_of_these(brokers: Brokers, others: list[str]) -> None:
+@pytest.mark.parametrize("others", [["east-broker-1"], ["east-broker-2"], []])
+async def test_the_time_of_another_occasion_is_not_the_time_of_this_one(brokers: Brokers, others: list[str]) -> None:
     """A drain that timed out says nothing of the one after it: that one has its own time."""
-    brokers.said(others, TIMEOUT + 1)
+    brokers.said(others, TIMEOUT + 1, "east-drain-to-7")
     found = await brokers.drains().leave(["east-broker-2"], NAME)
     assert not found.go
     assert found.status is not None
     assert (found.status.pods, found.status.since) == (["east-broker-2"], timestamp(brokers.clock.moment))
+    assert found.status.occasion == NAME
     assert NAME in brokers.rebalances()
+
+
+@pytest.mark.parametrize("others", [["east-broker-1"], ["east-broker-1", "east-broker-2"], []])
+async def test_the_time_goes_on_whoever_of_the_pods_was_there_last_time(brokers: Brokers, others: list[str]) -> None:
+    brokers.said(others, TIMEOUT + 1)
+    assert (await brokers.drains().leave(["east-broker-2"], NAME)).go
 
 
 @pytest.mark.parametrize(("seconds", "go"), [(TIMEOUT - 1, False), (TIMEOUT, True)])

@@ -48,6 +48,8 @@ class DrainStatus(ApiModel):
         default_factory=list
     )
     """Their pods."""
+    occasion: Annotated[str, Field(max_length=253)] | None = None
+    """What they go for: the replacement of one pod, or a number of replicas; a new one begins a new time-out."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Since when."""
     bundles: int | None = None

@@ -131,7 +131,7 @@ class BrokerDrains:
         if not self.enabled or not pods:
             return DrainProgress(True)
         now = self._deps.clock.now()
-        since = self._since(pods, now)
+        since = self._since(name, now)
         seen = await self._observe(pods, avoid)
         live, foreign = None, False
         if seen.bundles:
@@ -156,14 +156,16 @@ class BrokerDrains:
                 manifest = drain_manifest(self._cluster, name, seen.ids, seen.excluded, self._drain)
                 await self._actor.apply(manifest, None)
         asked = name if decision.ask or decision.recreate else None
-        status = DrainStatus(pods=sorted(pods), since=timestamp(since), bundles=seen.bundles, rebalance=asked)
+        status = DrainStatus(
+            pods=sorted(pods), occasion=name, since=timestamp(since), bundles=seen.bundles, rebalance=asked
+        )
         return DrainProgress(False, status, decision.why)
 
-    def _since(self, pods: Collection[str], now: datetime) -> datetime:
-        """Since when these pods are to go, as the status says."""
+    def _since(self, name: str, now: datetime) -> datetime:
+        """Since when they are to go on this occasion, as the status says: whichever of them answer by now, its time
+        goes on."""
         old = (self._cluster.get("status") or {}).get("drain") or {}
-        same = set(old.get("pods") or ()) == set(pods)
-        return (parse_time(old.get("since")) if same else None) or now
+        return (parse_time(old.get("since")) if old.get("occasion") == name else None) or now
 
     async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Seen:
         try:

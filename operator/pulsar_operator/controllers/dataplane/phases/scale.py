@@ -62,7 +62,8 @@ async def _brokers(step: Step, drains: BrokerDrains, there: Json, wanted: int) -
     if not have > wanted >= 1:
         return ScaleFact(asked=drains.asked)
     pods_there = pods_of(there, step.live.pods(Component.BROKER))
-    going = [pod.name for pod in pods_there if pod.ordinal >= wanted and pod.ready]
+    # Unready ones too: a broker that comes and goes has bundles still; one that is gone is not registered.
+    going = [pod.name for pod in pods_there if pod.ordinal >= wanted]
     leave = await drains.leave(going, scale_in_name(meta.name, wanted))
     if leave.go or leave.status is None:
         return ScaleFact(asked=drains.asked)
