@@ -176,3 +176,76 @@ def test_what_is_not_known_is_not_zero() -> None:
     absent = observe_component(None, [])
     assert not absent.exists
     assert absent.summary("brokers")[0] is Reason.PENDING
+
+
+def crashed(line: str, **env: str) -> str:
+    """What is told of a pod whose container ended with a line."""
+    ended = {"exitCode": 1, "reason": "Error", "message": f"{line}\n\tat a.b(C.java)"}
+    found = pod("east-broker-0", **STARTING, restarts=3, waiting={"reason": "CrashLoopBackOff"}, ended=ended)
+    found["spec"]["containers"][0]["env"] = [{"name": name, "value": value} for name, value in env.items()]
+    problem = pod_problem(found)
+    assert problem is not None
+    return problem.message.partition("; last line: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('Malformed URL "https://user:s3cret@sso.example.com:x/a"', 'Malformed URL "https://...@sso.example.com:x/a"'),
+        ("no host pulsar://u:s3@cret@host:1/x", "no host pulsar://...@host:1/x"),
+        ("failed to set field brokerClientAuthParams, value token:s3cret", None),
+        ("brokerClientAuthenticationParameters=user:s3cret and more", None),
+        ("tlsTrustStorePassword=s3cret is wrong", "tlsTrustStorePassword=*** is wrong"),
+        ('{"password" : "my s3cret", "host": "h:1"}', '{"password" : ***, "host": "h:1"}'),
+        ('cannot parse {\\"token\\":\\"s3cret\\"}', None),
+        ("clientSecret => 's3cret x' refused", "clientSecret => *** refused"),
+        ("saslJaasConfig=org.x.PlainLoginModule required username=a password=s3cret;", "saslJaasConfig=***"),
+        ("sent Authorization: Basic s3cret== to h", "sent Authorization: ***"),
+        ("HTTP 401 with bearer s3cret.x-y at h", "HTTP 401 with bearer *** at h"),
+        ("unknown option --auth-token s3cret --host h", "unknown option --auth-token *** --host h"),
+        ("-Dstore.key=s3cret -Xmx1g", "-Dstore.key=*** -Xmx1g"),
+        ("token eyJhbGci.s3cret.sig expired", "token *** expired"),
+        ('password="s3cret ' + "x" * 400, "password=***"),
+    ],
+)
+def test_a_crash_is_told_without_what_may_be_secret(line: str, told: str | None) -> None:
+    found = crashed(line)
+    assert "s3cret" not in found and "cret@" not in found
+    assert found != ""
+    if told is not None:
+        assert found == told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "java.security.KeyStoreException: not found in /pulsar/certs",
+        "org.apache.X$BadTokenException: it is late",
+        "KeeperErrorCode = NoNode for /ledgers/INSTANCEID",
+        "Basic authentication failed, no key given",
+        "UnknownHostException: east-zookeeper.pulsar.svc.cluster.local: Name or service not known",
+        'secret "my-super" not found',
+    ],
+)
+def test_what_says_why_it_crashed_is_left(line: str) -> None:
+    hosts = {"ZOO_DOMAIN": "pulsar.svc.cluster.local", "PULSAR_CONF_advertisedAddress": "east-zookeeper"}
+    assert crashed(line, **hosts) == line
+
+
+def test_values_of_environment_variables_are_not_told() -> None:
+    line = "cannot log in as operator with hunter2hunter2 at hunter2, level debug"
+    values = {"LOGIN": "hunter2hunter2", "OTHER": "hunter2", "LEVEL": "debug", "EMPTY": ""}
+    assert crashed(line, **values) == "cannot log in as operator with *** at ***, level debug"
+
+
+@pytest.mark.parametrize("reason", ["CreateContainerError", "ErrImagePull"])
+def test_a_container_that_cannot_be_made_tells_no_secret_either(reason: str) -> None:
+    problem = pod_problem(pod("p-0", **STARTING, waiting={"reason": reason, "message": "https://u:s3cret@h is bad"}))
+    assert problem is not None and "https://...@h is bad" in problem.message
+
+
+def test_a_pod_that_failed_tells_no_secret_either() -> None:
+    failed = pod("p-0", **STARTING)
+    failed["status"].update(phase="Failed", message="arguments: --password s3cret")
+    problem = pod_problem(failed)
+    assert problem is not None and problem.message.endswith("--password ***")

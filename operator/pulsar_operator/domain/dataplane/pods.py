@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.render.config import ENV_PREFIXES
+from pulsar_operator.domain.texts import without_secrets
 
 Json = Mapping[str, Any]
 
@@ -29,6 +31,8 @@ _IMAGE_REASONS = {
 _START_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError"}
 _ORDINAL = re.compile(r".*-(\d+)")
 _MAX_WORDS = 300
+_MIN_SECRET = 6
+"""Characters of a value that is looked for in what a container said; a shorter one is in every other word."""
 
 
 @dataclass(frozen=True)
@@ -170,11 +174,12 @@ def pod_problem(pod: Json) -> PodProblem | None:
         return _unschedulable(name, str(scheduled.get("message", "")))
     containers = (pod.get("spec") or {}).get("containers") or ()
     images = {container["name"]: container.get("image", "") for container in containers}
+    values = _values(containers)
     for container in status.get("containerStatuses") or ():
-        if problem := _container_problem(name, container, images.get(container.get("name"), "")):
+        if problem := _container_problem(name, container, images.get(container.get("name"), ""), values):
             return problem
     if status.get("phase") == "Failed":
-        words = _short(status.get("message") or status.get("reason") or "no reason given")
+        words = _short(status.get("message") or status.get("reason") or "no reason given", values)
         return PodProblem(name, Reason.NOT_READY, f"pod {name} has failed: {words}")
     return None
 
@@ -187,10 +192,17 @@ def _unschedulable(name: str, message: str) -> PodProblem:
     return PodProblem(name, Reason.UNSCHEDULABLE, f"pod {name} fits on no node: {_short(message)}")
 
 
-def _container_problem(name: str, container: Json, image: str) -> PodProblem | None:
+def _values(containers: Iterable[Json]) -> frozenset[str]:
+    """What users put into environment variables; the operator's own say nothing secret, and names of hosts."""
+    variables = [each for container in containers for each in container.get("env") or ()]
+    values = {str(each.get("value") or "") for each in variables if not str(each["name"]).startswith(ENV_PREFIXES)}
+    return frozenset(value for value in values if len(value) >= _MIN_SECRET)
+
+
+def _container_problem(name: str, container: Json, image: str, values: frozenset[str]) -> PodProblem | None:
     state = container.get("state") or {}
     waiting = state.get("waiting") or {}
-    reason, words = str(waiting.get("reason", "")), _short(waiting.get("message") or "")
+    reason, words = str(waiting.get("reason", "")), _short(waiting.get("message") or "", values)
     if reason in _IMAGE_REASONS:
         text = f'pod {name} cannot pull image "{image}" ({reason})' + (f": {words}" if words else "")
         return PodProblem(name, Reason.IMAGE_PULL_FAILED, text)
@@ -199,27 +211,27 @@ def _container_problem(name: str, container: Json, image: str) -> PodProblem | N
     ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
     restarts = int(container.get("restartCount") or 0)
     if reason == "CrashLoopBackOff" or state.get("terminated") or (restarts >= 2 and ended):
-        return PodProblem(name, Reason.CRASH_LOOPING, _crash_text(name, ended, restarts))
+        return PodProblem(name, Reason.CRASH_LOOPING, _crash_text(name, ended, restarts, values))
     return None
 
 
-def _crash_text(name: str, ended: Json, restarts: int) -> str:
+def _crash_text(name: str, ended: Json, restarts: int, values: frozenset[str]) -> str:
     cause = ended.get("reason") or "Error"
     if "exitCode" in ended:
         cause = f"{cause}, exit code {ended['exitCode']}"
     if ended.get("reason") == "OOMKilled":
         cause += ": raise its memory limit or lower the heap"
-    last = _last_line(str(ended.get("message") or ""))
+    last = _last_line(str(ended.get("message") or ""), values)
     return f"container of pod {name} keeps ending ({cause}), {restarts} restarts" + (
         f"; last line: {last}" if last else ""
     )
 
 
-def _last_line(text: str) -> str:
+def _last_line(text: str, values: frozenset[str]) -> str:
     """The last line that says something: stack frames of Java say little without the line before them."""
     lines = [line.strip() for line in text.splitlines()]
     telling = [line for line in lines if line and not line.startswith(("at ", "... "))]
-    return _short(telling[-1]) if telling else ""
+    return _short(telling[-1], values) if telling else ""
 
 
 def _was_ready(status: Json) -> bool:
@@ -250,6 +262,7 @@ def _owned_by(pod: Json, uid: str) -> bool:
     return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
 
 
-def _short(text: object) -> str:
-    words = " ".join(str(text).split())
+def _short(text: object, values: frozenset[str] = frozenset()) -> str:
+    # Hidden before anything is cut off: a quotation that does not end is not seen as one.
+    words = without_secrets(" ".join(str(text).split()), values)
     return words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 3]}..."

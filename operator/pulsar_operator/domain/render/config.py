@@ -27,7 +27,7 @@ _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]")
 _TYPED_JVM = ("-Xmx", "-Xms", "-XX:MaxDirectMemorySize", "-XX:MaxHeapSize", "-XX:InitialHeapSize")
 _FORBIDDEN_JVM = ("-jar", "-cp", "-classpath", "--class-path", "-version", "--version", "-help", "--help", "-h")
-_ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_")
+ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_")
 _ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED", "PULSAR_OPERATOR_CONFIG")
 
 
@@ -86,9 +86,9 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
     """Why extra environment variables are refused; ``field`` is where they stand in the spec."""
     problems, seen = [], set()
     for variable in env or ():
-        if variable.name.startswith(_ENV_PREFIXES) or variable.name in _ENV_NAMES:
+        if variable.name.startswith(ENV_PREFIXES) or variable.name in _ENV_NAMES:
             problems.append(
-                f'{field} name "{variable.name}" is reserved: names starting with {", ".join(_ENV_PREFIXES)} and the '
+                f'{field} name "{variable.name}" is reserved: names starting with {", ".join(ENV_PREFIXES)} and the '
                 "folders of the image are the operator's own; use the component's config field"
             )
         if variable.name in seen:
