@@ -178,6 +178,7 @@ class Reason(StrEnum):
     DRAIN_INCOMPLETE = "DrainIncomplete"
     APPLIED = "Applied"
     DELETED = "Deleted"
+    NOT_DELETED = "NotDeleted"
     # logical plane
     CREATED = "Created"
     ADOPTED = "Adopted"

@@ -24,7 +24,7 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render import render_cluster, render_configuration_store, selector_text
 from pulsar_operator.domain.render.common import WRITABLE
-from pulsar_operator.domain.render.names import child_name
+from pulsar_operator.domain.render.names import child_name, is_claim_of, is_labelled
 from tests.support.cluster.rendering import (
     CLUSTER_NAMES,
     DISTRIBUTED_SPECS,
@@ -89,6 +89,17 @@ def check_stateful_set(manifest: Manifest, names: set[tuple[str, str]]) -> None:
     check_labels(template["metadata"]["labels"])
     assert template["metadata"]["annotations"][ANNOTATION_CONFIG_HASH]
     check_pod(template["spec"], spec.get("volumeClaimTemplates", []), names)
+    check_claims(manifest)
+
+
+def check_claims(manifest: Manifest) -> None:
+    """The claims of its pods are known as such by name and labels when they are to be deleted."""
+    (reference,) = manifest["metadata"]["ownerReferences"]
+    made_by = owner(reference["name"], Kind(reference["kind"]))
+    for template in manifest["spec"].get("volumeClaimTemplates", []):
+        name = f"{template['metadata']['name']}-{manifest['metadata']['name']}-11"
+        assert is_claim_of(made_by, name), name
+        assert is_labelled(made_by, template)
 
 
 def check_pod(pod: Manifest, claims: list[Manifest], names: set[tuple[str, str]]) -> None:

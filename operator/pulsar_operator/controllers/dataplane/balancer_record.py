@@ -16,7 +16,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import FlagStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import Owner
-from pulsar_operator.domain.render.names import labels, owner_labels
+from pulsar_operator.domain.render.names import is_labelled, labels
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Json
 
 MAX_VALUE = 256
@@ -86,10 +86,7 @@ class BalancerRecord:
 
     def _ours(self, found: Json, names: Collection[str]) -> bool:
         """By its labels, or by what it says."""
-        mine = owner_labels(self.owner.kind, self.owner.name)
-        return mine.items() <= (found["metadata"].get("labels") or {}).items() or set(found.get("data") or ()) == set(
-            names
-        )
+        return is_labelled(self.owner, found) or set(found.get("data") or ()) == set(names)
 
 
 def balancer_record_name(cluster: str) -> str:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.children import apply_children
@@ -22,8 +22,8 @@ from pulsar_operator.domain.render import (
     selector_text,
     workload_name,
 )
-from pulsar_operator.domain.render.names import labels
-from pulsar_operator.ports import CONFIG_MAPS, PVCS, SECRETS, ConflictError, Json
+from pulsar_operator.domain.render.names import is_claim_of, is_labelled, labels
+from pulsar_operator.ports import CONFIG_MAPS, PVCS, SECRETS, ConflictError, Json, ResourceType
 
 SUPER_USER = "super"
 
@@ -72,6 +72,11 @@ async def record_founding(
     return True
 
 
+def is_founded(record: Json) -> bool:
+    """Whether it says that an ensemble was founded."""
+    return bool((record.get("data") or {}).get(FOUNDED_KEY) == "true")
+
+
 def has_quorum(facts: ComponentFacts | None, managed: ManagedZooKeeper) -> bool:
     """Whether so many servers are ready that the ensemble answers; False while that is not known."""
     return facts is not None and (facts.ready or 0) >= majority(managed.replicas)
@@ -110,17 +115,30 @@ async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) 
 
 
 async def delete_records(actor: Actor, owner: Owner, component: Component) -> None:
-    """Delete what lives as long as an ensemble's volumes: the superuser's Secret, and that it was founded. Only called
-    with reclaimPolicy Delete, after the volumes."""
-    names = {SECRETS: super_digest_name(owner.name, component), CONFIG_MAPS: founded_name(owner.name, component)}
-    for kind, name in names.items():
-        found = await actor.deps.kube.get(kind, owner.namespace, name)
-        if found is not None:
-            await actor.delete(kind, found, "reclaimPolicy is Delete")
+    """Delete what lives as long as a managed ensemble's volumes: the superuser's Secret, and that it was founded. Only
+    called with reclaimPolicy Delete, after the volumes."""
+    secret = await actor.deps.kube.get(SECRETS, owner.namespace, super_digest_name(owner.name, component))
+    if secret is not None:
+        await delete_ours(actor, SECRETS, secret, ours=is_labelled(owner, secret))
+    record = await actor.deps.kube.get(CONFIG_MAPS, owner.namespace, founded_name(owner.name, component))
+    if record is not None:
+        await delete_ours(actor, CONFIG_MAPS, record, ours=is_labelled(owner, record) or is_founded(record))
 
 
 async def delete_volumes(actor: Actor, owner: Owner) -> None:
-    """Delete the claims of an owner's pods; only called with reclaimPolicy Delete."""
+    """Delete the claims of an owner's pods; only called with reclaimPolicy Delete.
+
+    A claim that was made as a copy of one, with its labels, is not a pod's.
+    """
     for claim in await actor.deps.kube.list(PVCS, owner.namespace, selector=selector_text(owner)):
         if "deletionTimestamp" not in claim["metadata"]:
-            await actor.delete(PVCS, claim, "reclaimPolicy is Delete")
+            await delete_ours(actor, PVCS, claim, ours=is_claim_of(owner, claim["metadata"]["name"]))
+
+
+async def delete_ours(actor: Actor, kind: ResourceType, found: Json, *, ours: bool) -> None:
+    """Delete what the operator made; what somebody else did stays, and that is told."""
+    if ours:
+        await actor.delete(kind, found, "reclaimPolicy is Delete")
+    else:
+        why = "not made by this operator for this object; delete it yourself if nobody needs it"
+        await actor.warn(Reason.NOT_DELETED, f"{kind.kind} {found['metadata']['name']} kept: {why}")

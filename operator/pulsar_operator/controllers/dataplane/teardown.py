@@ -17,10 +17,12 @@ from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
-from pulsar_operator.controllers.dataplane.ensemble import delete_records, delete_volumes
+from pulsar_operator.controllers.dataplane.ensemble import delete_ours, delete_records, delete_volumes
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, give_back
 from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record
 from pulsar_operator.domain.render import Owner, broker_web_service_url
+from pulsar_operator.domain.render.names import is_labelled
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, PortError, RefusedError
 
 STEPS: tuple[tuple[Component, ...], ...] = (
@@ -111,12 +113,20 @@ async def _give_balancer_back(
 
 
 async def _delete_data(deps: Deps, owner: Owner, spec: PulsarClusterSpec, actor: Actor) -> None:
-    """Volumes, and with them the record that they hold data and the ensemble's superuser."""
+    """Volumes, and with them the record that they hold data; of a managed store also what says so of the ensemble."""
     await delete_volumes(actor, owner)
     record = await deps.kube.get(CONFIG_MAPS, owner.namespace, record_name(owner.name))
     if record is not None:
-        await actor.delete(CONFIG_MAPS, record, "reclaimPolicy is Delete")
-    await delete_records(actor, owner, Component.ZOOKEEPER)
+        await delete_ours(actor, CONFIG_MAPS, record, ours=is_labelled(owner, record) or _is_record(record))
     if spec.metadata_store is not None and spec.metadata_store.managed is not None:
+        await delete_records(actor, owner, Component.ZOOKEEPER)
         # With the metadata the settings have gone, whether or not they were given back.
         await BalancerRecord(actor, owner, None).delete(FLAGS)
+
+
+def _is_record(config_map: Json) -> bool:
+    try:
+        parse_record(config_map.get("data") or {})
+    except DamagedRecordError:
+        return False
+    return True

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pulsar_operator.api.constants import (
     LABEL_COMPONENT,
@@ -27,6 +28,13 @@ from pulsar_operator.api.constants import (
 
 MAX_WORKLOAD_NAME = 52
 MAX_LABEL = 63
+CLAIM_TEMPLATES: Mapping[Component, str] = {
+    Component.ZOOKEEPER: r"data",
+    Component.CONFIGURATION_STORE: r"data",
+    Component.STANDALONE: r"data",
+    Component.BOOKIE: r"(?:journal|ledgers)-\d+",
+}
+"""Names of the volumeClaimTemplates of components, whatever a specification says now."""
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -102,6 +110,21 @@ def service_host(service: str, namespace: str, cluster_domain: str) -> str:
 def pod_host(workload: str, ordinal: int, namespace: str, cluster_domain: str) -> str:
     """Fully qualified, stable name of one pod."""
     return f"{workload}-{ordinal}.{service_host(headless_name(workload), namespace, cluster_domain)}"
+
+
+def is_claim_of(owner: Owner, name: str) -> bool:
+    """Whether a PersistentVolumeClaim of this name is made for a pod of the owner's: Kubernetes names them
+    ``<template>-<StatefulSet>-<ordinal>`` (StatefulSet, "Stable Storage")."""
+    return any(
+        re.fullmatch(rf"{template}-{re.escape(workload_name(owner.name, component))}-\d+", name)
+        for component, template in CLAIM_TEMPLATES.items()
+    )
+
+
+def is_labelled(owner: Owner, obj: Mapping[str, Any]) -> bool:
+    """Whether an object carries the labels of what belongs to the owner."""
+    found = obj["metadata"].get("labels") or {}
+    return owner_labels(owner.kind, owner.name).items() <= found.items()
 
 
 def bookie_id(workload: str, ordinal: int, namespace: str, cluster_domain: str, port: int = 3181) -> str:
