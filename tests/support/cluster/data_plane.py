@@ -86,7 +86,7 @@ class DataPlane:
         variable = next(e for e in pod["spec"]["containers"][0]["env"] if e["name"] == "ZOO_FOUNDED")
         reference = variable["valueFrom"]["configMapKeyRef"]
         record = await self._backstage.live(CONFIG_MAPS, pod["metadata"]["namespace"], reference["name"])
-        return record is not None and record["data"][reference["key"]] == "true"
+        return record is not None and (record.get("data") or {}).get(reference["key"]) == "true"
 
     async def tree(self, servers: str) -> dict[str, str]:
         """Content of an ensemble by path."""

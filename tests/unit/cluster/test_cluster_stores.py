@@ -204,50 +204,6 @@ async def test_a_lost_volume_of_zookeeper_is_reported_and_never_formatted() -> N
     assert not [c for c in world.journal.since(mark) if c.port == ZOOKEEPER]
 
 
-@pytest.mark.parametrize("kind", [Kind.CLUSTER, Kind.INSTANCE])
-async def test_the_founding_of_an_ensemble_is_on_record_before_anything_is_written_into_it(kind: Kind) -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(
-        *manifests({"managed": {"replicas": 3}} if kind is Kind.INSTANCE else {"cluster": {"name": "east"}})
-    )
-    await world.run()
-    name = "east-zookeeper-founded" if kind is Kind.CLUSTER else "demo-configuration-store-founded"
-    record = await world.get(CONFIG_MAPS, name)
-    assert record["data"] == {"founded": "true"}
-    assert "ownerReferences" not in record["metadata"]
-    calls = world.journal.effects
-    store = EAST if kind is Kind.CLUSTER else "demo-configuration-store"
-    written = next(n for n, c in enumerate(calls) if c.port == ZOOKEEPER and store in str(c))
-    assert next(n for n, c in enumerate(calls) if (c.verb, c.kind, c.name) == ("create", "ConfigMap", name)) < written
-
-
-async def test_without_a_quorum_nothing_is_on_record() -> None:
-    world = ClusterWorld.fakes()
-    world.workloads.troubles.append(Trouble(pod="east-zookeeper-*"))
-    await world.apply(*quickstart())
-    await world.run()
-    assert "east-zookeeper-0" in await world.names(PODS)
-    assert "east-zookeeper-founded" not in await world.names(CONFIG_MAPS)
-
-
-@pytest.mark.parametrize("policy", ["Retain", "Delete"])
-async def test_the_record_lives_as_long_as_the_volumes(policy: str) -> None:
-    world = ClusterWorld.fakes()
-    objects = quickstart()
-    objects[1]["spec"]["reclaimPolicy"] = policy
-    await world.apply(*objects)
-    await world.run()
-    await world.delete_all()
-    await world.run()
-    assert await world.names(CUSTOM[Kind.CLUSTER]) == []
-    kept = policy == "Retain"
-    assert ("east-zookeeper-founded" in await world.names(CONFIG_MAPS)) is kept
-    assert bool(await world.names(PVCS)) is kept
-    await world.apply(*objects)
-    await world.run()
-    assert await world.all_ready() == {}
-
-
 async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_bookie_volumes_exist() -> None:
     world = await ClusterWorld.fakes().bring_up()
     await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from contextlib import suppress
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.children import apply_children
+from pulsar_operator.controllers.dataplane.children import NameConflictError, apply_children
 from pulsar_operator.domain.dataplane.bring_up import majority
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
@@ -48,27 +47,40 @@ async def apply_ensemble(
 async def record_founding(
     actor: Actor, owner: Owner, live: Live, component: Component, managed: ManagedZooKeeper
 ) -> bool:
-    """Put on record that the ensemble was founded, as soon as it has a quorum; whether it has one. Raises PortError.
+    """Put on record that the ensemble was founded, as soon as it has a quorum; whether it has one and is on record.
 
     From then on a server whose volume is empty joins the others and founds nothing (pulsar_start/zookeeper.py). To be
-    called before anything is written into the ensemble. The record lives as long as the volumes.
+    called before anything is written into the ensemble: while its object is paused, an ensemble that is not on record
+    is not ready for others to write into. (A cluster's own is for them only after the cluster has set it up, which it
+    does after this.) The record lives as long as the volumes. Raises NameConflictError, PortError.
     """
     if not has_quorum(live.facts(component), managed):
         return False
-    name = founded_name(owner.name, component)
-    if live.get(CONFIG_MAPS.kind, name) is not None:
+    kube, name = actor.deps.kube, founded_name(owner.name, component)
+    # The list shows what has our labels: one that was restored by hand may have none.
+    found = live.get(CONFIG_MAPS.kind, name) or await kube.get(CONFIG_MAPS, owner.namespace, name)
+    if found is not None and is_founded(found):
         return True
+    if found is not None and not is_labelled(owner, found):
+        raise NameConflictError(
+            f"ConfigMap {owner.namespace}/{name} exists and does not say that the ensemble was founded: delete it, or "
+            f'set its data to {FOUNDED_KEY}: "true"'
+        )
     if not actor.act:
-        actor.pending.append(f"Create ConfigMap {name}: the ensemble has a quorum")
-        return True
+        actor.pending.append(f"{'Update' if found else 'Create'} ConfigMap {name}: the ensemble has a quorum")
+        return False
     manifest: Json = {
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
         "metadata": {"name": name, "namespace": owner.namespace, "labels": labels(owner, component)},
         "data": {FOUNDED_KEY: "true"},
     }
-    with suppress(ConflictError):  # created by a pass that was interrupted after the write
-        await actor.deps.kube.create(manifest)
+    if found is None:
+        await kube.create(manifest)
+        return True
+    manifest["metadata"]["uid"] = found["metadata"]["uid"]
+    await kube.apply(manifest)
+    await actor.record_event(Reason.APPLIED, f"Updated ConfigMap {name}: it did not say that the ensemble was founded")
     return True
 
 

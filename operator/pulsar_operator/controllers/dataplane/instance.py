@@ -11,7 +11,12 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
-from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus, PulsarInstanceSpec, PulsarInstanceStatus
+from pulsar_operator.api.v1alpha1.instance import (
+    InstanceClusterStatus,
+    ManagedZooKeeper,
+    PulsarInstanceSpec,
+    PulsarInstanceStatus,
+)
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.failures import reason_of
@@ -32,6 +37,7 @@ from pulsar_operator.controllers.dataplane.ensemble import (
     apply_ensemble,
     delete_records,
     delete_volumes,
+    has_quorum,
     record_founding,
     super_digest_name,
 )
@@ -225,11 +231,21 @@ class InstanceController:
             live = await self._apply_store(state, live)
         facts = observe_component(live.stateful_set(component), live.pods(component))
         reason, text = facts.summary("Configuration store")
-        ready = await record_founding(state.actor, state.owner, live, component, managed)
-        if not ready and reason in (Reason.PENDING, Reason.NOT_READY):
+        ready = await self._founded(state, live, managed)
+        if not ready and has_quorum(facts, managed):
+            reason, text = Reason.PENDING, f"{text}, but it is not on record that the ensemble was founded"
+        elif not ready and reason in (Reason.PENDING, Reason.NOT_READY):
             reason = Reason.WAITING_FOR_ZOOKEEPER
         state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
         await replace(state.actor, live, roll_plan(live, (component,)), (component,))
+
+    async def _founded(self, state: InstancePass, live: Live, managed: ManagedZooKeeper) -> bool:
+        """Whether others may write into the store."""
+        try:
+            return await record_founding(state.actor, state.owner, live, Component.CONFIGURATION_STORE, managed)
+        except NameConflictError as error:
+            state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
+            return False
 
     async def _apply_store(self, state: InstancePass, live: Live) -> Live:
         rendered = self._render(state)
