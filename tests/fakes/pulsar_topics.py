@@ -42,6 +42,8 @@ class FakeTopics(FakeSchemas):
     """By full name topics whose last compaction failed: how Pulsar refuses to delete them until they are unloaded."""
     fenced: set[str] = field(default_factory=set)
     """Topics whose deletion hung: Pulsar begins no other one until their bundle is unloaded."""
+    mute: set[str] = field(default_factory=set)
+    """Partitions whose broker does not answer: they are left out of the statistics of all."""
     late: dict[str, list[Any]] = field(default_factory=dict)
     """By name of a topic policy: answers still given after it was changed, since its event has not arrived."""
     topic_level_policies: bool = True
@@ -85,7 +87,9 @@ class FakeTopics(FakeSchemas):
                 return 200, self._need_topic(here, prefix + name).internal_stats()
             case "GET", [name, "partitioned-stats"]:
                 parts = self._parts(here, prefix + name)
-                return 200, {"partitions": {part: topic.stats() for part, topic in parts.items()}}
+                told = {part: topic.stats() for part, topic in parts.items() if part not in self.mute}
+                metadata = {"partitions": self.partitioned.get(prefix + name, 0), "deleted": False}
+                return 200, {"metadata": metadata, "partitions": told or {prefix + name: {"subscriptions": {}}}}
             case "GET", [name, "subscriptions"]:
                 parts = self._parts(here, prefix + name)
                 return 200, sorted({s for topic in parts.values() for s in topic.stats()["subscriptions"]})

@@ -40,6 +40,7 @@ from pulsar_operator.domain.logical.names import (
     topic_path,
 )
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
+from pulsar_operator.domain.logical.subscriptions import concerned_subscriptions
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
 from pulsar_operator.domain.logical.topic_set import Selection
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
@@ -170,7 +171,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             return ()
         rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
         alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
-        alone = alone or bool(p.spec.subscriptions) or p.spec.topic_schema is not None
+        alone = (
+            alone or concerned_subscriptions(p.spec.subscriptions, p.memory.managed) or p.spec.topic_schema is not None
+        )
         return facts.unreachable if alone or not set(facts.clusters) - set(facts.unreachable) else ()
 
     async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:

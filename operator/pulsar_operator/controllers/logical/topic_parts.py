@@ -4,7 +4,7 @@ nothing is asked. Used by topic.py."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from pulsar_operator.domain.logical.subscriptions import (
     ClusterSubscriptions,
     concerned_subscriptions,
     parse,
+    partitions_without_stats,
     rate_call,
     rates_to_read,
 )
@@ -87,7 +88,8 @@ class PartsReader:
             return None
         except RefusedError as error:
             return Unreadable(str(error))
-        except AdminUnreachableError:
+        except AdminUnreachableError as error:
+            self._scope.admin.failures[cluster] = str(error)
             self._parts.mute.add(cluster)
             return None
 
@@ -115,10 +117,30 @@ class PartsReader:
         query = {"getPreciseBacklog": "true", **({"perPartition": "true"} if partitioned else {})}
         call = Call("GET", (*self._path, "partitioned-stats" if partitioned else "stats"), query)
         stats = await self._scope.admin.at(cluster, call) or {}
+        if partitioned:
+            await self._check_complete(cluster, stats)
         calls = [rate_call(self._path, "GET", name) for name in rates]
         answers = await asyncio.gather(*(self._scope.admin.at(cluster, each) for each in calls))
         found = {n: DISPATCH_RATE.decode(a) if a is not None else None for n, a in zip(rates, answers, strict=True)}
         return ClusterSubscriptions(parse(stats, partitioned=partitioned), found)
+
+    async def _check_complete(self, cluster: str, stats: Mapping[str, Any]) -> None:
+        """Raise AdminUnreachableError where a partition that is there is missing in the statistics of all.
+
+        What the others tell is not enough: a subscription may have its unread messages in that one.
+        """
+        missing = partitions_without_stats(stats)
+        if missing is None:
+            text = f"cluster {cluster} does not tell how many partitions topic {self._place[2]} has"
+            raise AdminUnreachableError(text, status=200)
+        if not missing:
+            return
+        names = await self._scope.admin.at(cluster, Call("GET", self._path[:-1])) or ()
+        full = topic_name(self._spec.persistent, *self._place)
+        silent = [each for each in (f"{full}-partition-{index}" for index in missing) if each in set(names)]
+        if silent:
+            text = f"cluster {cluster} gives no statistics of {len(silent)} partitions, the first is {silent[0]}"
+            raise AdminUnreachableError(text, status=200)
 
     async def _schema(self, cluster: str, wanted: TopicSchema) -> SchemaFacts:
         at = self._scope.admin.at

@@ -79,6 +79,20 @@ def parse(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubsc
     return {name: _whole(each, len(parts)) for name, each in held.items()}
 
 
+def partitions_without_stats(stats: Mapping[str, Any]) -> list[int] | None:
+    """Indices of the partitions that an answer of ``GET .../partitioned-stats?perPartition=true`` leaves out; None
+    where it does not tell how many there are.
+
+    Pulsar leaves out those whose broker does not answer, as those that nobody has used yet, and where none is left it
+    gives empty statistics under the name of the topic (class PersistentTopicsBase, internalGetPartitionedStats).
+    """
+    number = (stats.get("metadata") or {}).get("partitions")
+    if not isinstance(number, int):
+        return None
+    told = {name.rpartition("-partition-")[2] for name in stats.get("partitions") or {} if "-partition-" in name}
+    return [index for index in range(number) if str(index) not in told]
+
+
 def _whole(each: list[Mapping[str, Any]], parts: int) -> LiveSubscription:
     flags = {bool(one.get("isReplicated", one.get("replicated"))) for one in each}
     properties = [dict(one.get("subscriptionProperties") or {}) for one in each]
