@@ -221,3 +221,14 @@ async def test_deleting_a_set_whose_parents_are_gone() -> None:
     assert w.get(SET, "s") is None
     assert "ParentGone" in w.reasons(SET)
     assert len(w.local()) == 30
+
+
+async def test_a_blocked_deletion_of_a_larger_set_rests_between_its_attempts() -> None:
+    """The topics it still has are not read any more, however long their turn has been due."""
+    w = await SetWorld.made()
+    w.topics("s", **count(150, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+    w.pulsar.topics["a"]["persistent://t/n/x-149"].producers = 1
+    w.delete(SET, "s")
+    assert await w.wait(3600) < 30
+    assert w.local() == {"x-149"}

@@ -254,9 +254,9 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         """When to go on."""
         now = self._now()
         waits = [outage.until - now for outage in known.outages.values()]
-        # While no cluster answers nobody's turn comes, however long it is due.
-        unreachable = known.listing is not None and not known.listing.clusters
-        due = None if unreachable else known.turns.next_due(now)
+        # While no cluster answers, or the set is being deleted, nobody's turn comes, however long it is due.
+        idle = p.meta.deleting or (known.listing is not None and not known.listing.clusters)
+        due = None if idle else known.turns.next_due(now)
         if known.broken:
             due = min(UNREACHABLE_SECONDS * 2.0 ** (known.broken - 1), UNREACHABLE_LIMIT_SECONDS)
         held = waits_for_confirmation or p.held is not None or known.listing is None or known.listing.unreachable
