@@ -1,7 +1,8 @@
 """Deleting topics that left a set, or all of a set that is deleted: a few at a time, never by force, never others'.
 
 Only names the set has recorded as its own are looked for, and only those Pulsar lists are deleted: a list that is empty
-or incomplete deletes nothing. Used by controller.py.
+or incomplete deletes nothing. A list may be minutes old, so each topic is asked for before it is looked at. Used by
+controller.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
 from pulsar_operator.domain.logical.names import topic_path
 from pulsar_operator.domain.logical.topic_set import Left
+from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import ConflictError, RefusedError
 
 log = logging.getLogger(__name__)
@@ -104,14 +106,31 @@ def _there(listing: Listing, left: Left) -> set[str]:
     return {name for topics in places for name in topics if left.has(name)}
 
 
+async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dict[str, list[str]]:
+    """By cluster, local names of the topic or of its partitions: those of the list, and those there are by now.
+
+    Pulsar deletes a partitioned topic with the partitions that it has at that moment. Raises AdminUnreachableError.
+    """
+    name, present = path[-1], dict[str, list[str]]()
+    clusters = sorted({*listing.clusters, *listing.orphans})
+    answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
+    if unreachable:
+        why = "; ".join(f"{each}: {scope.admin.failures.get(each, 'no ready brokers')}" for each in unreachable)
+        raise AdminUnreachableError(f"nobody knows how many partitions topic {name} has: {why}")
+    for cluster in clusters:
+        now = [int(answer["partitions"]) for answer in (answers[cluster],) if answer is not None]
+        places = (listing.topics.get(cluster, {}), listing.orphans.get(cluster, {}))
+        counts = now + [topics[name] for topics in places if name in topics]
+        if now == [0] or (counts and max(counts) == 0):
+            present[cluster] = [name]
+        elif counts:
+            present[cluster] = [f"{name}-partition-{i}" for i in range(max(counts))]
+    return present
+
+
 async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: str, *, free: bool) -> Blocker | None:
     path = topic_path(True, *place, name)
-    present: dict[str, list[str]] = {}
-    for cluster in sorted({*listing.clusters, *listing.orphans}):
-        places = (listing.topics.get(cluster, {}), listing.orphans.get(cluster, {}))
-        counts = [topics[name] for topics in places if name in topics]
-        if counts:
-            present[cluster] = [name] if max(counts) == 0 else [f"{name}-partition-{i}" for i in range(max(counts))]
+    present = await _present(scope, path, listing)
     partitioned = any(parts != [name] for parts in present.values())
     blocker = await in_use(scope, path, present, remedy=REMEDY, counted=partitioned)
     if blocker is not None:
