@@ -13,6 +13,8 @@ from tests.fakes.answers import NO_CONTENT, Answer, RefusalError
 
 STRUCTS = ("AVRO", "JSON", "PROTOBUF")
 ENTRY_BYTES = 41
+COMPACTION = "__compaction"
+NO_LEDGER = {"ledgerId": -1, "entries": -1, "size": -1}
 NATIVE = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 
@@ -36,6 +38,10 @@ class FakeTopic:
     subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
     entries: int = 0
     """Entries in its ledgers, read or not."""
+    compacted: int = -1
+    """Entries in its compacted ledger; -1 = there was no compaction."""
+    compacted_opens: bool = True
+    """Whether the broker can open that ledger."""
 
     @property
     def size(self) -> int:
@@ -44,7 +50,7 @@ class FakeTopic:
 
     def stats(self) -> dict[str, Any]:
         """As GET stats tells it."""
-        names = sorted({*self.backlog, *self.subscriptions})
+        names = sorted({*self.backlog, *self.subscriptions, *([COMPACTION] if self.compacted >= 0 else [])})
         return {
             "publishers": [{}] * self.producers,
             "storageSize": self.size,
@@ -53,7 +59,13 @@ class FakeTopic:
 
     def internal_stats(self) -> dict[str, Any]:
         """As GET internalStats tells it."""
-        return {"numberOfEntries": self.entries, "totalSize": self.size}
+        told = self.compacted if self.compacted_opens else -1
+        ledger = {"ledgerId": 77, "entries": told, "size": told * ENTRY_BYTES} if told >= 0 else NO_LEDGER
+        cursors: dict[str, Any] = {name: {"properties": {}} for name in {*self.backlog, *self.subscriptions}}
+        if self.compacted >= 0:
+            cursors[COMPACTION] = {"properties": {"CompactedTopicLedger": 77}}
+        inside = {"numberOfEntries": self.entries, "totalSize": self.size}
+        return {**inside, "compactedLedger": {**ledger, "offloaded": False}, "cursors": cursors}
 
     def _stats(self, name: str) -> dict[str, Any]:
         one = self.subscriptions.get(name, FakeSubscription())

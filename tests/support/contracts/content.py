@@ -46,6 +46,7 @@ class ContentContract:
             for _ in range(2):
                 stats, inside = await self._both(place, part)
                 assert inside["numberOfEntries"] == 5
+                assert (inside["compactedLedger"]["entries"], inside["compactedLedger"]["size"]) == (-1, -1)
                 assert inside["totalSize"] == stats["storageSize"] > 0
                 await place.ask("PUT", *part, "unload")
         with pytest.raises(NotFoundError):

@@ -1,9 +1,12 @@
-"""Entries of a topic that a retention policy keeps, although no subscription lacks them. Used by topic_deletion.py."""
+"""Entries of a topic that are content although no subscription lacks them: those that a retention policy keeps, and
+those of its compacted ledger. Used by topic_deletion.py."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.domain.logical.names import namespace_path
@@ -13,6 +16,23 @@ from pulsar_operator.ports import Json, NotFoundError, RefusedError
 
 NO_TOPIC_POLICIES = 405
 """Status with which brokers without topicLevelPoliciesEnabled refuse each question for a topic's policy."""
+
+
+COMPACTION: Final = "__compaction"
+"""Pulsar's own subscription of a topic that is compacted (class Compactor, COMPACTION_SUBSCRIPTION)."""
+LEDGER_PROPERTY: Final = "CompactedTopicLedger"
+"""Of that cursor: the compacted ledger (class Compactor, COMPACTED_TOPIC_LEDGER_PROPERTY)."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The compacted ledgers of a topic in one cluster: the newest message of each key, which readers that ask for it
+    get, while the messages it was made of are gone."""
+
+    cluster: str
+    entries: int
+    size: int
+    """In bytes."""
 
 
 class MissingError(AdminUnreachableError):
@@ -41,6 +61,38 @@ async def _count(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int
         return int(found["numberOfEntries"]), int(found["totalSize"])
     except (KeyError, TypeError, ValueError):
         raise AdminUnreachableError(f"cluster {cluster} does not tell how many entries topic {path[-1]} has") from None
+
+
+async def compacted_entries(
+    scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]
+) -> Compacted | None:
+    """What the compacted ledgers of a topic hold in one cluster, in its ``parts`` (local names of it, or of its
+    partitions) that have the cursor of compaction.
+
+    None where there is nothing. Raises AdminUnreachableError also where Pulsar does not tell.
+    """
+    counted = await asyncio.gather(*(_compacted(scope, cluster, (*path[:-1], part)) for part in parts))
+    entries, size = (sum(column) for column in zip(*counted, strict=True))
+    return Compacted(cluster, entries, size) if entries or size else None
+
+
+async def _compacted(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int, int]:
+    """Entries and bytes of the compacted ledger of a topic, or of a partition.
+
+    Pulsar tells -1 where there was no compaction yet, and as well where it cannot open the ledger (class
+    PersistentTopic, getInternalStats); then the cursor knows a ledger all the same.
+    """
+    found: Json = await asked_of_listed(scope, cluster, path, "internalStats")
+    try:
+        ledger = found["compactedLedger"]
+        entries, size = int(ledger["entries"]), int(ledger["size"])
+        properties = found["cursors"][COMPACTION].get("properties") if entries < 0 else None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        properties = {LEDGER_PROPERTY: None}
+    if isinstance(properties, Mapping) and LEDGER_PROPERTY in properties:
+        text = f"cluster {cluster} does not tell how many entries the compacted ledger of topic {path[-1]} has"
+        raise AdminUnreachableError(text, status=200)
+    return max(entries, 0), max(size, 0)
 
 
 async def asked_of_listed(scope: Scope, cluster: str, path: tuple[str, ...], what: str) -> Json:

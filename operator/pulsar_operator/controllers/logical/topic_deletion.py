@@ -12,7 +12,13 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.ranges import boundary_points
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.controllers.logical.topic_content import MissingError, asked_of_listed, kept_entries
+from pulsar_operator.controllers.logical.topic_content import (
+    COMPACTION,
+    MissingError,
+    asked_of_listed,
+    compacted_entries,
+    kept_entries,
+)
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.retention import told
 from pulsar_operator.domain.policies import Call
@@ -20,8 +26,6 @@ from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError
 
 log = logging.getLogger(__name__)
 
-COMPACTION: Final = "__compaction"
-"""Pulsar's own subscription of a topic that is compacted (class Compactor, COMPACTION_SUBSCRIPTION)."""
 FENCED: Final = "Topic is already fenced"
 """Of Pulsar's answer (HTTP 500) where the topic is being closed or deleted, or a deletion hung."""
 FENCED_SECONDS: Final = 120.0
@@ -50,11 +54,13 @@ async def in_use(
 ) -> Blocker | None:
     """Who uses a topic, or what is in it, in any cluster; ``present``: by cluster, local names of it or its partitions.
 
-    Pulsar deletes unread messages, and those that retention keeps, without a question; we do not. ``remedy`` is what
-    else a person can do, the end of a sentence. With ``counted`` the names are those of as many partitions as a topic
-    may have there, so that one may be missing; otherwise Pulsar has just listed them. Raises AdminUnreachableError.
+    Pulsar deletes unread messages, and those that retention or compaction keeps, without a question; we do not.
+    ``remedy`` is what else a person can do, the end of a sentence. With ``counted`` the names are those of as many
+    partitions as a topic may have there, so that one may be missing; otherwise Pulsar has just listed them. Raises
+    AdminUnreachableError.
     """
     filled: dict[str, list[str]] = {}
+    tables: dict[str, list[str]] = {}
     for cluster, parts in present.items():
         for part in parts:
             try:
@@ -66,8 +72,17 @@ async def in_use(
             blocker = _users(stats, part, cluster, remedy)
             if blocker is not None:
                 return blocker
+            if COMPACTION in (stats.get("subscriptions") or {}):
+                tables.setdefault(cluster, []).append(part)
             if stats.get("storageSize") != 0:
                 filled.setdefault(cluster, []).append(part)
+    compacted = [
+        each for each in [await compacted_entries(scope, c, path, parts) for c, parts in tables.items()] if each
+    ]
+    if compacted:
+        where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in compacted)
+        text = f"the compacted ledger of topic {path[-1]} has {where}, the newest message of each key"
+        return Blocker(Reason.NOT_EMPTY, f"{text}: if nobody needs them, {remedy}")
     kept = [each for each in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if each]
     if not kept:
         return None
@@ -87,7 +102,7 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
         )
     for subscription, facts in sorted((stats.get("subscriptions") or {}).items()):
         if subscription == COMPACTION:
-            continue  # how far it is compacted, nobody's unread messages
+            continue  # how far it is compacted, nobody's unread messages; what was compacted is looked for by in_use
         consumers, backlog = len(facts.get("consumers") or ()), int(facts.get("msgBacklog") or 0)
         if consumers or backlog:
             return Blocker(
