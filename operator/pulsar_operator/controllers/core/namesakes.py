@@ -14,7 +14,8 @@ from datetime import datetime
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.index import key_of
-from pulsar_operator.controllers.core.watch_cache import Identity, identity_of
+from pulsar_operator.controllers.core.watch_cache import name_of
+from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 KEEP_SECONDS = 5.0
@@ -28,8 +29,8 @@ class _Listed:
     begun: datetime
     deleting: set[str] = field(default_factory=set)
     """UIDs of the objects that are being deleted."""
-    living: defaultdict[Identity, list[Key]] = field(default_factory=lambda: defaultdict(list))
-    """The others, by what they declare."""
+    living: defaultdict[str, list[tuple[Key, Site]]] = field(default_factory=lambda: defaultdict(list))
+    """The others and where they are, by name inside Pulsar."""
 
 
 class Namesakes:
@@ -41,10 +42,8 @@ class Namesakes:
         self._locks: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def living(self, kind: Kind, obj: Json) -> list[Key]:
-        """Objects of the kind that declare what ``obj``, which is being deleted, declares; look at each again.
-
-        Raises PortError.
-        """
+        """Objects of the kind that declare, or may declare, what ``obj``, which is being deleted, declares, also by way
+        of other parents that mean the same; look at each again. Raises PortError."""
         uid, mine = str(obj["metadata"]["uid"]), key_of(kind, obj)
         async with self._locks[kind]:
             listed, now = self._listed.get(kind), self._deps.clock.now()
@@ -53,7 +52,10 @@ class Namesakes:
                 listed = self._listed[kind] = _taken(kind, now, await self._deps.kube.list(CUSTOM[kind], None))
         watched = self._deps.reader
         known = await watched.namesakes(obj) if watched is not None else []
-        return sorted({*listed.living.get(identity_of(kind, obj), ()), *known} - {mine}, key=str)
+        site, whereabouts = site_of(kind, obj), Whereabouts(self._deps)
+        others = listed.living.get(name_of(obj), ())
+        alike = {key for key, other in others if key != mine and await whereabouts.may_be_same(site, other)}
+        return sorted({*alike, *known} - {mine}, key=str)
 
 
 def _taken(kind: Kind, begun: datetime, objects: list[Json]) -> _Listed:
@@ -62,5 +64,5 @@ def _taken(kind: Kind, begun: datetime, objects: list[Json]) -> _Listed:
         if "deletionTimestamp" in obj["metadata"]:
             listed.deleting.add(str(obj["metadata"]["uid"]))
         else:
-            listed.living[identity_of(kind, obj)].append(key_of(kind, obj))
+            listed.living[name_of(obj)].append((key_of(kind, obj), site_of(kind, obj)))
     return listed

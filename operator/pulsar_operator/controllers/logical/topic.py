@@ -14,9 +14,9 @@ from pulsar_operator.api.v1alpha1.topic import (
     TopicClusterStatus,
 )
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
-from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import name_of
+from pulsar_operator.controllers.core.whereabouts import Whereabouts, site_of
 from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.controller import LogicalController
@@ -231,10 +231,12 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return None
 
     async def declared_elsewhere(self, p: TopicPass, scope: Scope) -> str | None:
-        """A set of topics that selects it."""
-        namespace = key_of(Kind.NAMESPACE, scope.chain[0])
+        """A set of topics that selects it, also by way of another PulsarNamespace that means the same."""
+        site, whereabouts = site_of(Kind.TOPIC, p.obj), Whereabouts(self.deps)
         for obj in await self.deps.kube.list(CUSTOM[Kind.TOPIC_SET], None) if p.spec.persistent else ():
-            if "deletionTimestamp" in obj["metadata"] or namespace not in references(Kind.TOPIC_SET, obj):
+            if "deletionTimestamp" in obj["metadata"]:
+                continue
+            if not await whereabouts.may_be_same(site, site_of(Kind.TOPIC_SET, obj)):
                 continue
             with contextlib.suppress(ValidationError):  # the set itself says what is wrong with it, and selects nothing
                 if name_of(p.obj) in Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {})):

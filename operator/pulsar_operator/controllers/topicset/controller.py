@@ -24,7 +24,6 @@ from pulsar_operator.api.v1alpha1.topic_set import (
 )
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.topicset.listing import (
@@ -33,9 +32,11 @@ from pulsar_operator.controllers.topicset.listing import (
     Known,
     Outage,
     SetPass,
+    declared_by_others,
     list_topics,
     taken_by_others,
 )
+from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.report import Report, record_events
 from pulsar_operator.controllers.topicset.round import Listing, Round
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, Met, State, Turns
@@ -89,7 +90,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         known.broken = known.broken + 1 if round_.broken else 0
         if round_.broken:
             known.listing = None
-        waits = await self._remove(p, scope, known, listing, left, taken, place)
+        waits = await self._remove(p, scope, known, listing, left, taken)
         await record_events(p, round_.heard, known.removal.deleted)
         self._conclude(p, known, listing, declared)
         report = Report(p, known.turns, known.removal, left, waits_for_confirmation=waits)
@@ -190,7 +191,6 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         listing: Listing,
         left: Left,
         taken: Mapping[str, str],
-        place: tuple[str, str],
     ) -> bool:
         """Delete some of the topics that left; whether that waits for a person's word."""
         removal, now = known.removal, self._now()
@@ -201,15 +201,24 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             return False
         if left.many and p.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != str(p.meta.generation):
             return True
-        removal.look(listing, left, await self._taken_now(p, scope, known, listing, left), now)
-        await removal.run(scope, place, listing, now)
+        await self._delete_due(p, scope, removal, listing, left, taken, now)
         return False
 
-    async def _taken_now(
-        self, p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left
-    ) -> Mapping[str, str]:
-        """Names that others declare, as the API server says: what a cache missed would be deleted."""
-        return await taken_by_others(p, scope, known, listing, left, reader=DirectReader(self.deps))
+    async def _delete_due(
+        self,
+        p: SetPass,
+        scope: Scope,
+        removal: Removal,
+        listing: Listing,
+        left: Left,
+        taken: Mapping[str, str],
+        now: float,
+    ) -> None:
+        """Delete those whose turn it is, but for what others declare: that is asked for before each time."""
+        if removal.next_due(now) == 0.0:
+            removal.look(listing, left, {*taken, *await declared_by_others(p, listing, left)}, now)
+        place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
+        await removal.run(scope, place, listing, now)
 
     def _conclude(self, p: SetPass, known: Known, listing: Listing, declared: frozenset[str]) -> None:
         """What may be forgotten, now that everything is done everywhere."""
@@ -295,9 +304,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if p.held is not None:
             report.deletion_held()
             return DONE
-        if removal.turns:
-            removal.look(listing, left, await self._taken_now(p, scope, known, listing, left), now)
-        await removal.run(scope, place, listing, now)
+        await self._delete_due(p, scope, removal, listing, left, taken, now)
         await record_events(p, [], removal.deleted)
         if not removal.turns and not listing.unreachable:
             # What the list did not show may have come since: only a new one says that nothing is left.

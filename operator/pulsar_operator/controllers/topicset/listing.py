@@ -12,16 +12,17 @@ from pydantic import ValidationError
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
 from pulsar_operator.controllers.core.index import key_of, references
-from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.core.watch_cache import DirectReader, name_of, reader_of
+from pulsar_operator.controllers.core.whereabouts import Whereabouts, site_of
 from pulsar_operator.controllers.logical.census import Census, take_census
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.controllers.topicset.removal import Removal
+from pulsar_operator.controllers.topicset.removal import Removal, there
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
 from pulsar_operator.domain.export.names import is_system_topic, split_partition
 from pulsar_operator.domain.logical.topic_set import Duplicate, Left, Selection, taken_by
-from pulsar_operator.ports import Json, ReaderPort
+from pulsar_operator.ports import Json
 
 SetPass = LogicalPass[Any, PulsarTopicSetStatus]
 
@@ -137,25 +138,18 @@ def _concerns(selection: Selection, left: Left, name: str) -> bool:
     return bool(left.number) and left.has(name)
 
 
-async def taken_by_others(
-    p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left, *, reader: ReaderPort | None = None
-) -> Mapping[str, str]:
-    """Names that a PulsarTopic or an older set declares, with which; ``reader`` in place of the watch cache."""
-    reader = reader or reader_of(p.deps)
+async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:
+    """Names that a PulsarTopic or an older set declares, with which, as far as the watches have told."""
+    reader = reader_of(p.deps)
     namespace = scope.chain[0]
     topics = {name: f"{key.namespace}/{key.name}" for name, key in (await reader.named(namespace, Kind.TOPIC)).items()}
     mine = _duplicate(p.obj)
     sets = []
     at = key_of(Kind.NAMESPACE, namespace)
     for other in await reader.every(Kind.TOPIC_SET, allowed_by=namespace):
-        duplicate = _duplicate(other)
-        if at not in references(Kind.TOPIC_SET, other) or duplicate.uid == mine.uid:
-            continue
-        try:
-            selection = Selection(PulsarTopicSetSpec.model_validate(other.get("spec") or {}))
-        except ValidationError:
-            continue
-        sets.append((duplicate, selection))
+        duplicate, selection = _duplicate(other), _selection(other)
+        if at in references(Kind.TOPIC_SET, other) and duplicate.uid != mine.uid and selection is not None:
+            sets.append((duplicate, selection))
     older = [each for each in sets if each[0] < mine]
     if not topics and not sets:
         return {}
@@ -164,6 +158,40 @@ async def taken_by_others(
     # Who left is let go to whoever declares it by now, older or not.
     gone = [name for name in listing.anywhere() if left.number and left.has(name)]
     return taken | dict(taken_by(gone, topics, sets))
+
+
+async def declared_by_others(p: SetPass, listing: Listing, left: Left) -> Mapping[str, str]:
+    """Of the topics that left and are there, those that somebody else declares, with whom.
+
+    For a deletion: the API server is asked, since what a cache missed would be deleted. Whoever refers to another
+    PulsarNamespace counts where that is, or may be, the same one in Pulsar. Raises PortError.
+    """
+    gone = there(listing, left) if left.number else set()
+    if not gone:
+        return {}
+    whereabouts, reader = Whereabouts(p.deps), DirectReader(p.deps)
+    site, mine = site_of(Kind.TOPIC_SET, p.obj), _duplicate(p.obj)
+    topics: dict[str, str] = {}
+    for other in await reader.every(Kind.TOPIC):
+        name = name_of(other)
+        if name in gone and name not in topics and await whereabouts.may_be_same(site, site_of(Kind.TOPIC, other)):
+            topics[name] = _duplicate(other).text
+    sets: list[tuple[Duplicate, Selection]] = []
+    for other in await reader.every(Kind.TOPIC_SET):
+        duplicate, selection = _duplicate(other), _selection(other)
+        if duplicate.uid == mine.uid or selection is None:
+            continue
+        if await whereabouts.may_be_same(site, site_of(Kind.TOPIC_SET, other)):
+            sets.append((duplicate, selection))
+    return dict(taken_by(gone, topics, sets))
+
+
+def _selection(obj: Json) -> Selection | None:
+    """What a set selects; None where its specification cannot be read."""
+    try:
+        return Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {}))
+    except ValidationError:
+        return None
 
 
 def _duplicate(obj: Json) -> Duplicate:

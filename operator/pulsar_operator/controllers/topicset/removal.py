@@ -44,7 +44,7 @@ class Removal:
     def look(self, listing: Listing, left: Left, taken: Collection[str], now: float) -> None:
         """Find what left and is there; topics that somebody else declares by now are theirs."""
         self.deleted = []
-        found = sorted(_there(listing, left) - set(taken)) if left.number else []
+        found = sorted(there(listing, left) - set(taken)) if left.number else []
         self.turns = {name: self.turns.get(name) or Turn(due=now) for name in found}
 
     @property
@@ -101,7 +101,8 @@ class Removal:
             topics.pop(name, None)
 
 
-def _there(listing: Listing, left: Left) -> set[str]:
+def there(listing: Listing, left: Left) -> set[str]:
+    """Names that left, and that some cluster has."""
     places = (*listing.topics.values(), *listing.orphans.values())
     return {name for topics in places for name in topics if left.has(name)}
 

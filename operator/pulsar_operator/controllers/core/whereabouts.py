@@ -1,0 +1,73 @@
+"""Whether objects that refer to different parents are in the same place of Pulsar.
+
+A PulsarNamespace is renamed by applying it under its new name together with what is in it: for a while two objects
+stand for one namespace, each with its own children. For the management of an object only one of the two counts, since
+the other is a duplicate and its children wait. For a deletion both do. Used by namesakes.py, logical/topic.py and
+topicset/listing.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.index import references
+from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an object is."""
+
+    parents: frozenset[Key]
+    told: str | None
+    """What it is in, as its status says by names inside Pulsar; None where it does not."""
+
+
+def site_of(kind: Kind, obj: Json) -> Site:
+    """The site of a raw object."""
+    name = (obj.get("status") or {}).get("pulsarName")
+    told: str | None = None
+    if isinstance(name, str) and kind is Kind.TOPIC_SET:
+        told = name  # that of its namespace
+    elif isinstance(name, str) and kind in (Kind.TOPIC, Kind.NAMESPACE):
+        told = name.rpartition("://")[2].rpartition("/")[0]
+    return Site(references(kind, obj), told)
+
+
+class Whereabouts:
+    """Compares sites; remembers the parents it has read, so it is for one pass."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._parents: dict[Key, Json | None] = {}
+
+    async def may_be_same(self, one: Site, other: Site) -> bool:
+        """Whether two sites are the same place of Pulsar, or nobody can tell. Raises PortError."""
+        found = await self._are_same(one.parents, other.parents)
+        if found is None:
+            return one.told is None or other.told is None or one.told == other.told
+        return found
+
+    async def _are_same(self, one: frozenset[Key], other: frozenset[Key]) -> bool | None:
+        """None = a parent is not there, or not named."""
+        if len(one) != 1 or len(other) != 1:
+            return None
+        (mine,), (theirs,) = one, other
+        if mine == theirs:
+            return True
+        parents = await self._get(mine), await self._get(theirs)
+        if parents[0] is None or parents[1] is None or mine.kind is not theirs.kind:
+            return None
+        if mine.kind is Kind.INSTANCE or name_of(parents[0]) != name_of(parents[1]):
+            return False
+        return await self._are_same(references(mine.kind, parents[0]), references(mine.kind, parents[1]))
+
+    async def _get(self, key: Key) -> Json | None:
+        if key not in self._parents:
+            found = await reader_of(self._deps).get(key.kind, key.namespace, key.name)
+            # The watches may be late with what was just applied.
+            found = found or await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
+            self._parents[key] = found
+        return self._parents[key]
