@@ -25,6 +25,7 @@ QUORUM_PORT, ELECTION_PORT, CLIENT_PORT = 2888, 3888, 2181
 STATIC, DYNAMIC = "zoo.cfg", "zoo.cfg.dynamic"
 INITIALIZE = "initialize"
 """Its presence says that an empty database is expected; ZooKeeper deletes it at its start."""
+DATA_FILES = ("snapshot.*", "log.*")
 WAIT_SECONDS, PAUSE_SECONDS, ANSWER_SECONDS = 60.0, 2.0, 3.0
 SUPER_DIGEST = "DigestAuthenticationProvider.superDigest"
 
@@ -185,9 +186,12 @@ def static_configuration(volume: Path, dynamic: str, overrides: Mapping[str, str
 
 
 def has_version_2(volume: Path, overrides: Mapping[str, str]) -> bool:
-    """Whether any snapshot or transaction log is on the volume."""
+    """Whether any snapshot or transaction log is on the volume: what ZooKeeper reads a database from (classes FileSnap
+    and FileTxnLog). currentEpoch and acceptedEpoch beside them say nothing of data."""
     folders = [volume, Path(overrides.get("dataLogDir", volume))]
-    return any(next((folder / "version-2").glob("*"), None) is not None for folder in folders)
+    return any(
+        next((folder / "version-2").glob(pattern), None) is not None for folder in folders for pattern in DATA_FILES
+    )
 
 
 def _fixed(volume: Path) -> dict[str, str]:

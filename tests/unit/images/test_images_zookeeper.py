@@ -208,6 +208,33 @@ def test_an_empty_database_is_expected_of_founders_alone(paths: Paths, founded: 
     assert prepared.lost is (founded == "true" and not data)
 
 
+@pytest.mark.parametrize("founded", ["", "true"])
+@pytest.mark.parametrize(
+    ("files", "data"),
+    [
+        (["currentEpoch", "acceptedEpoch"], False),
+        (["currentEpoch.tmp"], False),
+        ([], False),
+        (["acceptedEpoch", "currentEpoch", "log.100000001"], True),
+        (["snapshot.0"], True),
+        (["snapshot.0.snappy"], True),
+    ],
+)
+def test_epochs_without_a_snapshot_or_a_log_are_no_data(
+    paths: Paths, files: list[str], data: bool, founded: str
+) -> None:
+    """Such a server has nothing that it could vote with, and what it lost must not be founded a second time."""
+    zookeeper.prepare(server(ZOO_REPLICAS="3"), paths, {})
+    (paths.zookeeper / "initialize").unlink()
+    (paths.zookeeper / "version-2").mkdir()
+    for name in files:
+        (paths.zookeeper / "version-2" / name).write_text("1")
+    prepared = zookeeper.prepare(server(ZOO_REPLICAS="3", ZOO_FOUNDED=founded), paths, {})
+    assert prepared.lost is (founded == "true" and not data)
+    assert (paths.zookeeper / "initialize").exists() is (founded != "true" and not data)
+    assert prepared.jvm[0] == "-Dzookeeper.snapshot.trust.empty=false"
+
+
 def test_what_a_founding_left_behind_does_not_found_again(paths: Paths) -> None:
     """The first start was interrupted before ZooKeeper; the others founded the ensemble meanwhile."""
     zookeeper.prepare(server(ZOO_REPLICAS="3"), paths, {})
