@@ -13,6 +13,7 @@ from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM, Json, Key
+from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.world import NS, LogicalWorld
 
 KINDS: dict[Kind, tuple[str, dict[str, Any]]] = {
@@ -120,6 +121,68 @@ async def test_a_set_that_selects_the_topic_takes_it(names: list[str]) -> None:
     await w.reconcile(Kind.TOPIC, "first")
     assert w.get(Kind.TOPIC, "first") is None
     assert there(w, Kind.TOPIC) is (names == ["same"])
+
+
+@pytest.mark.parametrize("policy", ["Delete", "ForceDelete"])
+async def test_a_set_by_pattern_declares_nothing(policy: str) -> None:
+    """It gives a template to topics that are there, and lets them go."""
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    w.topics("all", patterns=["*"])
+    w.topic("first", name="same", deletionPolicy=policy)
+    w.topic("kept", deletionPolicy=policy)
+    await w.run()
+    w.delete(Kind.TOPIC, "first")
+    await w.run()
+    assert w.get(Kind.TOPIC, "first") is None and not there(w, Kind.TOPIC)
+    assert "kept" in repr(w.pulsar.snapshot())
+    assert "HandedOver" not in w.reasons()
+
+
+def make_younger(w: LogicalWorld, name: str) -> None:
+    """A set was made a year after all others."""
+    w.kube.edit(
+        CUSTOM[Kind.TOPIC_SET], NS, name, lambda obj: obj["metadata"].update(creationTimestamp="2027-01-01T00:00:00Z")
+    )
+
+
+@pytest.mark.parametrize("leaves", ["the name leaves the set", "the set is deleted"])
+async def test_a_younger_set_by_pattern_takes_nothing_from_a_set(leaves: str) -> None:
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    w.topics("set", names=["same", "other"], deletionPolicy="Delete")
+    await w.run()
+    w.topics("younger", patterns=["*"])
+    make_younger(w, "younger")
+    await w.run()
+    if leaves == "the set is deleted":
+        w.delete(Kind.TOPIC_SET, "set")
+    else:
+        w.topics("set", names=["other"], deletionPolicy="Delete")
+    await w.run()
+    assert not there(w, Kind.TOPIC)
+
+
+@pytest.mark.parametrize("leaves", ["the name leaves the set", "the set is deleted"])
+async def test_a_set_deletes_nothing_that_an_older_set_by_pattern_has(leaves: str) -> None:
+    """It never had it."""
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    await w.run()
+    w.pulsar.topics["a"] = {"persistent://t/n/same": FakeTopic()}
+    w.topics("a-pattern", patterns=["*"])
+    w.topics("set", names=["same", "other"], deletionPolicy="Delete")
+    make_younger(w, "set")
+    await w.run()
+    if leaves == "the set is deleted":
+        w.delete(Kind.TOPIC_SET, "set")
+    else:
+        w.topics("set", names=["other"], deletionPolicy="Delete")
+    await w.run()
+    assert there(w, Kind.TOPIC)
 
 
 async def test_one_list_answers_for_all_that_were_being_deleted() -> None:

@@ -231,7 +231,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return None
 
     async def declared_elsewhere(self, p: TopicPass, scope: Scope) -> str | None:
-        """A set of topics that selects it, also by way of another PulsarNamespace that means the same."""
+        """A set of topics that names it, also by way of another PulsarNamespace that means the same. One by pattern
+        takes what is there, and declares nothing."""
         site, whereabouts = site_of(Kind.TOPIC, p.obj), Whereabouts(self.deps)
         for obj in await self.deps.kube.list(CUSTOM[Kind.TOPIC_SET], None) if p.spec.persistent else ():
             if "deletionTimestamp" in obj["metadata"]:
@@ -239,7 +240,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             if not await whereabouts.may_be_same(site, site_of(Kind.TOPIC_SET, obj)):
                 continue
             with contextlib.suppress(ValidationError):  # the set itself says what is wrong with it, and selects nothing
-                if name_of(p.obj) in Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {})):
+                selection = Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {}))
+                if not selection.by_pattern and name_of(p.obj) in selection:
                     return f"PulsarTopicSet {obj['metadata']['namespace']}/{obj['metadata']['name']}"
         return None
 

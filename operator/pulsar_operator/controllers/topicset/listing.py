@@ -157,7 +157,7 @@ async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listi
     taken = dict(taken_by((name for name in names if name in known.selection), topics, older))
     # Who left is let go to whoever declares it by now, older or not.
     gone = [name for name in listing.anywhere() if left.number and left.has(name)]
-    return taken | dict(taken_by(gone, topics, sets))
+    return taken | dict(taken_by(gone, topics, _keeping(sets, mine)))
 
 
 async def declared_by_others(p: SetPass, listing: Listing, left: Left) -> Mapping[str, str]:
@@ -183,7 +183,13 @@ async def declared_by_others(p: SetPass, listing: Listing, left: Left) -> Mappin
             continue
         if await whereabouts.may_be_same(site, site_of(Kind.TOPIC_SET, other)):
             sets.append((duplicate, selection))
-    return dict(taken_by(gone, topics, sets))
+    return dict(taken_by(gone, topics, _keeping(sets, mine)))
+
+
+def _keeping(sets: list[tuple[Duplicate, Selection]], mine: Duplicate) -> list[tuple[Duplicate, Selection]]:
+    """The sets that keep what leaves this one. One by pattern declares no topic, so it keeps only what it has had all
+    along, because it is the older one."""
+    return [each for each in sets if not each[1].by_pattern or each[0] < mine]
 
 
 def _selection(obj: Json) -> Selection | None:
