@@ -15,6 +15,7 @@ from pulsar_operator.controllers.core import index as refindex
 from pulsar_operator.controllers.core import watch_cache
 from pulsar_operator.controllers.core.index import key_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
+from pulsar_operator.controllers.core.world import World
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.kube import FakeKube
 
@@ -99,10 +100,11 @@ async def test_kinds_not_listed_yet_are_asked_of_the_api_server() -> None:
 async def test_an_older_state_does_not_replace_a_newer_one(later: str, kept: str) -> None:
     cache = WatchCache(direct(FakeKube()))
     cache.synced(Kind.NAMESPACE)
+    world = World(cache)
     for version in ("10", later):
         obj = namespace([])
         obj["metadata"] |= {"uid": "u", "resourceVersion": version}
-        cache.update(Kind.NAMESPACE, obj)
+        world.learn(Kind.NAMESPACE, obj)
     found = await cache.get(Kind.NAMESPACE, "one", "orders")
     assert found is not None and found["metadata"]["resourceVersion"] == kept
 

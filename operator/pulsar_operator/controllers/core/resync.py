@@ -92,10 +92,10 @@ class Resync:
         while True:
             # Only what was known before the list began can be missing from it.
             known = {k for k in self._world.index.keys(kind) if namespace in (None, k.namespace)}
-            self._world.freshness.list_begins(kind)
+            begun = self._world.freshness.list_begins(kind)
             try:
                 objects = await self._deps.kube.list(CUSTOM[kind], namespace)
-                await self._take_in(place, objects, known, first=first, late=failures > 0)
+                await self._take_in(place, objects, known, begun, first=first, late=failures > 0)
                 return
             except PortError as error:
                 delay = max(min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2.0**failures), error.retry_after or 0.0)
@@ -119,7 +119,9 @@ class Resync:
         self._untried.discard(place)
         self._found(found)
 
-    async def _take_in(self, place: Place, objects: list[Json], known: set[Key], *, first: bool, late: bool) -> None:
+    async def _take_in(
+        self, place: Place, objects: list[Json], known: set[Key], begun: int, *, first: bool, late: bool
+    ) -> None:
         kind, cache = place[0], self._world.cache
         if first and cache is not None:
             cache.first_list(kind, objects)
@@ -127,7 +129,7 @@ class Resync:
         for obj in objects:
             key = key_of(kind, obj)
             live.add(key)
-            effect = self._world.learn(kind, obj)
+            effect = self._world.learn(kind, obj, since=begun)
             if first:
                 if late:  # others went on without it
                     self._spread(key, effect)
@@ -151,7 +153,7 @@ class Resync:
 
         An old or incomplete list must not look like a deletion: children would be told that their parent is gone.
         """
-        known = self._world.index.version_of(key)
+        known, begun = self._world.index.version_of(key), self._world.freshness.moment
         try:
             obj = await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
         except PortError as error:
@@ -161,7 +163,7 @@ class Resync:
             self._spread(key, self._world.missing(key, known))
             return
         log.warning("resync got a list without %s, which is there", key, extra=fields(key))
-        self._spread(key, self._world.learn(key.kind, obj))
+        self._spread(key, self._world.learn(key.kind, obj, since=begun))
 
 
 def _text(place: Place) -> str:

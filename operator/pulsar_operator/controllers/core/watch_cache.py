@@ -179,13 +179,11 @@ class WatchCache:
             del self._listed[key]
 
     def update(self, kind: Kind, obj: Json) -> None:
-        """Take in an object as it is now."""
+        """Take in an object as it is now; whether it is no older state is for world.py to know."""
         key = key_of(kind, obj)
         if kind not in KEPT:
             self._heard(key, _version(obj))
         if kind in KEPT:
-            if _older(obj, self._objects[kind].get(key)):
-                return  # a list that was overtaken by a watch event
             self._objects[kind][key] = _lean(kind, obj)
         self._index(key, identity_of(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
 
@@ -288,15 +286,6 @@ def _lean(kind: Kind, obj: Json) -> Json:
 def _version(obj: Json) -> str | None:
     version: str | None = obj["metadata"].get("resourceVersion")
     return version
-
-
-def _older(obj: Json, known: Json | None) -> bool:
-    """Whether an object is an earlier state of a known one, or the one of its name before. Resource versions of one
-    kind can be compared as numbers (see freshness.py)."""
-    if known is None:
-        return False
-    now, before = (str(each["metadata"].get("resourceVersion", "")) for each in (obj, known))
-    return now.isdigit() and before.isdigit() and int(now) < int(before)
 
 
 def reader_of(deps: Deps) -> ReaderPort:

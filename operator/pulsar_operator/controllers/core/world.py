@@ -24,9 +24,9 @@ class World:
         self.freshness = Freshness()
         self.cache = cache
 
-    def learn(self, kind: Kind, obj: Json) -> Effect:
-        """An object as it is, or was a moment ago."""
-        if not self.freshness.is_news(key_of(kind, obj), obj):
+    def learn(self, kind: Kind, obj: Json, *, since: int | None = None) -> Effect:
+        """An object as it is, or was a moment ago; ``since``: see Freshness.is_news."""
+        if not self.freshness.is_news(key_of(kind, obj), obj, since=since):
             return NOTHING
         if self.cache is not None:
             self.cache.update(kind, obj)
