@@ -53,8 +53,8 @@ ROWS: Final = {
         BALANCE,
     ),
 }
-"""By mode. The metadata phase writes both stores and the record of the instance id; the balance phase settings of the
-brokers. The instance's store is a fact (facts.py)."""
+"""By mode. The metadata phase writes both stores and the record of the instance id, the balance phase settings of the
+brokers and the record of what they were. The instance's store is a fact (facts.py)."""
 
 
 async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster, actor: Actor) -> ClusterView:
