@@ -22,6 +22,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 
 from pulsar_operator import __version__, ports
 from pulsar_operator.adapters.fence import Fence, open_fence
+from pulsar_operator.domain.texts import without_refused_values
 from pulsar_operator.ports import (
     CUSTOM,
     ConflictError,
@@ -190,7 +191,7 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
         details = answer.get("details") or {}
     except (ValueError, AttributeError):
         message = raw[:500].decode("utf-8", "replace").strip()
-    message = _INVALID.sub("Invalid value: ", message or f"HTTP {status} to {call}")[:2000]
+    message = without_refused_values(message or f"HTTP {status} to {call}")[:2000]
     if status == 404:
         # A Status that names an object says that the object is missing; one without says so of the whole type.
         # Only the first may ever be read as "gone".
@@ -208,10 +209,6 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
         return RefusedError(message, status=status)
     return UnavailableError(f"HTTP {status}: {message}", retry_after=_retry_after(headers, details))
 
-
-_INVALID = re.compile(r'Invalid value: (?:"(?:[^"\\]|\\.)*"|[^\s:]+)(?:: |$)')
-"""The value in the words of validation (package k8s.io/apimachinery/pkg/util/validation/field): it may be a secret of a
-user, such as the value of an environment variable. Field and rule are told."""
 
 _DENIED = re.compile(
     r'User ".*" cannot (?P<verb>\S+) '

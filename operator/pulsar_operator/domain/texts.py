@@ -37,3 +37,50 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     for pattern in (_HEADER, _JAAS, _SETTING, _OPTION):
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)
     return _JWT.sub(HIDDEN, _BEARER.sub(rf"\g<1> {HIDDEN}", text))
+
+
+_VALUE_OF = re.compile(r"\b(?:Invalid|Unsupported|Duplicate) value: ")
+_PLAIN = re.compile(r"(?:[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?|true|false|null|<nil>)(?=: |, |\]|$)")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`', re.DOTALL)
+_OPEN, _CLOSE = "([{", ")]}"
+
+
+def without_refused_values(text: str) -> str:
+    """The words of Kubernetes' validation without the values it refuses; fields and rules are told.
+
+    A value may be a secret of a user, such as the value of an environment variable. It is written as Go or JSON writes
+    it (package k8s.io/apimachinery/pkg/util/validation/field, ErrorBody); where nobody can tell its end, the rest is
+    left out.
+    """
+    parts: list[str] = []
+    position = 0
+    while (found := _VALUE_OF.search(text, position)) is not None:
+        parts.append(text[position : found.end()])
+        position = _end_of_value(text, found.end())
+        if text.startswith(": ", position):
+            position += 2
+    return "".join([*parts, text[position:]])
+
+
+def _end_of_value(text: str, begin: int) -> int:
+    """Where the value ends that begins there: in front of the rule, of the next field, or of the end of a list."""
+    whole = _PLAIN.match(text, begin) or _QUOTED.match(text, begin)
+    if whole is not None:
+        return whole.end()
+    depth, position, composed = 0, begin, False
+    while position < len(text):
+        char = text[position]
+        if char in '"`':
+            quoted = _QUOTED.match(text, position)
+            if quoted is None:
+                break
+            position = quoted.end()
+            continue
+        if char in _OPEN:
+            depth, composed = depth + 1, True
+        elif char in _CLOSE and depth:
+            depth -= 1
+        elif not depth and (text.startswith(": ", position) or (composed and re.match(r", |\]$", text[position:]))):
+            return position
+        position += 1
+    return len(text)
