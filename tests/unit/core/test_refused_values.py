@@ -44,6 +44,7 @@ def test_a_refused_value_of_any_form_is_left_out(what: str, value: str) -> None:
         ("[a: Invalid value: 5, b: Invalid value: null]", "[a: Invalid value: , b: Invalid value: ]"),
         ("a: Invalid value: s3cret and more, s3cret: no", "a: Invalid value: no"),
         ("a: Invalid value: 12s3cret s3cret: no", "a: Invalid value: no"),
+        ("a: Invalid value: 12-s3cret, s3cret: no", "a: Invalid value: no"),
         ('a: Invalid value: "s3cret', "a: Invalid value: "),
         ('a: Invalid value: []string{"s3cret", "s3', "a: Invalid value: "),
         ('a: Invalid value: "s3cret\n: x": no', "a: Invalid value: no"),
