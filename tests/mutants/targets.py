@@ -19,8 +19,11 @@ LEFT_OUT: Final = {
 
 CONTROLLERS: Final = {
     "core/actor": "every deletion in Kubernetes goes through it",
+    "core/namesakes": "whether a deletion is handed over",
     "core/traffic": "asks Pulsar for moves and splits, and reads who serves what",
+    "core/whereabouts": "whether two objects mean the same place, before a deletion",
     "core/work_queue": "no two passes over one object at once",
+    "dataplane/balancer_record": "what Pulsar's balancer is given back",
     "dataplane/children": "deletes workloads and what is no longer wanted",
     "dataplane/dependents": "what keeps a deletion waiting",
     "dataplane/drain": "whether brokers may go; makes and deletes drains and fills",

@@ -376,3 +376,11 @@ def test_a_piece_from_inside_needs_room_for_two_more_bundles() -> None:
         proposal = plan(model, options)
         verify(model, proposal, options)
         assert len(proposal.splits) <= room - 1
+
+
+def test_what_nobody_carries_is_not_measured_by_the_traffic() -> None:
+    """It may weigh any number of times as much as all that brokers do carry."""
+    carried = Bundle(BundleId("t/n", 0, 100), 2.2250738585072014e-308, A)
+    unowned = Bundle(BundleId("t/n", 100, 200), 1.0, None, (Cell(150, 1.0, 1),), topics=1)
+    model = ClusterModel((Broker(A, draining=True), Broker(B)), (carried, unowned))
+    assert [move.bundle for move in plan(model, Options(budget=ENDLESS)).moves] == [carried.id]

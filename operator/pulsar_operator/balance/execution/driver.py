@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.steady import History, SteadyOptions
-from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
+from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.model.observation import weighing
 from pulsar_operator.balance.planner.options import Mode, Options
 from pulsar_operator.balance.planner.outcome import balance_of, utilizations
 from pulsar_operator.balance.planner.plan import plan
@@ -87,7 +88,7 @@ def acted(memory: Memory, now: float, moved: Iterable[BundleId], options: Steady
 
 def smoothed(observed: ClusterModel, weights: Mapping[BundleId, float]) -> ClusterModel:
     """The model with other weights of its bundles; topics inside keep their proportions."""
-    bundles = tuple(_weighing(bundle, weights.get(bundle.id, bundle.weight)) for bundle in observed.bundles)
+    bundles = tuple(weighing(bundle, weights.get(bundle.id, bundle.weight)) for bundle in observed.bundles)
     return replace(observed, bundles=bundles)
 
 
@@ -95,14 +96,3 @@ def _seen(memory: Memory, now: float, observed: ClusterModel, options: SteadyOpt
     seconds = LOOK_SECONDS if memory.looked is None else max(now - memory.looked, 0.0)
     found = {bundle.id: bundle.weight for bundle in observed.bundles}
     return replace(memory, weights=steady.smooth(memory.weights, found, seconds, options.memory), looked=now)
-
-
-def _weighing(bundle: Bundle, weight: float) -> Bundle:
-    if bundle.weight == weight:
-        return bundle
-    if bundle.weight > 0:
-        cells = tuple(cell._replace(weight=cell.weight * weight / bundle.weight) for cell in bundle.cells)
-    else:
-        # Which topics the weight was of is not known: the bundle can be moved and not be cut.
-        cells = ()
-    return replace(bundle, weight=weight, cells=cells)

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from math import fsum
 from typing import Any
 
+from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.quantities import quantity
-
-CONTAINER = "broker"
 
 
 def cpu_of(pod: Mapping[str, Any]) -> float | None:
@@ -17,7 +16,7 @@ def cpu_of(pod: Mapping[str, Any]) -> float | None:
     A limit is what it can have at most, a request what it has when the node is full, as in the hour that counts.
     """
     for container in (pod.get("spec") or {}).get("containers") or ():
-        if container.get("name") != CONTAINER:
+        if container.get("name") != Component.BROKER.value:
             continue
         resources = container.get("resources") or {}
         for kind in ("limits", "requests"):

@@ -172,8 +172,13 @@ def model_of(
 
 
 def _at_least(bundle: Bundle, weight: float) -> Bundle:
-    """A bundle with a weight that its cells do not show yet; their proportions stay."""
-    if bundle.weight >= weight:
+    """A bundle with a weight that its cells do not show yet."""
+    return bundle if bundle.weight >= weight else weighing(bundle, weight)
+
+
+def weighing(bundle: Bundle, weight: float) -> Bundle:
+    """A bundle with another weight; the proportions of its cells stay."""
+    if bundle.weight == weight:
         return bundle
     if bundle.weight > 0:
         cells = tuple(cell._replace(weight=cell.weight * weight / bundle.weight) for cell in bundle.cells)

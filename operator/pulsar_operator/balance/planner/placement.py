@@ -35,7 +35,11 @@ class Placement:
         self.home: list[int] = list(self.at)
         self.total_weight = fsum(b.weight for b, at in zip(self.bundles, self.at, strict=True) if at != NOBODY)
         """Of all bundles that a broker carries, in the model's weight."""
-        self.weight: list[int] = [round(self.units(bundle.weight)) for bundle in self.bundles]
+        self.weight: list[int] = [
+            round(self.units(bundle.weight)) if at != NOBODY else 0
+            for bundle, at in zip(self.bundles, self.at, strict=True)
+        ]
+        """In units; nothing for what nobody carries: it is no part of the sum that units are of."""
         self.load: list[int] = [0] * len(self.brokers)
         self.count: list[int] = [0] * len(self.brokers)
         for weight, at in zip(self.weight, self.at, strict=True):
@@ -145,7 +149,7 @@ class Placement:
         """Cut a bundle, both pieces stay; the numbers of the lower and the upper piece. ValueError as split_bundle."""
         lower, upper = split_bundle(self.bundles[index], position)
         first = len(self.bundles)
-        weight = min(round(self.units(lower.weight)), self.weight[index])
+        weight = round(min(self.units(lower.weight), self.weight[index]))
         self.bundles += (lower, upper)
         self.weight += (weight, self.weight[index] - weight)
         self.at += (self.at[index],) * 2

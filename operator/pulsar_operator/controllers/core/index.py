@@ -119,8 +119,9 @@ def published(kind: Kind, status: Json) -> str:
         # How many are ready is nobody's business.
         found["balancer"] = (status.get("balancer") or {}).get("heldFor")
         found["serving"] = [part for part in SERVING_PARTS if ((status.get(part) or {}).get("ready") or 0) > 0]
-    if kind is Kind.NAMESPACE:
-        found["in"] = sorted(str(each.get("name")) for each in status.get("clusters") or () if each.get("exists"))
+    if kind in PLACED:
+        # What was refused for a cluster that was missing is tried again.
+        found["clusters"] = _clusters(status)
     return repr({field: value for field, value in found.items() if value})
 
 
@@ -146,8 +147,6 @@ class Seen:
     conditions: tuple[tuple[str, str], ...]
     published: str
     """Fields of the status that others act on."""
-    clusters: tuple[str, ...]
-    """Where Pulsar has it, of PLACED kinds: what was refused for a cluster that was missing is tried again."""
     references: frozenset[Key]
     mentions: frozenset[Key]
     alias: Key | None
@@ -164,7 +163,7 @@ class Seen:
         return self._outward() != before._outward()
 
     def _outward(self) -> tuple[object, ...]:
-        return self.uid, self.generation, self.deleting, self.conditions, self.published, self.clusters
+        return self.uid, self.generation, self.deleting, self.conditions, self.published
 
 
 def seen_of(kind: Kind, obj: Json) -> Seen:
@@ -180,17 +179,18 @@ def seen_of(kind: Kind, obj: Json) -> Seen:
         guarded=FINALIZER in (meta.get("finalizers") or ()),
         conditions=tuple((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()),
         published=published(kind, status),
-        clusters=_clusters(status) if kind in PLACED else (),
         references=references(kind, obj),
         mentions=mentions(kind, obj),
         alias=alias(kind, obj),
     )
 
 
-def _clusters(status: Json) -> tuple[str, ...]:
-    """Names in status.clusters, which is a list of names or of objects with one."""
-    listed = status.get("clusters") or ()
-    return tuple(str(each.get("name") if isinstance(each, dict) else each) for each in listed)
+def _clusters(status: Json) -> list[str]:
+    """Clusters that have it, from status.clusters: a list of names, or of objects that also say whether it exists."""
+    listed = (
+        each if isinstance(each, dict) else {"name": each, "exists": True} for each in status.get("clusters") or ()
+    )
+    return sorted(str(each.get("name")) for each in listed if each.get("exists"))
 
 
 @dataclass(frozen=True)
