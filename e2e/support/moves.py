@@ -159,13 +159,15 @@ class Moves:
             logged = self.owners
             wrong = {b: (logged.get(b), owner) for b, owner in said.items() if logged.get(b) != owner}
             assert not wrong, f"owner by the log and by the broker differ: {wrong}"
-            missed = unseen(self._start.owners, self._seen())
+            missed = unseen(self._start.owners, self.changes)
             assert not missed, missed
             return bool(said)
 
         eventually(agreed, within=within, what="the brokers' logs tell all changes of owners")
 
-    def _seen(self) -> list[Change]:
+    @property
+    def changes(self) -> list[Change]:
+        """Those read so far, in the order in which they were read."""
         with self._lock:
             return list(self._changes)
 
@@ -173,7 +175,7 @@ class Moves:
         return steps_of(self._brokers.kubectl.items("events", self._brokers.kubernetes_namespace))
 
     def _histories(self) -> dict[str, list[str]]:
-        return histories(self._start.owners, self._seen())
+        return histories(self._start.owners, self.changes)
 
     @property
     def owners(self) -> dict[str, str]:
@@ -183,14 +185,13 @@ class Moves:
     @property
     def by_bundle(self) -> dict[str, int]:
         """How often each bundle got an owner since the beginning."""
-        counted = Counter(change.bundle for change in self._seen() if change.gained)
+        counted = Counter(change.bundle for change in self.changes if change.gained)
         return {bundle: counted[bundle] for bundle in self._histories()}
 
-    @property
-    def per_bundle(self) -> float:
-        """The mean of it."""
-        counted = self.by_bundle
-        return sum(counted.values()) / len(counted)
+    def per_bundle(self, until: int | None = None) -> float:
+        """The mean of it; ``until`` in nanoseconds since 1970 leaves out what came later."""
+        counted = [change for change in self.changes if change.gained and (until is None or change.at < until)]
+        return len(counted) / len(self._histories())
 
     def counts(self) -> list[int]:
         """Bundles of each broker, the fewest first."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from e2e.support.eventually import eventually
 from e2e.support.idle import DECLARED, FAST, MARKER, SWITCHED_ON, topics
 from e2e.support.moves import Moves
 from e2e.support.objects import condition, is_ready
+from e2e.support.podlog import NANOS
 from e2e.support.rolling import even
 from e2e.support.skew import COUNTED, Brokers
 from e2e.support.traffic import Traffic
@@ -88,18 +91,16 @@ def test_a_roll_hands_bundles_over_and_no_publish_fails(
             brokers.unevenness(sum(rates.values()) + COUNTED, within=120)
             with Moves(brokers) as moves, run.operation("roll"):
                 patch_cluster(deployed.kubectl, deployed.namespace, "east", {"broker": {"config": config}})
-                moves.caught_up()
-                during, after_roll = moves.per_bundle, moves.counts()
                 wait_for_fill(deployed)
                 moves.caught_up()
+                during = moves.per_bundle(fill_began(deployed))
             report = run.finish()
     story = deployed.kubectl.run("get", "prb", "-n", deployed.namespace)
     with capsys.disabled():
         print(f"\n{story}\n{moves.sources()}")
         print(
             f"roll of 3 brokers: {during:.2f} moves a bundle (least {LEAST:.2f}, bar {LEAST + 0.1:.2f}), "
-            f"{moves.per_bundle:.2f} with the share of the last broker; bundles of each broker {after_roll} after the "
-            f"roll, {moves.counts()} at the end"
+            f"{moves.per_bundle():.2f} with the share of the last broker; bundles of each broker {moves.counts()}"
         )
         print(report.text())
     assert report.failures() == [], report.text()
@@ -118,15 +119,28 @@ def all_but_brokers(deployed: Deployed) -> set[str]:
     return {p["metadata"]["uid"] for p in found}
 
 
+def fills(deployed: Deployed) -> list[dict[str, Any]]:
+    """PulsarRebalances that give brokers that came back their share."""
+    found = [r for r in deployed.kubectl.items("prb", deployed.namespace) if "-fill-" in r["metadata"]["name"]]
+    assert found, "no fill"
+    return found
+
+
 def wait_for_fill(deployed: Deployed) -> None:
     """The fill of the broker that was replaced last has done its steps."""
 
     def done() -> bool:
-        fills = [r for r in deployed.kubectl.items("prb", deployed.namespace) if "-fill-" in r["metadata"]["name"]]
-        assert fills, "no fill"
-        return all((fill.get("status") or {}).get("progress", {}).get("finishedTime") for fill in fills)
+        return all((fill.get("status") or {}).get("progress", {}).get("finishedTime") for fill in fills(deployed))
 
     eventually(done, within=120, what="the fill's steps")
+
+
+def fill_began(deployed: Deployed) -> int:
+    """When the roll was over and the fill was planned, in nanoseconds since 1970: by its proposal's ConfigMap."""
+    fill = max(fills(deployed), key=lambda each: str(each["metadata"]["creationTimestamp"]))
+    proposal = deployed.kubectl.get("configmap", deployed.namespace, f"{fill['metadata']['name']}-proposal")
+    assert proposal is not None, f"no proposal of {fill['metadata']['name']}"
+    return int(datetime.fromisoformat(proposal["metadata"]["creationTimestamp"]).timestamp()) * NANOS
 
 
 def test_a_collector_that_the_user_switched_on_collects(deployed: Deployed) -> None:

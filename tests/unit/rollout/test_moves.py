@@ -249,7 +249,7 @@ def test_moves_are_counted_over_brokers_that_are_replaced(three: Three) -> None:
         pods.write("east-broker-2", gained(moves_of_others))
         three.owned[FIRST] = B1
         moves.caught_up(within=20)
-        assert (moves.by_bundle, moves.per_bundle) == ({FIRST: 1, SECOND: 0}, 0.5)
+        assert (moves.by_bundle, moves.per_bundle()) == ({FIRST: 1, SECOND: 0}, 0.5)
 
         pods.end("east-broker-0")
         pods.write("east-broker-0", "a new process")
@@ -263,7 +263,7 @@ def test_moves_are_counted_over_brokers_that_are_replaced(three: Three) -> None:
         pods.write("east-broker-0", gained(SECOND))
         three.owned[SECOND], three.refusals = B0, 2
         moves.caught_up(within=20)
-    assert moves.by_bundle == {FIRST: 3, SECOND: 1} and moves.per_bundle == 2
+    assert moves.by_bundle == {FIRST: 3, SECOND: 1} and moves.per_bundle() == 2
     assert moves.owners == {FIRST: B2, SECOND: B0} and moves.counts() == [0, 1, 1]
     assert "east-broker-0 > east-broker-1 > east-broker-0 > east-broker-2" in moves.sources()
 
@@ -280,6 +280,8 @@ def test_a_connection_that_breaks_counts_nothing_twice(three: Three) -> None:
             streams = len(pods.asked) + 3
             eventually(lambda least=streams: len(pods.asked) >= least, within=20, what="new streams", every=0.01)
     assert moves.by_bundle == {FIRST: 3, SECOND: 0}
+    times = sorted(change.at for change in moves.changes)
+    assert [moves.per_bundle(until) for until in (*times, times[-1] + 1)] == [0, 0.5, 1, 1.5], "what came before"
     assert {args[5] for args in pods.asked[:3]} == {f"--since-time=2026-11-23T08:26:41.{n:09}Z" for n in (1, 2, 3)}
 
 
