@@ -47,7 +47,10 @@ def told(deployed: Deployed, name: str, kind: str) -> dict[str, Any]:
 def delete_by_force(deployed: Deployed, name: str, pulsar_name: str) -> None:
     patch = json.dumps({"spec": {"deletionPolicy": "ForceDelete"}})
     deployed.kubectl.run("patch", "pulsartopic", name, "-n", NAMESPACE, "--type=merge", "-p", patch)
-    deployed.kubectl.run("delete", "pulsartopic", name, "-n", NAMESPACE, "--timeout=120s", timeout=140)
+    # Where the deletion was waiting for this, the object may be gone already.
+    deployed.kubectl.run(
+        *("delete", "pulsartopic", name, "-n", NAMESPACE, "--ignore-not-found", "--timeout=120s"), timeout=140
+    )
     assert find(deployed.admin_url, f"persistent/shop/orders/{pulsar_name}/stats") is None
 
 
