@@ -33,7 +33,7 @@ class FakeBrokers:
     mute: set[str] = field(default_factory=set)
     """Brokers that do not answer; they stay registered."""
     usage: dict[str, float] = field(default_factory=dict)
-    """Share of its CPU that a broker uses; 0.2 where it is not here."""
+    """Share of its CPU that a broker uses; 0.05 where it is not here."""
     unreachable: bool = False
     clients: bool = True
     """Whether somebody asks for the topics of a bundle as soon as it has no owner."""
@@ -94,9 +94,14 @@ class FakeBrokers:
                 return {f"{ns}/0x{low:08x}_0x{up:08x}": dict(state) for ns, low, up in owned}
             case "GET", ["broker-stats", "topics"]:
                 return self._stats(asked)
-            case "GET", ["broker-stats", "load-report"]:
-                cpu = {"usage": 200.0 * self.usage.get(asked, 0.2), "limit": 200.0}
-                return {"cpu": cpu, "bandwidthIn": {"usage": 1.0, "limit": 1e7}, "memory": {"usage": 9.0, "limit": 9.0}}
+            case "GET", ["broker-stats", "metrics"]:
+                cpu = {"brk_lb_cpu_usage": 100.0 * self.usage.get(asked, 0.05)}
+                used = {**cpu, "brk_lb_bandwidth_in_usage": 1e-5, "brk_lb_memory_usage": 90.0}
+                dimensions = {"broker": asked.partition(":")[0], "metric": "loadBalancing"}
+                return [
+                    {"metrics": {"brk_active_connections": 3}, "dimensions": {"broker": asked}},
+                    {"metrics": used, "dimensions": dimensions},
+                ]
             case "GET", ["namespaces", tenant, name, "bundles"]:
                 found = self._need(f"{tenant}/{name}")
                 return {"boundaries": [f"0x{b:08x}" for b in found], "numBundles": len(found) - 1}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import count, pairwise
 from typing import Any
+from zlib import crc32
 
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, API_VERSION, Kind
@@ -145,6 +147,14 @@ class BalancingWorld:
                 return
             self.clock.moment += timedelta(seconds=max(wait, 0.05))
         raise AssertionError("400 passes and no end")
+
+    def slightly_uneven(self) -> None:
+        """15 % above the best that is possible: what a standing balancer leaves alone for ever."""
+        rates = iter([170.0, 170.0, 100.0, 60.0] + [100.0] * 8)
+        self.pulsar.rates.clear()
+        for lower, upper in pairwise(self.pulsar.boundaries["shop/orders"]):
+            names = (f"persistent://shop/orders/e{n}" for n in count())
+            self.pulsar.rates[next(n for n in names if lower <= crc32(n.encode()) < upper)] = next(rates)
 
     def skewed(self, topics: int = 24) -> None:
         """Twelve bundles over three brokers, all traffic on the first broker's."""

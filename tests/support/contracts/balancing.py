@@ -121,7 +121,7 @@ async def check_usage(site: Site) -> None:
     usages = await site.traffic.usages(brokers)
     assert set(usages) == set(brokers)
     for used in usages.values():
-        assert 0 < used.share < 10, used
+        assert 0 < used.share < 10 and used.cpu is not None and 0 <= used.cpu <= used.share, used
         assert used.resource in RESOURCES.values()
 
 

@@ -10,26 +10,30 @@ import pytest
 from pulsar_operator.balance.model.observation import Usage, overload_load, usage_of
 
 
+def metrics(**values: object) -> list[dict[str, Any]]:
+    """As a broker answers: several dimensions, one of which has the figures."""
+    return [
+        {"metrics": {"brk_active_connections": 3}, "dimensions": {"broker": "a"}},
+        {"metrics": {f"brk_lb_{name}_usage": value for name, value in values.items()}, "dimensions": {}},
+    ]
+
+
 @pytest.mark.parametrize(
-    ("report", "found"),
+    ("told", "found"),
     [
-        ({}, None),
-        ({"cpu": {"usage": 150.0, "limit": 200.0}}, Usage(0.75, "CPU")),
-        (
-            {"cpu": {"usage": 20.0, "limit": 200.0}, "bandwidthOut": {"usage": 9e6, "limit": 1e7}},
-            Usage(0.9, "network out"),
-        ),
-        ({"cpu": {"usage": 20.0, "limit": 0.0}}, None),
-        (
-            {"cpu": {"usage": 20.0, "limit": -1}, "bandwidthIn": {"usage": "NaN", "limit": 5.0}},
-            Usage(0.0, "network in"),
-        ),
-        ({"memory": {"usage": 9.0, "limit": 9.0}, "directMemory": {"usage": 9.0, "limit": 9.0}}, None),
-        ({"cpu": "much"}, None),
+        ([], None),
+        (metrics(), None),
+        (metrics(cpu=75.0), Usage(0.75, "CPU", 0.75)),
+        (metrics(cpu=10.0, bandwidth_out=90.0, bandwidth_in=1), Usage(0.9, "network out", 0.1)),
+        (metrics(bandwidth_in="NaN"), Usage(0.0, "network in")),
+        (metrics(cpu=-3, bandwidth_in=5), Usage(0.05, "network in", 0.0)),
+        (metrics(memory=90.0, directMemory=90.0), None),
+        ({"cpu": {"usage": 9, "limit": 10}}, None),
+        (["much", {"metrics": 3}, {}], None),
     ],
 )
-def test_the_most_used_resource(report: dict[str, Any], found: Usage | None) -> None:
-    assert usage_of(report) == found
+def test_the_most_used_resource(told: object, found: Usage | None) -> None:
+    assert usage_of(told) == found
 
 
 def test_the_load_from_which_a_broker_has_too_much() -> None:

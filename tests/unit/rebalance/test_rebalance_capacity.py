@@ -68,3 +68,19 @@ async def test_equal_brokers_share_evenly_and_say_nothing() -> None:
     with_pods(world, ("1", "1", "1"))
     assert await balanced(world) == pytest.approx([1 / 3] * 3, abs=0.03)
     assert not world.status().get("capacities")
+
+
+async def test_the_error_of_the_weights_is_stated() -> None:
+    """One of three brokers uses twice as much CPU as its load says; nothing is said of brokers that idle."""
+    world = BalancingWorld()
+    world.skewed()
+    world.slightly_uneven()
+    world.rebalance(autoApprove=True, repeatSeconds=30)
+    await world.run(seconds=100)
+    assert "cost" not in world.status()
+    first, *others = world.pulsar.brokers
+    world.pulsar.usage = {first: 0.8} | dict.fromkeys(others, 0.4)
+    await world.run(seconds=31)
+    cost = world.status()["cost"]
+    assert cost["brokers"] == 3
+    assert float(cost["deviation"]) > 0.15 and float(cost["learned"]) < float(cost["deviation"])

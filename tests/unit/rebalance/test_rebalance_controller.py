@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from itertools import islice
 from typing import Any
@@ -329,19 +328,10 @@ async def test_a_standing_balancer_has_patience_then_acts_then_rests(world: Bala
     assert spread(world) < unbalanced / 2
 
 
-def slightly_uneven(world: BalancingWorld) -> None:
-    """15 % above the best that is possible: what a standing balancer leaves alone for ever."""
-    rates = iter([170.0, 170.0, 100.0, 60.0] + [100.0] * 8)
-    world.pulsar.rates.clear()
-    for lower, upper in itertools.pairwise(world.pulsar.boundaries["shop/orders"]):
-        names = (f"persistent://shop/orders/e{n}" for n in itertools.count())
-        world.pulsar.rates[next(n for n in names if lower <= crc32(n.encode()) < upper)] = next(rates)
-
-
 async def test_an_overloaded_broker_is_relieved_within_two_looks_where_others_are_left_alone(
     world: BalancingWorld,
 ) -> None:
-    slightly_uneven(world)
+    world.slightly_uneven()
     before = spread(world)
     world.rebalance(autoApprove=True, repeatSeconds=30)
     await world.run(seconds=900)
@@ -352,7 +342,7 @@ async def test_an_overloaded_broker_is_relieved_within_two_looks_where_others_ar
 
 
 async def test_brokers_that_are_all_busy_need_more_brokers_not_moves(world: BalancingWorld) -> None:
-    slightly_uneven(world)
+    world.slightly_uneven()
     world.pulsar.rates = dict.fromkeys(world.pulsar.rates, 100.0)
     world.pulsar.usage = dict.fromkeys(world.pulsar.brokers, 0.95)
     world.rebalance(autoApprove=True, repeatSeconds=30)

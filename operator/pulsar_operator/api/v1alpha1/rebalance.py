@@ -183,6 +183,17 @@ class BrokerCapacity(ApiModel):
     """Relative to the mean of all, as a decimal number."""
 
 
+class CostStatus(ApiModel):
+    """How well the weights of bundles explain the CPU that brokers use, as seen at the last look."""
+
+    brokers: int
+    """How many told: those that use enough of their CPU to tell anything."""
+    deviation: str
+    """By how much, on average, a broker's share of the CPU is off its share of the traffic's cost; 0.30 = 30 %."""
+    learned: str
+    """The same with what was learned of the bundles' cost, which counts in proposals."""
+
+
 class PulsarRebalanceStatus(CommonStatus):
     """Observed state of a PulsarRebalance."""
 
@@ -194,6 +205,8 @@ class PulsarRebalanceStatus(CommonStatus):
         ),
     ] = Field(default_factory=list)
     """What the brokers can carry, where that differs."""
+    cost: CostStatus | None = None
+    """Of a standing rebalance of live traffic, where brokers tell."""
     proposal: ProposalStatus | None = None
     """The proposal."""
     progress: ProgressStatus | None = None

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pulsar_operator.balance.execution import steady
+from pulsar_operator.balance.execution.learned import Factors, costed, learn
 from pulsar_operator.balance.execution.steady import History, SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
-from pulsar_operator.balance.model.observation import weighing
+from pulsar_operator.balance.model.observation import Usage, overload_load, weighing
 from pulsar_operator.balance.planner.options import Mode, Options
 from pulsar_operator.balance.planner.outcome import balance_of, utilizations
 from pulsar_operator.balance.planner.plan import plan
@@ -21,6 +22,8 @@ from pulsar_operator.balance.planner.proposal import Balance, Proposal
 
 LOOK_SECONDS = 60.0
 """What the first look stands for, and the period of Pulsar's statistics."""
+OVERLOADED = 0.85
+"""Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
 Planner = Callable[[ClusterModel, Options], Proposal]
 
 
@@ -31,6 +34,8 @@ class Memory:
     history: History = field(default_factory=History)
     weights: Mapping[BundleId, float] = field(default_factory=dict)
     """Smoothed."""
+    factors: Factors = field(default_factory=dict)
+    """What bundles were seen to cost beyond their weight (learned.py); 1 where nothing is said."""
     looked: float | None = None
     """When, in seconds of the clock of ``decide``."""
 
@@ -55,19 +60,23 @@ def decide(
     question: Options,
     options: SteadyOptions,
     planner: Planner = plan,
+    usages: Mapping[str, Usage] | None = None,
 ) -> tuple[Decision, Memory]:
     """Look at what was observed; the second value is the memory from now on.
 
     ``observed`` has the weights of the last minute, ``question`` what may be done: its tolerance is replaced by that of
-    ``options``, and bundles that rest are added to those that it leaves alone.
+    ``options``, and bundles that rest are added to those that it leaves alone. ``usages`` are what brokers measure of
+    themselves in that minute: what bundles cost is learned from them, and when a broker has too much. Weights that are
+    averages of other hours (``options.memory`` 0) are not held against them.
     """
     if steady.settling(memory.history, now, options):
         # What moved counts nothing at first, which is no trend either.
         return Decision(False, balance_of(observed), steady.SETTLES), memory
-    memory = _seen(memory, now, observed, options)
-    model = smoothed(observed, memory.weights)
+    memory = _seen(memory, now, observed, options, usages or {})
+    model = remembered(memory, observed)
     balance = balance_of(model)
     used = utilizations([b for b in model.brokers if not b.draining], model.bundles)
+    options = replace(options, overload=min(options.overload, overload_load(used, usages or {}, OVERLOADED)))
     verdict, history = steady.look(memory.history, now, balance, min(used.values(), default=0.0), options)
     memory = replace(memory, history=history)
     if not verdict.act:
@@ -86,13 +95,29 @@ def acted(memory: Memory, now: float, moved: Iterable[BundleId], options: Steady
     return replace(memory, history=steady.acted(memory.history, now, moved, options))
 
 
-def smoothed(observed: ClusterModel, weights: Mapping[BundleId, float]) -> ClusterModel:
-    """The model with other weights of its bundles; topics inside keep their proportions."""
-    bundles = tuple(weighing(bundle, weights.get(bundle.id, bundle.weight)) for bundle in observed.bundles)
-    return replace(observed, bundles=bundles)
+def cpu_of(usages: Mapping[str, Usage]) -> dict[str, float]:
+    """Share of its CPU of each broker that says it."""
+    return {broker: used.cpu for broker, used in usages.items() if used.cpu is not None}
 
 
-def _seen(memory: Memory, now: float, observed: ClusterModel, options: SteadyOptions) -> Memory:
+def remembered(memory: Memory, observed: ClusterModel) -> ClusterModel:
+    """The model with the weights that are known of its bundles, smoothed and with what was learned of their cost;
+    topics inside keep their proportions."""
+    return weighted(observed, costed(observed, memory.weights, memory.factors))
+
+
+def weighted(observed: ClusterModel, weights: Mapping[BundleId, float]) -> ClusterModel:
+    """The model with other weights of its bundles."""
+    return replace(observed, bundles=tuple(weighing(bundle, weights[bundle.id]) for bundle in observed.bundles))
+
+
+def _seen(
+    memory: Memory, now: float, observed: ClusterModel, options: SteadyOptions, usages: Mapping[str, Usage]
+) -> Memory:
     seconds = LOOK_SECONDS if memory.looked is None else max(now - memory.looked, 0.0)
     found = {bundle.id: bundle.weight for bundle in observed.bundles}
-    return replace(memory, weights=steady.smooth(memory.weights, found, seconds, options.memory), looked=now)
+    factors = memory.factors
+    if options.memory > 0:
+        factors = learn(factors, observed, cpu_of(usages), seconds)
+    weights = steady.smooth(memory.weights, found, seconds, options.memory)
+    return replace(memory, weights=weights, factors=factors, looked=now)

@@ -66,26 +66,39 @@ def topic_load(stats: Mapping[str, Any]) -> Load:
 
 @dataclass(frozen=True)
 class Usage:
-    """The resource a broker uses most of."""
+    """The resource a broker uses most of, and its processor."""
 
     share: float
     """Of its limit: 1 = all of it."""
     resource: str
+    cpu: float | None = None
+    """Share of its CPU; None = not said."""
 
 
-RESOURCES = {"cpu": "CPU", "bandwidthIn": "network in", "bandwidthOut": "network out"}
-"""Those of a load report that a broker can run out of by traffic (class LocalBrokerData). Pulsar's shedders leave the
-heap out as well by default: it is full before it is collected."""
+CPU = "CPU"
+RESOURCES = {
+    "brk_lb_cpu_usage": CPU,
+    "brk_lb_bandwidth_in_usage": "network in",
+    "brk_lb_bandwidth_out_usage": "network out",
+}
+"""Those that a broker can run out of by traffic, in percent of their limit (Pulsar's classes ModularLoadManagerImpl,
+updateLoadBalancingMetrics, and BrokerLoadData, toMetrics: both load managers write the same names). Pulsar's shedders
+leave the heap out as well by default: it is full before it is collected."""
 
 
-def usage_of(report: Mapping[str, Any]) -> Usage | None:
-    """The most used resource in ``GET /broker-stats/load-report``; None where no limit is known."""
-    found = []
-    for name, words in RESOURCES.items():
-        entry = report.get(name)
-        if isinstance(entry, Mapping) and (limit := _number(entry.get("limit"))) > 0:
-            found.append(Usage(_number(entry.get("usage")) / limit, words))
-    return max(found, key=lambda each: each.share, default=None)
+def usage_of(metrics: Any) -> Usage | None:
+    """The most used resource in ``GET /broker-stats/metrics``, a list of dimensions with metrics; None where none is
+    told. The load report has the same figures, and answers with an error under the extensible load manager."""
+    found: dict[str, float] = {}
+    for each in metrics if isinstance(metrics, list) else ():
+        values = each.get("metrics") if isinstance(each, Mapping) else None
+        for name, words in RESOURCES.items():
+            if isinstance(values, Mapping) and name in values:
+                found[words] = max(found.get(words, 0.0), _number(values[name]) / 100)
+    if not found:
+        return None
+    resource = max(found, key=lambda each: found[each])
+    return Usage(found[resource], resource, found.get(CPU))
 
 
 def overload_load(loads: Mapping[str, float], usages: Mapping[str, Usage], share: float) -> float:

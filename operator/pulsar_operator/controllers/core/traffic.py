@@ -125,14 +125,13 @@ class Traffic:
 
     async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
         """The most used resource of each broker that says it; one that does not is left out."""
-        path = ("broker-stats", "load-report")
+        path = ("broker-stats", "metrics")
         calls = (self.deps.admin.call(broker_endpoint(self.endpoint, each), "GET", path) for each in brokers)
         found: dict[str, Usage] = {}
         for broker, answer in zip(brokers, await asyncio.gather(*calls, return_exceptions=True), strict=True):
             if isinstance(answer, BaseException) and not isinstance(answer, PortError):
                 raise answer
-            used = usage_of(answer) if isinstance(answer, Mapping) else None
-            if used is not None:
+            if (used := usage_of(answer)) is not None:
                 found[broker] = used
         return found
 

@@ -13,7 +13,8 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.driver import acted
+from pulsar_operator.balance.execution.driver import acted, weighted
+from pulsar_operator.balance.execution.learned import costed, inherited
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
 from pulsar_operator.balance.planner.proposal import Move, Split
@@ -201,7 +202,12 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=RETRY_SECONDS)
-    measured = balance_status(tools.balance_of(await modelled(tools, state, observed)))
+    model = await modelled(tools, state, observed)
+    known = tools.memories.get(state.meta.uid)
+    if known is not None:
+        # What was learned of the bundles' cost is in the promise too.
+        model = weighted(model, costed(model, {}, inherited(known.factors, model.bundles)))
+    measured = balance_status(tools.balance_of(model))
     promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
         f"{progress.total} steps done: the busiest broker has {measured.imbalance} times the mean, "

@@ -9,6 +9,7 @@ from math import inf
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import (
+    CostStatus,
     ProposalStatus,
     PulsarRebalanceSpec,
     RebalanceMode,
@@ -23,13 +24,13 @@ from pulsar_operator.balance.execution.custom_resource import (
     steps_of,
 )
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.driver import Decision, Memory
+from pulsar_operator.balance.execution.driver import OVERLOADED, Decision, Memory, cpu_of
+from pulsar_operator.balance.execution.learned import explained
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import identify, words
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
-from pulsar_operator.balance.model.observation import Observed, Usage, overload_load
+from pulsar_operator.balance.model.observation import Observed, Usage
 from pulsar_operator.balance.planner.options import Options
-from pulsar_operator.balance.planner.outcome import utilizations
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import sizing_url
@@ -41,8 +42,6 @@ from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5
 """A standing rebalance acts at this many times its tolerance above the bound, so that one plan lasts."""
-OVERLOADED = 0.85
-"""Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
 PENDING_SHOWN = 100
 """Of status.pendingActions."""
 COOLING_SECONDS = int(SteadyOptions().rest)
@@ -200,10 +199,11 @@ def standing(spec: PulsarRebalanceSpec) -> bool:
     return spec.repeat_seconds is not None and not task
 
 
-def steady_options(spec: PulsarRebalanceSpec, overload: float = inf) -> SteadyOptions:
-    """The driver's rules; ``overload`` is the load, in byte-equivalents a second, from which a broker has too much."""
+def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:
+    """The driver's rules. Loads are in byte-equivalents a second: from which one on a broker has too much, only what
+    the brokers measure of themselves can tell."""
     tolerance = spec.tolerance_percent / 100
-    return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=overload)
+    return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=inf)
 
 
 def _busy(usages: Mapping[str, Usage]) -> str:
@@ -221,16 +221,27 @@ async def standing_decision(
     state: RebalancePass,
     model: ClusterModel,
     question: Options,
-    usages: Mapping[str, Usage] | None = None,
+    usages: Mapping[str, Usage],
 ) -> Decision:
     """Whether a standing rebalance acts now: balance/execution/driver.py, the very function that the simulator runs."""
-    load = utilizations([broker for broker in model.brokers if not broker.draining], model.bundles)
-    options = steady_options(state.spec, overload_load(load, usages or {}, OVERLOADED))
+    options = steady_options(state.spec)
     if state.spec.traffic_source is not TrafficSource.LIVE:
         options = replace(options, memory=0.0)  # recorded weights are averages already
     known, now = tools.memories.get(state.meta.uid, Memory()), state.now.timestamp()
-    decision, tools.memories[state.meta.uid] = await tools.decide(known, now, model, question, options)
+    decision, memory = await tools.decide(known, now, model, question, options, usages)
+    tools.memories[state.meta.uid] = memory
+    if options.memory > 0:
+        state.set(cost=_cost(model, memory, usages))
     return decision
+
+
+def _cost(model: ClusterModel, memory: Memory, usages: Mapping[str, Usage]) -> CostStatus | None:
+    """How far the brokers' CPU is from what their load says, without and with what was learned."""
+    cpu = cpu_of(usages)
+    plain, learned = explained(model, {}, cpu), explained(model, memory.factors, cpu)
+    if plain is None or learned is None:
+        return None
+    return CostStatus(brokers=plain.brokers, deviation=f"{plain.deviation:.2f}", learned=f"{learned.deviation:.2f}")
 
 
 def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:

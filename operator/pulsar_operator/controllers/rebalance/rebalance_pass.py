@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalan
 from pulsar_operator.balance.execution.driver import Decision, Memory, decide
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.model.observation import Usage
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, Proposal
 from pulsar_operator.controllers.core.actor import Actor
@@ -72,10 +73,16 @@ class Tools:
         return await asyncio.to_thread(self.plan, model, options)
 
     async def decide(
-        self, memory: Memory, now: float, model: ClusterModel, question: Options, options: SteadyOptions
+        self,
+        memory: Memory,
+        now: float,
+        model: ClusterModel,
+        question: Options,
+        options: SteadyOptions,
+        usages: Mapping[str, Usage],
     ) -> tuple[Decision, Memory]:
         """The standing balancer's look, in a thread as well."""
-        return await asyncio.to_thread(decide, memory, now, model, question, options, self.plan)
+        return await asyncio.to_thread(decide, memory, now, model, question, options, self.plan, usages)
 
 
 @dataclass
