@@ -20,15 +20,15 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from benchmarks.simulator.managers import ModularManager, pulsar_policies
+from benchmarks.simulator.placement import LeastLongTermMessageRate
+from benchmarks.simulator.state import Host, Policy
+from benchmarks.simulator.traffic import Recording, Topic
+from benchmarks.simulator.world import Change, World, even_bundles
 from pulsar_operator.balance.model.cluster import Broker, Bundle, ClusterModel
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import balance_of, outcome
 from pulsar_operator.balance.planner.plan import plan
-from pulsar_operator.balance.simulator.managers import ModularManager, pulsar_policies
-from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate
-from pulsar_operator.balance.simulator.state import Host, Policy
-from pulsar_operator.balance.simulator.traffic import Recording, Topic
-from pulsar_operator.balance.simulator.world import Change, World, even_bundles
 
 SIZES = (3, 5, 10, 20)
 NAMESPACES = 4

@@ -23,15 +23,15 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.balance import rolling
+from benchmarks.simulator.managers import ModularManager, pulsar_policies
+from benchmarks.simulator.operator_policy import OperatorPolicy
+from benchmarks.simulator.placement import LeastLongTermMessageRate
+from benchmarks.simulator.published import MissedExampleError, verify
+from benchmarks.simulator.shedders import AvgShedder
+from benchmarks.simulator.state import Policy, Settings
+from benchmarks.simulator.traces import DAY, NAMES, Scenario, scenario
+from benchmarks.simulator.world import World, even_bundles
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator.managers import ModularManager, pulsar_policies
-from pulsar_operator.balance.simulator.operator_policy import OperatorPolicy
-from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate
-from pulsar_operator.balance.simulator.published import MissedExampleError, verify
-from pulsar_operator.balance.simulator.shedders import AvgShedder
-from pulsar_operator.balance.simulator.state import Policy, Settings
-from pulsar_operator.balance.simulator.traces import DAY, NAMES, Scenario, scenario
-from pulsar_operator.balance.simulator.world import World, even_bundles
 
 OURS = "Operator"
 PEERS = ("Avg", "Avg tuned")

@@ -13,10 +13,6 @@ FOLDERS: Final = {
 }
 """Mutated with all that is below, by reason."""
 
-LEFT_OUT: Final = {
-    f"{PACKAGE}/balance/simulator": "Pulsar's own rules re-built for comparison, held to its classes; minutes a mutant",
-}
-
 CONTROLLERS: Final = {
     "core/actor": "every deletion in Kubernetes goes through it",
     "core/namesakes": "whether a deletion is handed over",
@@ -74,8 +70,7 @@ def modules(root: Path) -> list[str]:
     """Files that are mutated, relative to the root, in order."""
     found = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))]
     found += [root / PACKAGE / "controllers" / f"{name}.py" for name in sorted(CONTROLLERS)]
-    names = [path.relative_to(root).as_posix() for path in found]
-    return [name for name in names if not any(name.startswith(f"{folder}/") for folder in LEFT_OUT)]
+    return [path.relative_to(root).as_posix() for path in found]
 
 
 def asked_files(root: Path) -> list[str]:

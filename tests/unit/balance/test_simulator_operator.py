@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from benchmarks.balance import rolling, shedding
-from pulsar_operator.balance.simulator import shedders
-from pulsar_operator.balance.simulator.operator_policy import OperatorPolicy
-from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate
-from pulsar_operator.balance.simulator.traces import Scenario, scenario
-from pulsar_operator.balance.simulator.world import World
+from benchmarks.simulator import shedders
+from benchmarks.simulator.operator_policy import OperatorPolicy
+from benchmarks.simulator.placement import LeastLongTermMessageRate
+from benchmarks.simulator.traces import Scenario, scenario
+from benchmarks.simulator.world import World
 
 
 def driven(case: Scenario) -> World:

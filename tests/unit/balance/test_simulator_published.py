@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator import published, shedders
-from pulsar_operator.balance.simulator.published import MissedExampleError, state_of, verify
-from pulsar_operator.balance.simulator.shedders import (
+from benchmarks.simulator import published, shedders
+from benchmarks.simulator.published import MissedExampleError, state_of, verify
+from benchmarks.simulator.shedders import (
     AvgShedder,
     OverloadShedder,
     ThresholdShedder,
     TransferShedder,
     UniformLoadShedder,
 )
-from pulsar_operator.balance.simulator.splits import (
+from benchmarks.simulator.splits import (
     flow_or_qps_equally_divide,
     range_equally_divide,
     topic_count_equally_divide,
 )
-from pulsar_operator.balance.simulator.state import MIB, Rates, Settings
+from benchmarks.simulator.state import MIB, Rates, Settings
+from pulsar_operator.balance.model.cluster import BundleId
 
 
 def test_all_published_examples_hold() -> None:

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulator.managers import ModularManager, pulsar_policies
+from benchmarks.simulator.placement import LeastLongTermMessageRate, fewest_of_namespace
+from benchmarks.simulator.state import Action, Averages, Cut, Host, Settings, State, Traffic, Unload
+from benchmarks.simulator.traces import DAY, NAMES, population, scenario
+from benchmarks.simulator.traffic import Recording, Topic, Window
+from benchmarks.simulator.world import Change, World, even_bundles
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.load import CostModel, Load
-from pulsar_operator.balance.simulator.managers import ModularManager, pulsar_policies
-from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate, fewest_of_namespace
-from pulsar_operator.balance.simulator.state import Action, Averages, Cut, Host, Settings, State, Traffic, Unload
-from pulsar_operator.balance.simulator.traces import DAY, NAMES, population, scenario
-from pulsar_operator.balance.simulator.traffic import Recording, Topic, Window
-from pulsar_operator.balance.simulator.world import Change, World, even_bundles
 
 NAMESPACE = "shop/team"
 

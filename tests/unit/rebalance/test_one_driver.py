@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
+from benchmarks.simulator.operator_policy import OperatorPolicy
+from benchmarks.simulator.placement import LeastLongTermMessageRate
+from benchmarks.simulator.state import Action, Cut, Host, State, Traffic, Unload
+from benchmarks.simulator.traces import Day
+from benchmarks.simulator.traffic import Recording, Topic
+from benchmarks.simulator.world import World, even_bundles
 from pulsar_operator.api.v1alpha1.load_balancing import StandingRebalance
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator.operator_policy import OperatorPolicy
-from pulsar_operator.balance.simulator.placement import LeastLongTermMessageRate
-from pulsar_operator.balance.simulator.state import Action, Cut, Host, State, Traffic, Unload
-from pulsar_operator.balance.simulator.traces import Day
-from pulsar_operator.balance.simulator.traffic import Recording, Topic
-from pulsar_operator.balance.simulator.world import World, even_bundles
 from tests.support.balancing.world import BalancingWorld
 
 MINUTES = 240

@@ -1,7 +1,7 @@
 """Whether the steady-state driver acts now: patience, hysteresis, rest, and what a proposal must be worth.
 
 Pure. The planner says what would be better; this says whether better is worth the moves. Times are seconds of any clock
-that only goes forward. The simulator (`simulator.operator_policy`) and the operator use this same module.
+that only goes forward. The simulator of the benchmarks and the operator use this same module.
 """
 
 from __future__ import annotations

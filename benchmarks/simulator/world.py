@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from benchmarks.simulator.state import Averages, Cut, Host, Policy, Rates, Report, Settings, State, Unload
+from benchmarks.simulator.traffic import Recording, Window
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.ranges import even_boundaries
-from pulsar_operator.balance.simulator.state import Averages, Cut, Host, Policy, Rates, Report, Settings, State, Unload
-from pulsar_operator.balance.simulator.traffic import Recording, Window
 
 REPORTS_A_MINUTE = 12
 """The extensible manager's brokers move their averages on every 5 seconds."""

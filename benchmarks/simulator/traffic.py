@@ -10,11 +10,11 @@ from math import fsum
 from operator import mul
 from typing import NamedTuple, Protocol
 
+from benchmarks.simulator.state import Rates
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.load import CostModel, Load
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
-from pulsar_operator.balance.simulator.state import Rates
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.simulator.state import MIB, Cut, Rates, Settings, State, Traffic
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator.state import MIB, Cut, Rates, Settings, State, Traffic
 
 
 def range_equally_divide(bundle: BundleId) -> int | None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sqrt
 
+from benchmarks.simulator.state import Averages, Rates, Report, Settings, State, Unload
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator.state import Averages, Rates, Report, Settings, State, Unload
 
 __all__ = ["AvgShedder", "OverloadShedder", "ThresholdShedder", "TransferShedder", "UniformLoadShedder"]
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator.placement import (
+from benchmarks.simulator.placement import (
     LeastLongTermMessageRate,
     LeastResourceUsageExtensible,
     LeastResourceUsageWithWeight,
     fewest_of_namespace,
 )
-from pulsar_operator.balance.simulator.shedders import (
+from benchmarks.simulator.shedders import (
     AvgShedder,
     ThresholdShedder,
     TransferShedder,
     UniformLoadShedder,
 )
-from pulsar_operator.balance.simulator.splits import ExtensibleSplits, ModularSplits
-from pulsar_operator.balance.simulator.state import (
+from benchmarks.simulator.splits import ExtensibleSplits, ModularSplits
+from benchmarks.simulator.state import (
     Action,
     Placement,
     Policy,
@@ -29,6 +28,7 @@ from pulsar_operator.balance.simulator.state import (
     Traffic,
     Unload,
 )
+from pulsar_operator.balance.model.cluster import BundleId
 
 
 @dataclass

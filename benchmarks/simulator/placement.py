@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import inf
 
+from benchmarks.simulator.state import DEFAULT_RATES, State
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator.state import DEFAULT_RATES, State
 
 
 def fewest_of_namespace(candidates: Iterable[str], bundle: BundleId, state: State) -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import fsum
 
+from benchmarks.simulator.placement import fewest_of_namespace
+from benchmarks.simulator.state import Action, Cut, Placement, State, Traffic, Unload
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.driver import Memory, acted, decide
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Proposal
-from pulsar_operator.balance.simulator.placement import fewest_of_namespace
-from pulsar_operator.balance.simulator.state import Action, Cut, Placement, State, Traffic, Unload
 
 SECONDS = 60.0
 """Of a step of the simulator, and of Pulsar's statistics."""

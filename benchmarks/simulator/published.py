@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.simulator.placement import (
+from benchmarks.simulator.placement import (
     LeastLongTermMessageRate,
     LeastResourceUsageExtensible,
     LeastResourceUsageWithWeight,
 )
-from pulsar_operator.balance.simulator.shedders import (
+from benchmarks.simulator.shedders import (
     AvgShedder,
     ThresholdShedder,
     TransferShedder,
     UniformLoadShedder,
 )
-from pulsar_operator.balance.simulator.state import MIB, Averages, Host, Rates, Report, Settings, State
+from benchmarks.simulator.state import MIB, Averages, Host, Rates, Report, Settings, State
+from pulsar_operator.balance.model.cluster import BundleId
 
 DAY = 1440
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import cos, exp, pi
 
+from benchmarks.simulator.state import Host, Randomness
+from benchmarks.simulator.traffic import Recording, Topic
+from benchmarks.simulator.world import Change
 from pulsar_operator.balance.model.hashing import partition_name
-from pulsar_operator.balance.simulator.state import Host, Randomness
-from pulsar_operator.balance.simulator.traffic import Recording, Topic
-from pulsar_operator.balance.simulator.world import Change
 
 DAY = 1440
 BROKERS = 10
