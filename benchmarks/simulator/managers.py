@@ -9,7 +9,7 @@ from benchmarks.simulator.placement import (
     LeastLongTermMessageRate,
     LeastResourceUsageExtensible,
     LeastResourceUsageWithWeight,
-    fewest_of_namespace,
+    select_broker,
 )
 from benchmarks.simulator.shedders import (
     AvgShedder,
@@ -58,10 +58,7 @@ class ModularManager:
 
     def place(self, bundle: BundleId, state: State) -> str:
         """As Policy."""
-        candidates = sorted(state.hosts)
-        if state.settings.distribute_evenly:
-            candidates = fewest_of_namespace(candidates, bundle, state)
-        return self.placement.select(candidates, bundle, state)
+        return select_broker(self.placement, state.hosts, bundle, state)
 
 
 @dataclass

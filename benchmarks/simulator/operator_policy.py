@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import fsum
 
-from benchmarks.simulator.placement import fewest_of_namespace
+from benchmarks.simulator.placement import select_broker
 from benchmarks.simulator.state import Action, Cut, Placement, State, Traffic, Unload
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.driver import Memory, acted, decide
@@ -31,10 +31,8 @@ class OperatorPolicy:
 
     def place(self, bundle: BundleId, state: State) -> str:
         """As Policy: Pulsar decides."""
-        candidates = [broker for broker in sorted(state.hosts) if broker not in state.leaving] or sorted(state.hosts)
-        if state.settings.distribute_evenly:
-            candidates = fewest_of_namespace(candidates, bundle, state)
-        return self.placement.select(candidates, bundle, state)
+        staying = [broker for broker in state.hosts if broker not in state.leaving]
+        return select_broker(self.placement, staying or state.hosts, bundle, state)
 
     def act(self, state: State, traffic: Traffic) -> list[Action]:
         """As Policy."""

@@ -1,6 +1,7 @@
 """Pulsar's placement strategies, re-built from their published rules (not their code).
 
-Sources: classes of the same names in org.apache.pulsar.broker.loadbalance.impl and .extensions.strategy, 4.0; PIP-364.
+Sources: classes of the same names in org.apache.pulsar.broker.loadbalance.impl and .extensions.strategy as compiled in
+4.0.8; PIP-364.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from benchmarks.simulator.state import DEFAULT_RATES, State
+from benchmarks.simulator.state import DEFAULT_RATES, Placement, State
 from pulsar_operator.balance.model.cluster import BundleId
 
 
@@ -23,6 +24,20 @@ def fewest_of_namespace(candidates: Iterable[str], bundle: BundleId, state: Stat
     brokers = list(candidates)
     least = min(counts.get(broker, 0) for broker in brokers)
     return [broker for broker in brokers if counts.get(broker, 0) == least]
+
+
+def select_broker(placement: Placement, brokers: Iterable[str], bundle: BundleId, state: State) -> str:
+    """The broker of a bundle as the modular manager finds it: even distribution first, then the placement strategy.
+
+    Where the one it chose uses more than 85 % the strategy is asked once more, now with all brokers (Pulsar's class
+    ModularLoadManagerImpl, method selectBroker); its second word holds, whatever that broker uses.
+    """
+    everyone = sorted(brokers)
+    candidates = fewest_of_namespace(everyone, bundle, state) if state.settings.distribute_evenly else everyone
+    chosen = placement.select(candidates, bundle, state)
+    if state.reports[chosen].score > state.settings.overloaded_percent / 100:
+        chosen = placement.select(everyone, bundle, state)
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,7 @@ class LeastLongTermMessageRate:
 class LeastResourceUsageWithWeight:
     """Any broker whose moving average lies 10 points or more under the mean of the candidates, else any broker.
 
-    The average moves on at every selection, as in Pulsar.
+    The average moves on at every selection, and that of a broker that is gone is forgotten, as in Pulsar.
     """
 
     choose: Callable[[int], int]
@@ -65,6 +80,7 @@ class LeastResourceUsageWithWeight:
 
     def candidates(self, brokers: list[str], state: State) -> list[str]:
         """The brokers it draws from; empty = none is under the mean, and the draw is among all."""
+        self.scores = {broker: score for broker, score in self.scores.items() if broker in state.reports}
         for broker in brokers:
             report = state.reports[broker]
             past = self.scores.get(broker) if report.bundles and report.messages > 0 else None

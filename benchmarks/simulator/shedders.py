@@ -1,7 +1,8 @@
 """Pulsar's load shedding strategies, re-built from their published rules (not their code).
 
-Sources: classes of the same names in org.apache.pulsar.broker.loadbalance.impl and .extensions.scheduler, 4.0; PIP-364;
-issue #17456. Known deviations of Pulsar that are kept: TransferShedder does not count what a swap brings back.
+Sources: classes of the same names in org.apache.pulsar.broker.loadbalance.impl and .extensions.scheduler as compiled in
+4.0.8; PIP-364; issue #17456. Known deviations of Pulsar that are kept: TransferShedder does not count what a swap
+brings back.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ class OverloadShedder:
 
 @dataclass
 class ThresholdShedder:
-    """Sheds from brokers whose moving average lies 10 points above the cluster's mean; Pulsar's default up to 4.x."""
+    """Sheds from brokers whose moving average lies 10 points above the cluster's mean; Pulsar's default up to 4.x.
+
+    It forgets the average of a broker that is gone (class ThresholdShedder, method onActiveBrokersChange).
+    """
 
     scores: dict[str, float] = field(default_factory=dict)
 
@@ -78,6 +82,7 @@ class ThresholdShedder:
         """As Shedder."""
         settings = state.settings
         threshold = settings.threshold_percent / 100
+        self.scores = {broker: score for broker, score in self.scores.items() if broker in state.reports}
         mean = self._mean(state)
         picked: list[tuple[str, BundleId]] = []
         if mean == 0:
@@ -105,7 +110,11 @@ class ThresholdShedder:
 
 
 class UniformLoadShedder:
-    """Sheds from the one broker with the highest message rate (or throughput), by a fifth of the gap to the lowest."""
+    """Sheds from the one broker with the highest message rate (or throughput), by a fifth of the gap to the lowest.
+
+    Every bundle that fits into what is left goes, one without traffic too; what is left is a whole number (class
+    UniformLoadShedder, method findBundlesForUnloading). AvgShedder leaves bundles without traffic alone.
+    """
 
     def select_bundles(self, state: State) -> list[tuple[str, BundleId]]:
         """As Shedder."""
@@ -136,8 +145,8 @@ class UniformLoadShedder:
         if len(state.reports[broker].bundles) <= 1 or wanted < least:
             return picked
         for bundle, traffic in _movable(state, broker, weigh):
-            if 0 < traffic <= wanted + SLACK:
-                wanted -= traffic
+            if traffic <= wanted + SLACK:
+                wanted -= int(traffic)
                 picked.append((broker, bundle))
         return picked
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.simulator import published, shedders
+from benchmarks.simulator.managers import ModularManager
+from benchmarks.simulator.placement import LeastLongTermMessageRate, LeastResourceUsageWithWeight
 from benchmarks.simulator.published import MissedExampleError, state_of, verify
 from benchmarks.simulator.shedders import (
     AvgShedder,
@@ -94,6 +96,48 @@ def test_uniform_takes_no_bundle_bigger_than_what_it_wants_to_shed_and_its_slack
 def test_uniform_leaves_a_small_cluster_alone() -> None:
     bundles = {"a": [Rates(400.0)] * 10, "b": [Rates(1.0)]}
     assert UniformLoadShedder().select_bundles(state_of({"a": 0.5, "b": 0.1}, bundles=bundles)) == []
+
+
+def test_uniform_takes_bundles_without_traffic_along_and_counts_whole_messages() -> None:
+    bundles = {"a": [Rates(1_999.9), Rates(1_400.5), Rates(0.0), Rates(0.0)], "b": [Rates(1.0)]}
+    state = state_of({"a": 0.5, "b": 0.1}, bundles=bundles, settings=Settings(min_unload_messages=500))
+    picked = [state.averages[bundle].messages_short for _, bundle in UniformLoadShedder().select_bundles(state)]
+    # A fifth of the gap is 679 of 3399.4; after 1400 of it and the slack of 1000 the idle ones still fit.
+    assert picked == [1_400.5, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("messages", [0.0, 5_000.0])
+def test_avg_leaves_bundles_without_traffic_where_they_are(messages: float) -> None:
+    bundles = {"low": [Rates(1.0)], "high": [Rates(messages), Rates(0.0)]}
+    settings = Settings(min_unload_messages=-1, max_unload_share=1.0, avg_hits_high=1)
+    state = state_of({"low": 0.1, "high": 0.9}, bundles=bundles, settings=settings)
+    state.reports["high"].messages = 10_000.0
+    picked = [state.averages[bundle].messages_short for _, bundle in AvgShedder(lambda stop: 0).select_bundles(state)]
+    assert picked == [messages] * bool(messages)
+
+
+def test_averages_of_brokers_that_are_gone_are_forgotten() -> None:
+    shedder, placement = ThresholdShedder(), LeastResourceUsageWithWeight(lambda stop: 0)
+    both, bundle = state_of({"a": 0.9, "b": 0.1}), BundleId("t/n", 0, 1)
+    for state in (both, state_of({"b": 0.1}), state_of({"a": 0.3, "b": 0.1})):
+        shedder.select_bundles(state)
+        placement.select(sorted(state.hosts), bundle, state)
+    assert shedder.scores == placement.scores == {"a": 0.3, "b": 0.1}
+
+
+def test_where_the_first_choice_is_overloaded_all_brokers_are_candidates() -> None:
+    """ModularLoadManagerImpl.selectBroker: above 85 % the even distribution of the namespace counts no more."""
+    bundle = BundleId("t/n", 0, 1)
+    manager = ModularManager("m", None, LeastLongTermMessageRate(lambda stop: 0), None)
+    for usage, broker in ((0.85, "few"), (0.86, "many")):
+        state = state_of({"few": usage, "many": 0.2})
+        state.counts = {"t/n": {"few": 1, "many": 2}}
+        assert manager.place(bundle, state) == broker
+    state = state_of({"few": 0.9, "many": 0.95})
+    state.counts = {"t/n": {"few": 1, "many": 2}}
+    # All overloaded: any of them.
+    last = ModularManager("m", None, LeastLongTermMessageRate(lambda stop: stop - 1), None)
+    assert last.place(bundle, state) == "many"
 
 
 def test_transfer_rests_after_a_transfer_until_reports_are_three_minutes_younger() -> None:
