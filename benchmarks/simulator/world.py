@@ -14,7 +14,7 @@ from typing import NamedTuple
 from benchmarks.simulator.state import Averages, Cut, Host, Policy, Rates, Report, Settings, State, Unload
 from benchmarks.simulator.traffic import Recording, Window
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.balance.model.ranges import boundary_points, even_boundaries
 
 REPORTS_A_MINUTE = 12
 """The extensible manager's brokers move their averages on every 5 seconds."""
@@ -76,7 +76,7 @@ class Account:
 
 def even_bundles(namespaces: Iterable[str], count: int) -> list[BundleId]:
     """Bundles as Pulsar cuts a new namespace."""
-    bounds = [int(text, 16) for text in even_boundaries(count)]
+    bounds = boundary_points(even_boundaries(count))
     return [BundleId(namespace, lower, upper) for namespace in namespaces for lower, upper in pairwise(bounds)]
 
 

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from pulsar_operator.balance.model.cluster import Broker, Cell
-from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, range_points
 from pulsar_operator.balance.sizing.greedy import Piece, place
 from pulsar_operator.balance.sizing.provisioning import partition_advice, verdict
 from pulsar_operator.balance.sizing.result import (
@@ -84,12 +84,10 @@ def _today(owners: Mapping[tuple[int, int], tuple[int, str]]) -> Today:
 
 
 def _span(text: str) -> tuple[int, int] | None:
-    lower, _, upper = text.partition("_")
     try:
-        span = int(lower, 16), int(upper, 16)
+        return range_points(text)
     except ValueError:
         return None
-    return span if 0 <= span[0] < span[1] <= LAST_BOUNDARY else None
 
 
 def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) -> SizingResult:

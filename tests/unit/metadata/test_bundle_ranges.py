@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.model.ranges import HASH_SPACE, LAST_BOUNDARY, even_boundaries
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.observation import full_bundle
+from pulsar_operator.balance.model.ranges import HASH_SPACE, LAST_BOUNDARY, even_boundaries, range_points
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,24 @@ def test_boundaries_cut_the_whole_space_into_n_parts_of_one_width_but_the_last(n
 def test_a_number_of_bundles_out_of_range_is_named(n: int) -> None:
     with pytest.raises(ValueError, match=f"number of bundles is {n}"):
         even_boundaries(n)
+
+
+@given(st.lists(st.integers(0, LAST_BOUNDARY), min_size=2, max_size=2, unique=True))
+def test_a_range_reads_as_it_is_written(points: list[int]) -> None:
+    bundle = BundleId("t/n", *sorted(points))
+    assert range_points(bundle.range) == (bundle.lower, bundle.upper)
+    assert full_bundle(str(bundle)) == bundle
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "_", "0x00000000", "0x00000000_", "_0x40000000", "0x00000000_0x40000000_0x80000000"),
+        *("0x40000000_0x00000000", "0x40000000_0x40000000", "-0x1000000_0x40000000", "0x0000000_0x40000000"),
+        *("0x00000000_0x140000000", "00000000_40000000", "0x00000000_0x4000_000", "0x00000000_0x4000000\u0660"),
+    ],
+)
+def test_what_is_no_range_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="no range of a bundle"):
+        range_points(text)
+    assert full_bundle(f"t/n/{text}") is None

@@ -14,6 +14,7 @@ from json import dumps
 from typing import Any
 
 from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.ranges import range_points
 from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
 
 Step = Split | Move
@@ -52,8 +53,7 @@ def from_json(data: Sequence[Mapping[str, Any]]) -> list[Step]:
 
 
 def _bundle(data: Mapping[str, Any]) -> BundleId:
-    lower, _, upper = str(data["range"]).partition("_")
-    return BundleId(str(data["namespace"]), int(lower, 16), int(upper, 16))
+    return BundleId(str(data["namespace"]), *range_points(str(data["range"])))
 
 
 def identify(proposal: Proposal, moment: str) -> str:

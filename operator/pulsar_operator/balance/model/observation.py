@@ -12,7 +12,7 @@ from typing import Any
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.load import CostModel, Load
-from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, range_points
 
 SYSTEM_NAMESPACE = "pulsar/system"
 
@@ -29,19 +29,13 @@ def boundaries_of(answer: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(str(each), 16) for each in answer.get("boundaries") or ())
 
 
-def bundle_of(text: str) -> tuple[int, int]:
-    """Lower and upper bound of a range ``0x%08x_0x%08x``. Raises ValueError."""
-    lower, _, upper = text.partition("_")
-    return int(lower, 16), int(upper, 16)
-
-
 def full_bundle(text: str) -> BundleId | None:
     """A bundle named ``tenant/namespace/0x..._0x...``, as ownedNamespaces has them; None for any other name."""
     namespace, _, hash_range = text.rpartition("/")
     if namespace.count("/") != 1:
         return None
     try:
-        return BundleId(namespace, *bundle_of(hash_range))
+        return BundleId(namespace, *range_points(hash_range))
     except ValueError:
         return None
 

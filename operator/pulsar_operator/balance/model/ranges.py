@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 HASH_SPACE = 1 << 32
 LAST_BOUNDARY = HASH_SPACE - 1
 """The last boundary is inclusive, all others are exclusive upper bounds (Pulsar's class NamespaceBundles)."""
+
+_RANGE = re.compile(r"(0x[0-9a-f]{8})_(0x[0-9a-f]{8})")
 
 
 def even_boundaries(n: int) -> list[str]:
@@ -42,3 +45,15 @@ def boundary_points(boundaries: Sequence[str]) -> list[int]:
 def boundary_texts(points: Iterable[int]) -> tuple[str, ...]:
     """Boundaries as Pulsar writes them."""
     return tuple(f"0x{point:08x}" for point in points)
+
+
+def range_points(text: str) -> tuple[int, int]:
+    """Lower and upper boundary of a bundle's range as Pulsar writes it: ``0x%08x_0x%08x`` (class NamespaceBundle).
+
+    The one way back from ``cluster.BundleId.range``. Raises ValueError for any other text, or where they do not ascend.
+    """
+    found = _RANGE.fullmatch(text)
+    lower, upper = (int(each, 16) for each in found.groups()) if found else (0, 0)
+    if lower >= upper:
+        raise ValueError(f"{text!r} is no range of a bundle: it must be like 0x00000000_0x40000000, ascending")
+    return lower, upper
