@@ -1,4 +1,4 @@
-"""How Pulsar splits bundles, re-built from its published rules (4.0: BundleSplitterTask and the split algorithms).
+"""How far Pulsar's split rules and algorithms (`benchmarks.simulator.splits`) come where the rates are steady.
 
 A bundle is split when it has at least two topics and exceeds one of the four limits, until none does or its namespace
 has the most bundles that automatic splitting may make. Rates are steady, as the long-term averages that the rule reads.
@@ -6,96 +6,23 @@ has the most bundles that automatic splitting may make. Rates are steady, as the
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from benchmarks.balance.topics import Topic
-from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, even_boundaries
+from benchmarks.simulator.splits import Algorithm, Namespace, exceeds
+from benchmarks.simulator.state import Limits
+from pulsar_operator.balance.model.ranges import boundary_points, even_boundaries
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Defaults of broker.conf: loadBalancerNamespaceBundleMax... and loadBalancerNamespaceMaximumBundles."""
-
-    topics: int = 1000
-    sessions: int = 1000
-    messages: float = 30000.0
-    bytes: float = 100.0 * 1024 * 1024
-    bundles: int = 128
-    flow_threshold: float = 0.1
-    """flowOrQpsDifferenceThresholdPercentage."""
-
-
-class Namespace:
-    """Topics in order of their position, with running sums, so that any bundle's load is one subtraction."""
-
-    def __init__(self, topics: Iterable[Topic]) -> None:
-        ordered = sorted(topics, key=lambda topic: topic.position)
-        self.positions = array("Q", (topic.position for topic in ordered))
-        self.messages = array("d", accumulate((topic.messages for topic in ordered), initial=0.0))
-        self.bytes = array("d", accumulate((topic.bytes for topic in ordered), initial=0.0))
-
-    def window(self, lower: int, upper: int) -> tuple[int, int]:
-        """Topics in [lower, upper), as indexes; the last bundle includes its upper boundary."""
-        end = len(self.positions) if upper == LAST_BOUNDARY else bisect_left(self.positions, upper)
-        return bisect_left(self.positions, lower), end
-
-
-Algorithm = Callable[[Namespace, int, int, Limits], list[int]]
-"""Boundaries inside [lower, upper); empty: no split."""
-
-
-def range_equally_divide(namespace: Namespace, lower: int, upper: int, limits: Limits) -> list[int]:
-    """The middle of the range (class RangeEquallyDivideBundleSplitAlgorithm)."""
-    return [lower + (upper - lower) // 2]
-
-
-def topic_count_equally_divide(namespace: Namespace, lower: int, upper: int, limits: Limits) -> list[int]:
-    """Between the two median topics (class TopicCountEquallyDivideBundleSplitAlgorithm)."""
-    start, end = namespace.window(lower, upper)
-    if end - start < 2:
-        return []
-    half = start + (end - start) // 2
-    left, right = namespace.positions[half - 1], namespace.positions[half]
-    return [left + (right - left) // 2]
-
-
-def flow_or_qps_equally_divide(namespace: Namespace, lower: int, upper: int, limits: Limits) -> list[int]:
-    """Before each topic that would bring a piece over a limit (class FlowOrQpsEquallyDivideBundleSplitAlgorithm)."""
-    start, end = namespace.window(lower, upper)
-    messages, volume = namespace.messages, namespace.bytes
-    most = 1 + limits.flow_threshold
-    below = (
-        messages[end] - messages[start] < limits.messages * most and volume[end] - volume[start] < limits.bytes * most
-    )
-    if end - start < 2 or below:
-        return []
-    cuts: list[int] = []
-    first = start
-    for index in range(start + 1, end):
-        rate = messages[index + 1] - messages[first]
-        if rate > limits.messages or volume[index + 1] - volume[first] > limits.bytes:
-            left, right = namespace.positions[index - 1], namespace.positions[index]
-            cuts.append(left + (right - left) // 2 + 1)
-            first = index
-    return cuts
-
-
-def exceeds(namespace: Namespace, lower: int, upper: int, limits: Limits) -> bool:
+def too_much(namespace: Namespace, lower: int, upper: int, limits: Limits) -> bool:
     """Whether the rule wants the bundle split; every topic has a producer and a consumer."""
     start, end = namespace.window(lower, upper)
     topics = end - start
-    return topics >= 2 and (
-        topics > limits.topics
-        or 2 * topics > limits.sessions
-        or namespace.messages[end] - namespace.messages[start] > limits.messages
-        or namespace.bytes[end] - namespace.bytes[start] > limits.bytes
-    )
+    messages, volume = namespace.messages, namespace.bytes
+    return exceeds(limits, topics, 2 * topics, messages[end] - messages[start], volume[end] - volume[start])
 
 
 def split_automatically(namespace: Namespace, algorithm: Algorithm, limits: Limits, first: int = 4) -> list[int]:
@@ -107,7 +34,7 @@ def split_automatically(namespace: Namespace, algorithm: Algorithm, limits: Limi
         for lower, upper in list(pairwise(points)):
             if len(points) - 1 >= limits.bundles:
                 break
-            if (lower, upper) in stuck or not exceeds(namespace, lower, upper, limits):
+            if (lower, upper) in stuck or not too_much(namespace, lower, upper, limits):
                 continue
             cuts = {cut for cut in algorithm(namespace, lower, upper, limits) if lower < cut < upper}
             if cuts:
@@ -160,7 +87,7 @@ def split_hottest(
 
 def by_namespace(topics: Iterable[Topic]) -> dict[str, Namespace]:
     """Namespaces of all topics."""
-    found: dict[str, list[Topic]] = defaultdict(list)
+    found: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
     for topic in topics:
-        found[topic.namespace].append(topic)
+        found[topic.namespace].append((topic.position, topic.messages, topic.bytes))
     return {name: Namespace(own) for name, own in found.items()}

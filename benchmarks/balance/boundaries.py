@@ -21,8 +21,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.balance import baselines
-from benchmarks.balance.baselines import Limits, split_automatically, split_hottest
+from benchmarks.balance.baselines import split_automatically, split_hottest
 from benchmarks.balance.topics import World, make
+from benchmarks.simulator import splits
+from benchmarks.simulator.state import Limits
 from pulsar_operator.balance.model.cluster import Broker, BundleId, Cell
 from pulsar_operator.balance.model.cuts import Line
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, even_boundaries
@@ -134,10 +136,10 @@ def measure(case: Case) -> list[Row]:
         plans = size(traffic, case.brokers, sizing).namespaces
         return {plan.namespace: boundary_points(plan.boundaries) for plan in plans}
 
-    def automatic(algorithm: baselines.Algorithm, limits: Limits) -> Points:
+    def automatic(algorithm: splits.Algorithm, limits: Limits) -> Points:
         return {name: split_automatically(own, algorithm, limits) for name, own in spaces.items()}
 
-    def tuned(algorithm: baselines.Algorithm) -> Points:
+    def tuned(algorithm: splits.Algorithm) -> Points:
         """The coarsest limits of rate that bring the rule within the bar; the best ones if none does."""
         best: tuple[float, Points] | None = None
         share = 1.0
@@ -159,14 +161,14 @@ def measure(case: Case) -> list[Row]:
         case.row(OURS, partial(sized, False, usual), 0),
         case.row(OURS_LATER, partial(sized, True, usual), 4),
         case.row(OURS_FEWEST, partial(sized, False, coarse), 0),
-        case.row(RANGE, partial(automatic, baselines.range_equally_divide, Limits()), 4),
-        case.row(COUNT, partial(automatic, baselines.topic_count_equally_divide, Limits()), 4),
-        case.row(FLOW, partial(automatic, baselines.flow_or_qps_equally_divide, Limits()), 4),
-        case.row(RANGE_TUNED, partial(tuned, baselines.range_equally_divide), 4),
-        case.row(FLOW_TUNED, partial(tuned, baselines.flow_or_qps_equally_divide), 4),
+        case.row(RANGE, partial(automatic, splits.range_equally_divide, Limits()), 4),
+        case.row(COUNT, partial(automatic, splits.topic_count_equally_divide, Limits()), 4),
+        case.row(FLOW, partial(automatic, splits.flow_or_qps_equally_divide, Limits()), 4),
+        case.row(RANGE_TUNED, partial(tuned, splits.range_equally_divide), 4),
+        case.row(FLOW_TUNED, partial(tuned, splits.flow_or_qps_equally_divide), 4),
         case.row(
             RANGE_HOTTEST,
-            partial(split_hottest, spaces, baselines.range_equally_divide, case.good, MOST_BUNDLES),
+            partial(split_hottest, spaces, splits.range_equally_divide, case.good, MOST_BUNDLES),
             4,
         ),
     ]

@@ -29,6 +29,21 @@ class Randomness(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a bundle may have before it is split, with Pulsar's defaults (class ServiceConfiguration, 4.0)."""
+
+    topics: int = 1000
+    sessions: int = 1000
+    messages: float = 30000.0
+    bytes: float = 100.0 * MIB
+    """loadBalancerNamespaceBundleMax{Topics,Sessions,MsgRate,BandwidthMbytes}; rates per second, in and out."""
+    bundles: int = 128
+    """loadBalancerNamespaceMaximumBundles: no bundle of a namespace is split beyond it."""
+    flow_threshold: float = 0.1
+    """flowOrQpsDifferenceThresholdPercentage / 100."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Broker settings that the strategies read, with Pulsar's defaults (class ServiceConfiguration, 4.0)."""
@@ -75,13 +90,7 @@ class Settings:
     """loadBalanceSheddingDelayInSeconds / 60."""
     top_bundles: int = 10
     """loadBalancerMaxNumberOfBundlesInBundleLoadReport: how many a broker reports to TransferShedder."""
-    split_topics: int = 1000
-    split_sessions: int = 1000
-    split_messages: float = 30000.0
-    split_throughput: float = 100.0 * MIB
-    """loadBalancerNamespaceBundleMax{Topics,Sessions,MsgRate,BandwidthMbytes}."""
-    split_maximum: int = 128
-    """loadBalancerNamespaceMaximumBundles."""
+    limits: Limits = Limits()
     split_hits: int = 3
     """loadBalancerNamespaceBundleSplitConditionHitCountThreshold; extensible manager."""
     split_unloads: bool = True

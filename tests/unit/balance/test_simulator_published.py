@@ -16,11 +16,13 @@ from benchmarks.simulator.shedders import (
     UniformLoadShedder,
 )
 from benchmarks.simulator.splits import (
+    Namespace,
+    exceeds,
     flow_or_qps_equally_divide,
     range_equally_divide,
     topic_count_equally_divide,
 )
-from benchmarks.simulator.state import MIB, Rates, Settings
+from benchmarks.simulator.state import MIB, Limits, Rates, Settings
 from pulsar_operator.balance.model.cluster import BundleId
 
 
@@ -161,20 +163,41 @@ def test_transfer_keeps_at_least_one_top_bundle_and_needs_every_broker_to_report
     assert TransferShedder().transfers(state) == []
 
 
+def space(*topics: tuple[int, float, float]) -> Namespace:
+    return Namespace(topics)
+
+
 def test_range_split_is_the_middle_of_the_range() -> None:
-    assert range_equally_divide(BundleId("t/n", 0, 0xFFFFFFFF)) == 0x7FFFFFFF
-    assert range_equally_divide(BundleId("t/n", 5, 6)) is None
+    assert range_equally_divide(space(), 0, 0xFFFFFFFF, Limits()) == [0x7FFFFFFF]
 
 
 @pytest.mark.parametrize(
-    ("positions", "cut"), [([], None), ([7], None), ([10, 20], 15), ([10, 20, 100], 15), ([30, 10, 40, 20], 25)]
+    ("positions", "cuts"),
+    [([], []), ([7], []), ([10, 20], [15]), ([10, 20, 100], [15]), ([30, 10, 40, 20], [25]), ([10, 20, 200], [15])],
 )
-def test_topic_count_split_lies_between_the_median_topics(positions: list[int], cut: int | None) -> None:
-    assert topic_count_equally_divide(positions) == cut
+def test_topic_count_split_lies_between_the_median_topics(positions: list[int], cuts: list[int]) -> None:
+    topics = space(*((position, 0.0, 0.0) for position in positions))
+    assert topic_count_equally_divide(topics, 0, 150, Limits()) == cuts
 
 
 def test_flow_split_cuts_where_the_sum_would_exceed_a_limit() -> None:
-    positions = [10, 20, 30, 40, 50]
-    rates = [Rates(20_000.0), Rates(8_000.0), Rates(0.0), Rates(9_000.0), Rates(1.0, 0.0, 101.0 * MIB)]
-    assert flow_or_qps_equally_divide(positions, rates) == [31, 46]
-    assert flow_or_qps_equally_divide([10, 20], [Rates(15_000.0), Rates(17_000.0)]) == []
+    topics = [(10, 20_000.0, 0.0), (20, 8_000.0, 0.0), (30, 0.0, 0.0), (40, 9_000.0, 0.0), (50, 1.0, 101.0 * MIB)]
+    assert flow_or_qps_equally_divide(space(*topics), 0, 100, Limits()) == [31, 46]
+    # Within a tenth above the limit, and with one topic that has traffic: none.
+    assert flow_or_qps_equally_divide(space((10, 15_000.0, 0.0), (20, 17_000.0, 0.0)), 0, 100, Limits()) == []
+    assert flow_or_qps_equally_divide(space((10, 50_000.0, 0.0), (20, 0.0, 0.0)), 0, 100, Limits()) == []
+
+
+@pytest.mark.parametrize(
+    ("figures", "wanted"),
+    [
+        ((1000, 1000, 30_000.0, 100.0 * MIB), False),
+        ((1, 9000, 90_000.0, 900.0 * MIB), False),
+        ((1001, 0, 0.0, 0.0), True),
+        ((2, 1001, 0.0, 0.0), True),
+        ((2, 0, 30_000.1, 0.0), True),
+        ((2, 0, 0.0, 100.1 * MIB), True),
+    ],
+)
+def test_a_bundle_of_two_topics_is_split_above_any_limit(figures: tuple[int, int, float, float], wanted: bool) -> None:
+    assert exceeds(Limits(), *figures) is wanted
