@@ -1,7 +1,12 @@
-"""The standing balancer that ships (balance/execution/driver.py) in the simulator, on what brokers would count."""
+"""The standing balancer that ships (balance/execution/driver.py) in the simulator, on what brokers would count.
+
+It sees what the operator sees: bytes and messages of topics, capacities relative to each other, and how much of its own
+resources each broker says it uses. What a topic truly costs it does not see.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import fsum
 
@@ -10,7 +15,9 @@ from benchmarks.simulator.state import Action, Cut, Placement, State, Traffic, U
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.driver import Memory, acted, decide
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.model.observation import Usage, overload_load
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
+from pulsar_operator.balance.planner.outcome import utilizations
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Proposal
 
@@ -25,9 +32,12 @@ class OperatorPolicy:
     name: str
     placement: Placement
     options: steady.SteadyOptions = field(default_factory=steady.SteadyOptions)
+    """Its `overload` is a share of a broker's most used resource; as a load it is found anew at every look."""
     budget: Budget = field(default_factory=Budget)
     mode: Mode = Mode.FULL
     memory: Memory = field(default_factory=Memory)
+    learned: Callable[[ClusterModel, Mapping[str, float]], ClusterModel] | None = None
+    """What the model becomes beside each broker's measured use of its processor (1 = all of it); None: it stays."""
 
     def place(self, bundle: BundleId, state: State) -> str:
         """As Policy: Pulsar decides."""
@@ -41,7 +51,8 @@ class OperatorPolicy:
         if state.leaving:
             return self._empty(state, observed, now)
         question = Options(self.mode, self.budget)
-        decision, self.memory = decide(self.memory, now, observed, question, self.options)
+        options = replace(self.options, overload=self._overload(state, observed))
+        decision, self.memory = decide(self.memory, now, observed, question, options)
         return self._steps(decision.planned, now) if decision.act and decision.planned is not None else []
 
     def _empty(self, state: State, observed: ClusterModel, now: float) -> list[Action]:
@@ -68,5 +79,17 @@ class OperatorPolicy:
             parts = tuple(Cell(position, cost) for position, cost in cells.items())
             total = fsum(cells.values())
             bundles.append(Bundle(bundle, total, state.owners[bundle], parts, traffic.topics(bundle)))
-        brokers = (Broker(host.id, host.capacity, draining=host.id in state.leaving) for host in state.hosts.values())
-        return ClusterModel(tuple(brokers), tuple(bundles))
+        mean = fsum(host.capacity for host in state.hosts.values()) / len(state.hosts)
+        brokers = (
+            Broker(host.id, host.capacity / mean, None, host.id in state.leaving) for host in state.hosts.values()
+        )
+        model = ClusterModel(tuple(brokers), tuple(bundles))
+        if self.learned is None:
+            return model
+        return self.learned(model, {broker: report.cpu for broker, report in state.fresh.items()})
+
+    def _overload(self, state: State, model: ClusterModel) -> float:
+        """The load at which the first broker has too much, by its own measure, as the controller finds it."""
+        loads = utilizations([broker for broker in model.brokers if not broker.draining], model.bundles)
+        usages = {broker: Usage(report.score, "") for broker, report in state.fresh.items()}
+        return overload_load(loads, usages, self.options.overload)

@@ -174,7 +174,7 @@ class Host:
 
     id: str
     capacity: float
-    """Cost (`load.CostModel`) per second at which its processor is full."""
+    """Cost per second, hidden costs included, at which its processor is full."""
     nic: float
     """Bytes per second, each way."""
 
@@ -190,6 +190,9 @@ class State:
     leaving: tuple[str, ...] = ()
     """Brokers that are about to be scaled in, known to who scales; Pulsar's balancers do not know."""
     reports: dict[str, Report] = field(default_factory=dict)
+    """As the leader has them: up to `Settings.report_minutes` old."""
+    fresh: dict[str, Report] = field(default_factory=dict)
+    """What each broker measured of itself in the last minute, for who asks the broker."""
     averages: dict[BundleId, Averages] = field(default_factory=dict)
     owners: dict[BundleId, str] = field(default_factory=dict)
     preallocated: dict[str, dict[BundleId, None]] = field(default_factory=dict)
@@ -245,10 +248,6 @@ class Traffic(Protocol):
 
     def cost(self, bundle: BundleId) -> float:
         """Cost (`load.CostModel`) per second of one bundle."""
-        ...
-
-    def hottest(self) -> float:
-        """Cost per second of the costliest position, which no cut can divide."""
         ...
 
     def topics(self, bundle: BundleId) -> int:

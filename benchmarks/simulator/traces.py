@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import cos, exp, pi
 
 from benchmarks.simulator.state import Host, Randomness
@@ -50,6 +50,15 @@ def population(chance: Randomness, *, striped: bool = False) -> list[Topic]:
         else:
             topics.append(Topic(name, rate, index, size, fanout))
     return topics
+
+
+def with_hidden_costs(topics: Sequence[Topic], chance: Randomness, sigma: float) -> list[Topic]:
+    """The topics with a log-normal factor of hidden cost each, one for all partitions of a topic.
+
+    The draws do not depend on `sigma`, the standard deviation of the factor's logarithm: what is dear at one is at all.
+    """
+    factors = [exp(chance.gauss(0.0, 1.0) * sigma) for _ in range(1 + max(topic.group for topic in topics))]
+    return [replace(topic, hidden=factors[topic.group]) for topic in topics]
 
 
 @dataclass
@@ -139,12 +148,21 @@ class Scenario:
     bundles_per_namespace: int = 16
 
 
-NAMES = ("diurnal", "flash crowd", "jitter", "drift", "broker loss", "5-10-5 brokers", "crc stripes")
+NAMES = ("diurnal", "flash crowd", "jitter", "drift", "broker loss", "5-10-5 brokers", "mixed brokers", "crc stripes")
+SIZES = (0.5, 1.0, 1.5)
+"""Of mixed brokers, in turn."""
 
 
-def scenario(name: str, chance: Randomness, minutes: int = DAY) -> Scenario:
-    """One of NAMES; raises ValueError for another."""
+def scenario(
+    name: str, chance: Randomness, minutes: int = DAY, sigma: float = 0.0, hidden: Randomness | None = None
+) -> Scenario:
+    """One of NAMES; raises ValueError for another. With `sigma`, `hidden` draws the topics' hidden costs.
+
+    The traffic of a seed is the same whatever the hidden costs are, and so is the mean utilization in a quiet hour.
+    """
     topics = population(chance, striped=name == "crc stripes")
+    if sigma and hidden is not None:
+        topics = with_hidden_costs(topics, hidden, sigma)
     recording = Recording(topics)
     heads = _heads(recording.topics)
     capacity = recording.total_cost() / LOAD / BROKERS
@@ -175,12 +193,25 @@ def scenario(name: str, chance: Randomness, minutes: int = DAY) -> Scenario:
         case "5-10-5 brokers":
             changes, hosts = _scaling(hosts)
             about = "5 more from 08:00 to 16:00"
+        case "mixed brokers":
+            day.amplitude, hosts = 0.3, _mixed(hosts)
+            about = "brokers of 0.5, 1 and 1.5 times the size"
         case "crc stripes":
             day.amplitude, about = 0.3, "8- and 10-partition topics alone, each on 4 of 16 bundles"
         case _:
             raise ValueError(f"trace is {name!r}: it must be one of {', '.join(NAMES)}")
     recording.record(day, minutes)
     return Scenario(name, about, recording, hosts, changes)
+
+
+def _mixed(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
+    """Brokers of three sizes in turn, together as large as before."""
+    sizes = [SIZES[number % len(SIZES)] for number in range(len(hosts))]
+    scale = len(hosts) / sum(sizes)
+    return tuple(
+        Host(host.id, host.capacity * size * scale, host.nic * size * scale)
+        for host, size in zip(hosts, sizes, strict=True)
+    )
 
 
 def _scaling(hosts: tuple[Host, ...]) -> tuple[tuple[Change, ...], tuple[Host, ...]]:

@@ -31,6 +31,8 @@ class Topic:
     """Bytes a message."""
     fanout: float = 1.0
     """Times a message is dispatched."""
+    hidden: float = 1.0
+    """What it truly costs a broker, over what its bytes and messages say (compression, batches, acknowledgements)."""
     position: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +60,9 @@ class Sample(NamedTuple):
     bytes_in: list[float]
     bytes_out: list[float]
     costs: list[float]
+    """What the bytes and messages say (`load.CostModel`)."""
+    paid: list[float]
+    """What it truly costs a broker; nobody but the broker can see it, and only the sum of all it carries."""
 
 
 class Recording:
@@ -79,19 +84,22 @@ class Recording:
             model.cost(Load(1.0, topic.fanout, topic.size, topic.size * topic.fanout)) for topic in self.topics
         ]
         self._base = [topic.rate for topic in self.topics]
+        self._hidden = [topic.hidden for topic in self.topics]
         self._minutes: list[Sample] = []
         self._hottest: list[float] = []
 
     def total_cost(self) -> float:
-        """Cost per second of all topics at their quiet rate."""
-        return fsum(map(mul, self._base, self._message_costs)) + self._idle * len(self.topics)
+        """What all topics cost brokers per second at their quiet rate, hidden costs included."""
+        costs = (cost + self._idle for cost in map(mul, self._base, self._message_costs))
+        return fsum(map(mul, costs, self._hidden))
 
     def record(self, trace: Trace, minutes: int) -> None:
         """Work out all minutes of a trace."""
         for minute in range(minutes):
             rates = list(map(mul, self._base, trace.factors(minute)))
             costs = [cost + self._idle for cost in map(mul, rates, self._message_costs)]
-            self._hottest.append(max(costs))
+            paid = list(map(mul, costs, self._hidden))
+            self._hottest.append(max(paid))
             self._minutes.append(
                 Sample(
                     *(
@@ -102,6 +110,7 @@ class Recording:
                             map(mul, rates, self._sizes),
                             map(mul, rates, self._out_sizes),
                             costs,
+                            paid,
                         )
                     )
                 )
@@ -121,7 +130,7 @@ class Recording:
         return start, last if bundle.upper == LAST_BOUNDARY else bisect_left(self.positions, bundle.upper, start, last)
 
     def hottest(self, minute: int) -> float:
-        """Cost of the costliest topic, which no cut can divide."""
+        """What the costliest topic costs its broker, hidden costs included: no cut can divide it."""
         return self._hottest[minute]
 
 
@@ -149,10 +158,6 @@ class Window:
         """As Traffic."""
         start, end = self._slices[bundle]
         return self._sample.costs[end] - self._sample.costs[start]
-
-    def hottest(self) -> float:
-        """As Traffic."""
-        return self._recording.hottest(self._minute)
 
     def topics(self, bundle: BundleId) -> int:
         """As Traffic."""

@@ -39,7 +39,7 @@ class Minute(NamedTuple):
     busiest: float
     """Highest load / capacity."""
     mean: float
-    """Total load / total capacity."""
+    """Total load / total capacity; load is what brokers truly pay, hidden costs included."""
     bound: float
     """The least busiest that whole topics allow: the mean, or the hottest topic alone on the largest broker."""
 
@@ -192,7 +192,7 @@ class World:
         costs = dict.fromkeys(state.hosts, 0.0)
         inward, outward = dict.fromkeys(state.hosts, 0.0), dict.fromkeys(state.hosts, 0.0)
         state.counts = {}
-        messages, messages_out, bytes_in, bytes_out, sums = self.recording.at(state.minute)
+        messages, messages_out, bytes_in, bytes_out, _, paid = self.recording.at(state.minute)
         # The inner loop of every benchmark: one pass, no calls that can be spared.
         for bundle, owner in state.owners.items():
             start, end = self.slices[bundle]
@@ -206,7 +206,7 @@ class World:
             report = fresh[owner]
             report.bundles[bundle] = rates
             report.messages += count
-            costs[owner] += sums[end] - sums[start]
+            costs[owner] += paid[end] - paid[start]
             inward[owner] += into
             outward[owner] += out
             counts = state.counts.get(bundle.namespace)
@@ -218,12 +218,13 @@ class World:
             report.cpu = costs[broker] / host.capacity
             report.bandwidth_in, report.bandwidth_out = inward[broker] / host.nic, outward[broker] / host.nic
             report.throughput = inward[broker] + outward[broker]
+        state.fresh = fresh
         self._measure(max(report.cpu for report in fresh.values()))
         self._report(fresh)
 
     def _measure(self, busiest: float) -> None:
         capacities = [host.capacity for host in self.state.hosts.values()]
-        mean = self._total() / sum(capacities)
+        mean = self.recording.at(self.state.minute).paid[-1] / sum(capacities)
         bound = max(mean, self.recording.hottest(self.state.minute) / max(capacities))
         self.account.minutes.append(Minute(busiest, mean, bound))
         limit = self.state.settings.overloaded_percent / 100

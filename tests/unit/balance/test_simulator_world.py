@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import log
 from random import Random
+from statistics import stdev
 
 import pytest
 from hypothesis import given, settings
@@ -97,6 +99,52 @@ def test_a_move_to_where_the_bundle_is_or_to_nobody_is_none() -> None:
     bundle = even_bundles([NAMESPACE], 4)[0]
     account = world(Script({0: [Unload(bundle, "b", "b"), Unload(bundle, "b", "gone")]})).run(2)
     assert account.unloads == 0
+
+
+def test_a_hidden_cost_is_paid_by_brokers_and_seen_by_their_own_measure_alone() -> None:
+    topics = [Topic(f"persistent://{NAMESPACE}/t-{n}", 10.0 + n, hidden=1.0 + n % 3) for n in range(40)]
+    made, plain = Recording(topics), recording()
+    made.record(Factors((1.0,), 40), 3)
+    hidden, open_ = world(Script(), made), world(Script(), plain)
+    for ran in (hidden, open_):
+        ran.run(1)
+    for broker, report in hidden.state.fresh.items():
+        mine = [bundle for bundle, owner in hidden.state.owners.items() if owner == broker]
+        seen = open_.state.fresh[broker]
+        assert (report.messages, report.throughput) == (seen.messages, seen.throughput)
+        assert sum(map(Window(made, hidden.slices, 0).cost, mine)) == pytest.approx(seen.cpu * 1e9)
+        inside = [t for t in made.topics if any(b.lower <= t.position < b.upper for b in mine)]
+        paid = sum(
+            CostModel().cost(Load(t.rate, t.rate, t.rate * 1024, t.rate * 1024, 1, 2)) * t.hidden for t in inside
+        )
+        assert report.cpu == pytest.approx(paid / 1e9)
+    minute, other = hidden.account.minutes[0], open_.account.minutes[0]
+    assert minute.busiest == max(report.cpu for report in hidden.state.fresh.values())
+    assert minute.mean == pytest.approx(sum(report.cpu for report in hidden.state.fresh.values()) / 2)
+    assert minute.mean > other.mean
+
+
+def test_hidden_costs_are_log_normal_by_topic_and_leave_the_traffic_as_it_is() -> None:
+    open_, mild, wild = (scenario("drift", Random(1), 2, sigma, Random(9)) for sigma in (0.0, 0.3, 0.6))
+    assert {topic.hidden for topic in open_.recording.topics} == {1.0}
+    for topic, other in zip(mild.recording.topics, wild.recording.topics, strict=True):
+        assert log(other.hidden) == pytest.approx(2 * log(topic.hidden))
+    by_group = {(topic.group, topic.hidden) for topic in mild.recording.topics}
+    assert len(by_group) == len({group for group, _ in by_group})
+    assert 0.2 < stdev(log(hidden) for _, hidden in by_group) < 0.4
+    for case in (mild, wild):
+        assert case.recording.at(1)[:5] == open_.recording.at(1)[:5]
+        quiet = case.recording.total_cost() / sum(host.capacity for host in case.hosts)
+        assert quiet == pytest.approx(0.45)
+
+
+def test_mixed_brokers_have_half_to_one_and_a_half_times_the_size_and_the_same_in_all() -> None:
+    mixed, equal = (scenario(name, Random(1), 1) for name in ("mixed brokers", "diurnal"))
+    sizes = [host.capacity for host in mixed.hosts]
+    assert sum(sizes) == pytest.approx(sum(host.capacity for host in equal.hosts))
+    least = min(sizes)
+    assert {round(size / least, 9) for size in sizes} == {1.0, 2.0, 3.0}
+    assert [host.nic for host in mixed.hosts] == sizes
 
 
 def test_grace_ends_after_its_minutes() -> None:
