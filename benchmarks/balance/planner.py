@@ -1,10 +1,10 @@
 """P7, the planner: time, memory and quality of one plan of up to 200 brokers and 100,000 bundles.
 
-Topics have Zipf weights and lie anywhere in the hash space of their namespace, bundles are even, and owners are drawn
-evenly, as after a restart. Each plan runs in a process of its own; times are those of the call alone, by the clock and
-of the processor, memory is the peak of the process with the model in it. A plan is one thread without I/O: on a machine
-that does nothing else both times are the same, so the bar is judged by the processor's. Sizes are brokers x bundles x
-topics.
+Topics have Zipf weights and lie anywhere in the hash space of their namespace, bundles are even. Owners are drawn
+evenly among all brokers, as after a restart, or among some, or all bundles are at one. Each plan runs in a process of
+its own; times are those of the call alone, by the clock and of the processor, memory is the peak of the process with
+the model in it. A plan is one thread without I/O: on a machine that does nothing else both times are the same, so the
+bar is judged by the processor's. Sizes are brokers x bundles x topics.
 """
 
 from __future__ import annotations
@@ -28,8 +28,14 @@ from pulsar_operator.balance.planner.plan import plan
 
 SIZES = "20x5000x50000,200x100000x1000000"
 PER_NAMESPACE = 50
-WORLDS = {"restarted": (0.8, 0.0), "grown": (0.6, 0.2), "hot topic": (1.0, 0.0)}
-"""Exponent of the weights, and the share of the brokers that are new and empty."""
+WORLDS = {
+    "restarted": (0.8, 0.0),
+    "grown": (0.6, 0.2),
+    "hot topic": (1.0, 0.0),
+    "half idle": (0.8, 0.5),
+    "one broker": (0.8, 1.0),
+}
+"""Exponent of the weights, and the share of the brokers that are new and empty; one has bundles in any case."""
 BUDGETS = {
     "default": Budget(),
     "unlimited": Budget(max_moves=1_000_000, max_moved_percent=100.0, max_splits=100_000),
@@ -51,7 +57,8 @@ FIELDS = tuple(
         "moved",
     ]
 )
-BAR_SECONDS, BAR_MIB = 30.0, 1024.0
+BAR_SECONDS = {**dict.fromkeys(WORLDS, 5.0), "one broker": 30.0}
+BAR_MIB = 400.0
 
 
 def world(brokers: int, bundles: int, topics: int, kind: str, seed: int) -> ClusterModel:
@@ -74,7 +81,7 @@ def world(brokers: int, bundles: int, topics: int, kind: str, seed: int) -> Clus
             Bundle(
                 id=BundleId(namespace, lower, upper),
                 weight=sum(cells.values()),
-                owner=f"broker-{random.randrange(round(brokers * (1 - new)))}:8080",
+                owner=f"broker-{random.randrange(max(1, round(brokers * (1 - new))))}:8080",
                 cells=tuple(Cell(position, cells[position]) for position in sorted(cells)),
                 topics=len(cells),
             )
@@ -100,7 +107,7 @@ def measure(size: str, kind: str, budget: str, seed: int) -> dict[str, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run every size, world and budget with every seed, one process each, and print one table of medians."""
+    """Run all sizes, worlds and budgets with every seed, one process each; a table of medians, 1 if a bar is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.balance.planner", description=__doc__)
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--worlds", default=",".join(WORLDS))
@@ -136,14 +143,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             rows += found
             _print(case, found)
     largest = [row for row in rows if row["size"] == options.sizes.split(",")[-1]]
-    seconds, cpu = (statistics.median(float(row[name]) for row in largest) for name in ("seconds", "cpu"))
-    peak = max(float(row["peak_mib"]) for row in largest)
-    met = cpu <= BAR_SECONDS and peak <= BAR_MIB
-    bars = f"bars {BAR_SECONDS:.0f} s and {BAR_MIB:.0f} MiB: {'met' if met else 'missed'}"
-    times = f"median {cpu:.1f} s of processor, {seconds:.1f} s by the clock"
-    print(f"P7, largest size: {times}, highest peak {peak:.0f} MiB; {bars}")
+    met = all([_bar(kind, [row for row in largest if row["world"] == kind]) for kind in options.worlds.split(",")])
     print(f"raw: {options.csv}")
-    return 0
+    return 0 if met else 1
+
+
+def _bar(kind: str, rows: Sequence[dict[str, str]]) -> bool:
+    """Whether one world of the largest size meets P7, with the slower of the budgets."""
+    budgets = {row["budget"] for row in rows}
+    cpu = max(statistics.median(float(row["cpu"]) for row in rows if row["budget"] == each) for each in budgets)
+    peak = max(float(row["peak_mib"]) for row in rows)
+    met = cpu <= BAR_SECONDS[kind] and peak <= BAR_MIB
+    print(
+        f"P7 {kind:<12}{'met' if met else 'MISSED':<8}median {cpu:.1f} s of processor <= {BAR_SECONDS[kind]:.0f} s, "
+        f"highest peak {peak:.0f} MiB <= {BAR_MIB:.0f} MiB"
+    )
+    return met
 
 
 def _apart(size: str, kind: str, budget: str, seed: int) -> dict[str, str]:

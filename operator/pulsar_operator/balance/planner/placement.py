@@ -111,6 +111,10 @@ class Placement:
         """The movable bundles of a broker and kind as (weight, bundle), ascending; not to be changed."""
         return self._shelf[broker][kind]
 
+    def shelves(self, broker: int) -> list[list[tuple[int, int]]]:
+        """The shelves of a broker, by kind."""
+        return self._shelf[broker]
+
     @property
     def kinds(self) -> int:
         """How many kinds there are."""

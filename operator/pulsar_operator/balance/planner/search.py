@@ -56,6 +56,7 @@ class Search:
         # Asked at the last moment: those that depend on the state, not on broker or namespace alone.
         self._vetoes = [goal for goal in goals if type(goal).vetoes is not Goal.vetoes]
         self._crumb = CRUMB / max(max_moves, 1)
+        self._largest = max(placement.capacity, default=0.0)
         kinds: dict[frozenset[str] | None, int] = {}
         stock: dict[int, int] = {}
         for index in placement.living():
@@ -160,9 +161,13 @@ class Search:
         left, least = self.limits.left(placement), excess * self._crumb
         enough: tuple[int, int, int] | None = None
         part: tuple[int, int, int] | None = None
+        most = self._most(broker, excess, left)
         for other in self.destinations(broker):
+            useful = least if part is None else max(least, -part[0])
+            if (part is not None and -part[0] == most) or min(self._reach(other), left) < useful:
+                break  # nothing that is heavier is left to give, or nobody from here on has room for it
             fits = min(self.room(other), left)
-            if fits < least or (enough is None and part is not None and fits < -part[0]):
+            if fits < useful:
                 continue
             for kind in self.suits[other]:
                 shelf = placement.shelf(broker, kind)
@@ -177,6 +182,19 @@ class Search:
                 break
         best = enough or part
         return Step(((best[1], best[2]),)) if best else None
+
+    def _most(self, broker: int, excess: float, left: float) -> float:
+        """The most that one bundle can take off a broker; infinite where one may be enough alone."""
+        heaviest = -inf
+        for shelf in self.placement.shelves(broker):
+            at = bisect_right(shelf, (left, inf))
+            if at:
+                heaviest = max(heaviest, shelf[at - 1][0])
+        return heaviest if heaviest < excess else inf
+
+    def _reach(self, other: int) -> float:
+        """More than the room of a broker, and of all that are busier, whatever their size."""
+        return (self.target - self.placement.utilization(other)) * self._largest + 1
 
     def _overfull(self, broker: int) -> Step | None:
         """A bundle that fits nowhere below the target, but leaves both brokers well below the busier one now."""
