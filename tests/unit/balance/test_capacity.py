@@ -55,3 +55,18 @@ def test_what_is_declared_wins() -> None:
     declared = {"east-broker-2": "4", "east-broker-1": "0", "east-broker-0": "x", "another": "7"}
     assert capacities_of(BROKERS, pods, declared) == pytest.approx(dict(zip(BROKERS, (0.5, 0.5, 2.0), strict=True)))
     assert capacities_of(BROKERS, [], {f"east-broker-{n}": str(n + 1) for n in range(3)}) != {}
+
+
+@pytest.mark.parametrize(
+    ("broker", "name"),
+    [
+        ("10.0.0.7:8080", "10.0.0.7"),
+        ("10.0.0.7:8080", "10.0.0.7:8080"),
+        ("broker:8080", "broker"),
+        ("broker", "broker"),
+        ("[fe80::1]:8080", "[fe80::1]"),
+        (BROKERS[0], "east-broker-0"),
+    ],
+)
+def test_a_broker_is_declared_by_its_pod_its_host_or_its_id(broker: str, name: str) -> None:
+    assert capacities_of([broker, "other:8080"], [], {name: "3", "other": "1"}) == {broker: 1.5, "other:8080": 0.5}

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
+import pytest
+
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.controllers.logical.namespace import NamespaceController
@@ -109,8 +111,8 @@ async def test_of_very_large_sets_every_nth_topic_counts_with_all_its_partitions
     assert max(held) <= 3 * sum(held) / len(held)
 
 
-async def test_recorded_traffic_decides_where_there_is_any() -> None:
-    cells = [{"position": 1000 + n * 10, "weight": 100.0} for n in range(40)]
+def recorded(cells: list[Json]) -> SizingResult:
+    """A sizing result that has seen the namespace in another life."""
     sizing = {"namespace": "shop/orders", "bundlesNow": 4, "boundaries": [], "freshBoundaries": [], "weight": 4000.0}
     result = {
         "instance": "prod", "cluster": "a", "generatedTime": MOMENT, "fromTime": MOMENT, "toTime": MOMENT, "samples": 9,
@@ -119,10 +121,27 @@ async def test_recorded_traffic_decides_where_there_is_any() -> None:
         "balance": {"before": 1, "after": 1, "bound": 1},
         "namespaces": [{**sizing, "hottestTopic": "", "hottestWeight": 100.0, "cells": cells, "reason": ""}],
     }  # fmt: skip
-    world = world_of(2, SizingResult.model_validate(result))
+    return SizingResult.model_validate(result)
+
+
+async def test_recorded_traffic_decides_where_there_is_any() -> None:
+    world = world_of(2, recorded([{"position": 1000 + n * 10, "weight": 100.0} for n in range(40)]))
     world.namespace("orders", **AUTO)
     await world.run()
     assert any(1000 < bound < 1400 for bound in boundaries(world))
+
+
+@pytest.mark.parametrize(("cpus", "busiest"), [(("1", "1"), "1.00"), (("1", "3"), "1.33")])
+async def test_bundles_are_for_brokers_of_the_size_they_have(cpus: tuple[str, str], busiest: str) -> None:
+    """Two topics on brokers of which one is three times the other: both belong onto the large one."""
+    world = world_of(2, recorded([{"position": position, "weight": 100.0} for position in (1, 1 << 31)]))
+    declared = {f"a-broker-{number}": cpu for number, cpu in enumerate(cpus)}
+    spec = {"instanceRef": {"name": "prod"}, "loadBalancing": {"capacities": declared}}
+    world.put(Kind.CLUSTER, "a", spec)
+    world.cluster_status("a", ready=True)
+    world.namespace("orders", **AUTO)
+    await world.run()
+    assert f"the busiest of 2 brokers gets {busiest} times the mean" in _said(world)
 
 
 async def test_a_sizing_service_that_is_away_does_not_keep_the_namespace_from_being_made() -> None:

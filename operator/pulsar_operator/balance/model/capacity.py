@@ -26,22 +26,38 @@ def cpu_of(pod: Mapping[str, Any]) -> float | None:
     return None
 
 
+def cpus_of(pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """CPU of each broker, by the name of its pod; those of which nothing is known are absent.
+
+    ``declared`` are amounts of CPU by the name of a pod: they win over what the pod says.
+    """
+    known = {str(pod["metadata"]["name"]): cpu_of(pod) for pod in pods}
+    found = {name: cpu for name, cpu in known.items() if cpu is not None}
+    for name, text in (declared or {}).items():
+        cpu = quantity(text)
+        if cpu is not None and cpu > 0:
+            found[name] = float(cpu)
+    return found
+
+
 def capacities_of(
     brokers: Iterable[str], pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
     """Capacity of each broker, 1 on average; empty where they are equal, or one of them is not known.
 
-    ``declared`` are amounts of CPU by the name of a pod: they win over what the pod says.
+    ``declared`` are amounts of CPU by the name of a pod, by a host or a broker's id: they win over what the pod says.
     """
-    known: dict[str, float | None] = {str(pod["metadata"]["name"]): cpu_of(pod) for pod in pods}
-    for name, text in (declared or {}).items():
-        found = quantity(text)
-        if found is not None and found > 0:
-            known[name] = float(found)
-    # The host of a broker's id begins with the pod's name.
-    cpus = {broker: known.get(broker.partition(".")[0]) for broker in brokers}
+    known = cpus_of(pods, declared)
+    cpus = {broker: _first(known, broker) for broker in brokers}
     values = [each for each in cpus.values() if each is not None]
     if len(values) < len(cpus) or not values or min(values) == max(values):
         return {}
     mean = fsum(values) / len(values)
     return {broker: each / mean for broker, each in cpus.items() if each is not None}
+
+
+def _first(known: Mapping[str, float], broker: str) -> float | None:
+    host = broker.rpartition(":")[0] or broker
+    # In Kubernetes the host of a broker's id begins with the pod's name.
+    names = (broker, host, host.partition(".")[0])
+    return next((known[name] for name in names if name in known), None)

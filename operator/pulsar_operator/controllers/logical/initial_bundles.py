@@ -14,9 +14,11 @@ from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
 from pulsar_operator.balance.model.cluster import Broker, Cell
 from pulsar_operator.balance.model.hashing import partition_name
 from pulsar_operator.balance.sizing.initial import NewBundles, boundaries_of_new
+from pulsar_operator.controllers.core.capacities import broker_capacities
+from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.index import allows_references, key_of, references
 from pulsar_operator.controllers.core.traffic import sizing_url
-from pulsar_operator.controllers.core.watch_cache import name_of
+from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.logical.topic_set import Selection
 from pulsar_operator.domain.policies import Call
@@ -40,7 +42,17 @@ async def new_bundles(deps: Deps, namespace: Json, scope: Scope, full: str) -> N
     if not cells:
         topics += _names_of_topics(await _declared(deps, namespace, Kind.TOPIC), full)
         topics += _names_of_sets(await _declared(deps, namespace, Kind.TOPIC_SET), full)
-    return boundaries_of_new(full, [Broker(each) for each in brokers or ()], cells=cells, topics=topics)
+    # Without recorded traffic the bundles are counted and not weighed, and Pulsar gives each broker as many.
+    capacities = await _capacities(deps, scope.chain[-1], cluster, brokers or ()) if cells else {}
+    able = [Broker(each, capacities.get(each, 1.0)) for each in brokers or ()]
+    return boundaries_of_new(full, able, cells=cells, topics=topics)
+
+
+async def _capacities(deps: Deps, instance: Json, cluster: str, brokers: Sequence[str]) -> dict[str, float]:
+    """What the brokers of a cluster, named as in Pulsar, can carry."""
+    clusters = members(await reader_of(deps).every(Kind.CLUSTER, allowed_by=instance), instance)
+    found = next((each for each in clusters if pulsar_name(each) == cluster), None)
+    return await broker_capacities(deps, found, brokers) if found is not None else {}
 
 
 async def _recorded(deps: Deps, instance: Json, cluster: str, full: str) -> list[Cell]:
