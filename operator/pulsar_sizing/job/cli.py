@@ -39,7 +39,9 @@ def parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         add("--percentile", "of a topic's cost in the busy hours", type=float, default=95.0)
         add("--growth", "factor for the traffic to come", type=float, default=1.2)
         add("--window-days", "days that count, up to the last recorded one", type=int, default=7)
-        add("--capacity", "byte-equivalents a second that a broker carries, for the verdict on brokers", type=float)
+        add("--capacity", "byte-equivalents a second that an average broker carries, for the verdict", type=float)
+        told = "CPU of brokers where they differ, NAME=CPU,...; by the name of a pod, a host or an id"
+        add("--capacities", told, type=capacities, default={})
         add("--target", "wanted utilization of the capacity", type=float, default=0.7)
         add("--tolerance", "the busiest broker may be this much above the bound", type=float, default=0.05)
         add("--min-completeness", "share of the traffic that must be there", type=float, default=0.8)
@@ -79,6 +81,15 @@ def moment(text: str) -> datetime:
     """A moment; UTC when it has no time zone. Raises ValueError."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def capacities(text: str) -> dict[str, str]:
+    """Amounts of CPU by name. What is no amount is for the request to refuse. Raises ValueError for a name twice."""
+    pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
+    found = {name: cpu for name, _, cpu in pairs}
+    if len(found) < len(pairs):
+        raise ValueError(f"{text!r} names a broker twice")
+    return found
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, str]:

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, pairwise
+from math import fsum
 from typing import Any
 
+from pulsar_operator.balance.model.capacity import capacities_of
 from pulsar_operator.balance.model.cluster import Broker, Cell
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, range_points
-from pulsar_operator.balance.sizing.greedy import Piece, place
+from pulsar_operator.balance.sizing.greedy import Piece, busiest, place
 from pulsar_operator.balance.sizing.provisioning import partition_advice, verdict
 from pulsar_operator.balance.sizing.result import (
     BrokerSizing,
@@ -94,7 +96,8 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
     """The result; without recommendation when too little of the traffic is there."""
     weight = float(sum(row["total"] for row in observed.hottest))
     withheld = _withheld(request, observed, seen, weight)
-    brokers = [Broker(name) for name in observed.brokers]
+    capacities = capacities_of(observed.brokers, (), request.capacities)
+    brokers = [Broker(name, capacities.get(name, 1.0)) for name in observed.brokers]
     namespaces = [
         NamespaceTraffic(
             name,
@@ -105,6 +108,7 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
         for name, rows in groupby(observed.cells, key=lambda row: str(row["namespace"]))
     ]
     loads = loads_today(namespaces, observed.brokers)
+    mean = _mean(loads, brokers)
     options = SizingOptions(tolerance=request.tolerance)
     plan = None if withheld else size(namespaces, brokers, options)
     tops = {row["namespace"]: row for row in observed.hottest}
@@ -122,11 +126,16 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
         namespaces=_namespaces(plan.namespaces, namespaces, tops) if plan else (),
         partitions=partition_advice(observed.hot_topics, fair) if plan else (),
         brokers=tuple(
-            BrokerSizing(broker=name, weight=load, utilization=load / _mean(loads) if _mean(loads) else 1.0)
-            for name, load in sorted(loads.items())
+            BrokerSizing(
+                broker=each.id,
+                weight=loads[each.id],
+                utilization=loads[each.id] / each.capacity / mean if mean else 1.0,
+                capacity=each.capacity,
+            )
+            for each in sorted(brokers, key=lambda broker: broker.id)
         ),
         verdict=_unknown(len(brokers), withheld) if withheld else _verdict(request, weight, brokers, observed),
-        balance=_balance(plan, loads),
+        balance=_balance(plan, loads, brokers),
         rejected=seen.rejected,
     )
 
@@ -156,7 +165,7 @@ def bundle_weights(cells: Sequence[CellWeight], boundaries: Sequence[str]) -> li
 def loads_after(result: SizingResult) -> dict[str, float]:
     """Weight by broker with the recommended bundles, placed as the result's promise is (balance.greedy)."""
     pieces = [Piece(w) for each in result.namespaces for w in bundle_weights(each.cells, each.boundaries) if w > 0]
-    return place(pieces, [Broker(broker.broker) for broker in result.brokers])[1]
+    return place(pieces, [Broker(broker.broker, broker.capacity) for broker in result.brokers])[1]
 
 
 def _withheld(request: Request, observed: Observed, seen: Seen, weight: float) -> str:
@@ -201,13 +210,16 @@ def _unknown(brokers: int, reason: str) -> Verdict:
     return Verdict(verdict="Unknown", brokers_now=brokers, brokers=brokers, reason=reason)
 
 
-def _balance(plan: SizingPlan | None, loads: Mapping[str, float]) -> ExpectedBalance:
+def _balance(plan: SizingPlan | None, loads: Mapping[str, float], brokers: Sequence[Broker]) -> ExpectedBalance:
     """As it is now counts what brokers were seen to own, so that the busiest never has less than the mean."""
-    before = max(loads.values(), default=0.0) / _mean(loads) if _mean(loads) else 1.0
+    mean = _mean(loads, brokers)
+    before = busiest(loads, brokers) / mean if mean else 1.0
     if plan is None:
         return ExpectedBalance(before=before, after=before, bound=1.0)
     return ExpectedBalance(before=before, after=plan.after.ratio, bound=plan.after.bound_ratio)
 
 
-def _mean(loads: Mapping[str, float]) -> float:
-    return sum(loads.values()) / len(loads) if loads else 0.0
+def _mean(loads: Mapping[str, float], brokers: Sequence[Broker]) -> float:
+    """Load of all brokers for what they can carry together; 0 without brokers."""
+    room = fsum(broker.capacity for broker in brokers)
+    return fsum(loads.values()) / room if room else 0.0

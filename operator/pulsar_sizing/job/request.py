@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pulsar_operator.api.v1alpha1.quantities import quantity
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.job.histogram import RELATIVE_ERROR
 from pulsar_sizing.job.rows import LARGEST_RATE, SLOT_MS
@@ -36,7 +38,10 @@ class Request:
     full: bool = False
     """Work out every hour anew, whatever is remembered."""
     capacity: float | None = None
-    """Byte-equivalents a second that a broker can carry; None = not known."""
+    """Byte-equivalents a second that an average broker can carry; None = not known."""
+    capacities: Mapping[str, str] = field(default_factory=dict)
+    """CPU of brokers of different size, by the name of a pod, a host or a broker's id. Where one of them is not known
+    they count as equal."""
     target: float = 0.7
     """Wanted utilization of that."""
     tolerance: float = 0.05
@@ -59,6 +64,10 @@ class Request:
                 raise RequestError(f"{name} is {value}: must be between {low} and {high}")
         if self.capacity is not None and not self.capacity > 0:
             raise RequestError(f"capacity is {self.capacity}: must be above 0, in bytes per second")
+        for name, text in self.capacities.items():
+            cpu = quantity(text)
+            if not name or cpu is None or cpu <= 0:
+                raise RequestError(f"capacities has {name}={text}: must be NAME=CPU, an amount of CPU above 0")
         for name, moment in (("from", self.start), ("to", self.end)):
             if moment is not None and (moment.tzinfo is None or moment.timestamp() % 3600):
                 raise RequestError(f"{name} is {moment.isoformat()}: must be a whole hour with time zone")

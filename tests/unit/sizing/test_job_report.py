@@ -114,6 +114,15 @@ def test_options_come_from_the_command_line_before_the_environment() -> None:
     assert cli.parser(named).parse_args(["report"]).root == "/data"
 
 
+def test_what_brokers_can_carry_comes_from_the_environment_too() -> None:
+    env = {"PULSAR_SIZING_CAPACITIES": "east-broker-0=500m, east-broker-1=2,"}
+    options = cli.parser(env).parse_args(WHERE)
+    assert cli.request_of(options).capacities == {"east-broker-0": "500m", "east-broker-1": "2"}
+    assert cli.request_of(cli.parser({"PULSAR_SIZING_CAPACITIES": ""}).parse_args(WHERE)).capacities == {}
+    with pytest.raises(SystemExit, match="2"):
+        cli.parser({}).parse_args([*WHERE, "--capacities", "a=1,a=2"])
+
+
 def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
     assert cli.moment("2026-03-02T05:00") == START + timedelta(hours=5)
     assert cli.moment("2026-03-02T05:00+02:00") == datetime(2026, 3, 2, 5, tzinfo=timezone(timedelta(hours=2)))
@@ -125,6 +134,10 @@ def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
         (["--growth", "0"], "growth is 0.0: must be between"),
         (["--conf", "x=1"], "--conf is 'x=1'"),
         (["--from", "2026-03-02T00:30"], "whole hour"),
+        (["--capacities", "a=much"], "capacities has a=much: must be NAME=CPU"),
+        (["--capacities", "a=0"], "an amount of CPU above 0"),
+        (["--capacities", "a"], "capacities has a="),
+        (["--capacities", "=1"], "capacities has =1"),
     ],
 )
 def test_wrong_use_is_said_before_spark_starts(more: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,9 @@ class BrokerSizing(_Model):
     broker: str
     weight: float
     utilization: float
-    """Weight over mean weight."""
+    """Weight for what it can carry, over that of all brokers together: 1 is a fair load."""
+    capacity: Annotated[float, Field(gt=0)] = 1.0
+    """What it can carry, 1 on average."""
 
 
 class Verdict(_Model):
