@@ -11,6 +11,7 @@ import yaml
 
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.domain.render import render_cluster
+from pulsar_operator.domain.render.capacities import CAPACITIES_KEY, capacities_name
 from pulsar_sizing import settings
 from pulsar_sizing.job.cli import parser, request_of, settings_of
 from tests.support.cluster.rendering import inputs
@@ -273,13 +274,25 @@ def test_executors_in_pods(helm: Helm) -> None:
     assert conf["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
     assert conf["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
     assert conf["spark.kubernetes.executor.disableConfigMap"] == "false", "the user's word is the last"
-    known = {variable["name"] for variable in job["containers"][0]["env"]}
+    known = {each["name"] for each in job["containers"][0]["env"] if "fieldRef" in each["valueFrom"]}
     assert {conf["spark.driver.host"], conf["spark.kubernetes.driver.pod.name"]} == {f"$({name})" for name in known}
     folder, _, file = conf["spark.kubernetes.executor.podTemplateFile"].rpartition("/")
     (mount,) = (m for m in job["containers"][0]["volumeMounts"] if m["mountPath"] == folder)
     (volume,) = (v for v in job["volumes"] if v["name"] == mount["name"])
     config = one(objects, "ConfigMap")
     assert volume["configMap"]["name"] == config["metadata"]["name"] and file in config["data"]
+
+
+@pytest.mark.parametrize("values", [ON, K8S, {**ON, "cluster": {"name": "east"}}])
+def test_the_job_is_told_the_size_of_brokers_as_the_operator_writes_it(helm: Helm, values: Json) -> None:
+    objects = helm.template(PULSAR_CHART, values, release="demo", namespace="ops")
+    (cluster,) = of_kind(objects, "PulsarCluster")
+    job = job_pod(objects)
+    told = {each["name"]: each["valueFrom"].get("configMapKeyRef") for each in job["containers"][0]["env"]}
+    reference = {"name": capacities_name(cluster["metadata"]["name"]), "key": CAPACITIES_KEY, "optional": True}
+    assert told["PULSAR_SIZING_CAPACITIES"] == reference
+    env = {"PULSAR_SIZING_CAPACITIES": "east-broker-0=2,east-broker-1=1"}
+    assert request_of(parser(env).parse_args(arguments(job))).capacities["east-broker-0"] == "2"
 
 
 def test_runs_never_overlap_and_end(helm: Helm) -> None:

@@ -18,6 +18,7 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
+from pulsar_operator.controllers.dataplane.capacities import capacities_text
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
@@ -129,5 +130,6 @@ class ClusterController:
                 images=ImageTemplates(images.broker, images.bookie, images.proxy),
                 configuration_store=StoreAddress.of(store.servers, store.chroot) if store.servers else None,
                 super_digest_secret=super_digest_name(owner.name, Component.ZOOKEEPER),
+                capacities=capacities_text(facts.live, facts.spec),
             )
         )

@@ -11,6 +11,7 @@ from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.autorecovery import render_autorecovery
 from pulsar_operator.domain.render.bookie import render_bookie
 from pulsar_operator.domain.render.broker import PORTS, render_broker
+from pulsar_operator.domain.render.capacities import render_capacities
 from pulsar_operator.domain.render.common import Manifest, service_account
 from pulsar_operator.domain.render.inputs import ClusterEndpoints, ClusterInputs, RenderedCluster, RenderedStore
 from pulsar_operator.domain.render.names import Owner, bookie_id, service_host, workload_name
@@ -53,6 +54,8 @@ def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
     components[Component.BROKER] = render_broker(
         inputs, broker, store=store, configuration=configuration, quorum=quorum
     )
+    if inputs.capacities:
+        components[Component.BROKER].insert(0, render_capacities(owner, inputs.capacities))
     if spec.proxy:
         components[Component.PROXY] = render_proxy(inputs, spec.proxy, store=store, configuration=configuration)
     front = Component.PROXY if spec.proxy and spec.proxy.replicas else Component.BROKER

@@ -55,6 +55,8 @@ class ClusterInputs:
     """The instance's configuration store; None = this cluster's own metadata store."""
     super_digest_secret: str | None = None
     """Secret with the superuser of a managed ZooKeeper, under SUPER_DIGEST_KEY; None = no superuser."""
+    capacities: str = ""
+    """CPU of the brokers where they differ, as option --capacities of the sizing job takes it."""
 
     @property
     def cluster_name(self) -> str:
