@@ -43,7 +43,8 @@ def test_a_topic_whose_compaction_failed_is_deleted(deployed: Deployed) -> None:
         "apiVersion": "pulsaroperator.io/v1alpha1",
         "kind": "PulsarTopic",
         "metadata": {"name": "compacted", "namespace": namespace},
-        "spec": {"namespaceRef": {"name": "orders"}, "deletionPolicy": "Delete"},
+        # The namespace keeps messages for a day, which is content.
+        "spec": {"namespaceRef": {"name": "orders"}, "deletionPolicy": "ForceDelete"},
     }
     kubectl.apply(json.dumps(document))
     eventually(lambda: is_ready(kubectl.get("pulsartopic", namespace, "compacted")), within=60, what="topic Ready")
