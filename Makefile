@@ -70,8 +70,8 @@ bench-objects: tools ## Speed and memory with 1k, 5k and 10k topics on a real AP
 bench-objects-real: tools ## The same with 1,000 topics on a real Pulsar standalone
 	@$(PY) -m benchmarks.objects --standalone --sizes 1000 --foreign 0 --csv build/benchmarks/objects-real.csv
 
-bench-balance: setup ## Where to cut, when to shed, how fast to plan: against Pulsar's own rules, re-built (an hour)
-	@$(PY) -m benchmarks.balance all
+bench-balance: setup ## Where to cut, when to shed, how fast to plan: against Pulsar's own rules, re-built (SEEDS; hours)
+	@$(PY) -m benchmarks.balance all $(if $(SEEDS),--seeds $(SEEDS))
 
 bench-spark: setup ## The sizing job on 20 million rows, DuckDB and Polars with the same plan beside it
 	@$(PY) -m benchmarks.spark

@@ -1,17 +1,21 @@
-"""``python -m benchmarks.balance boundaries|planner|shedding|rolling|all [--quick] ...``: each part prints one table.
+"""``python -m benchmarks.balance boundaries|shedding|planner|rolling|all [--seeds N] [--quick] ...``: tables.
 
-Raw figures go to build/benchmarks/. Options after the part's name are the part's own; `all` takes --quick alone.
+P5 is `boundaries`, P6 `shedding`, P7 `planner`, P9 `rolling`; each prints its figures with their spread over the seeds
+and whether its bar is met, and leaves raw figures in build/benchmarks/. Options after a part's name are the part's own.
+`all` runs the four with 20 seeds, or as many as --seeds says; --quick: with 3, and small cases.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-PARTS = ("boundaries", "planner", "shedding", "rolling")
+PARTS = ("boundaries", "shedding", "planner", "rolling")
 WITH_QUICK = ("boundaries", "shedding")
-"""Parts that take long and have a short form; the others are short."""
+"""Parts that take long and have a short form; the others are short with few seeds."""
+SEEDS, FEW = 20, 3
 
 
 def run(part: str, argv: Sequence[str]) -> int:
@@ -20,13 +24,27 @@ def run(part: str, argv: Sequence[str]) -> int:
     return main(argv)
 
 
+def everything(argv: Sequence[str]) -> int:
+    """Run all parts one after another; the worst of their results."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.balance all")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="number of seeds: %(default)s")
+    parser.add_argument("--quick", action="store_true", help=f"{FEW} seeds and small cases")
+    options = parser.parse_args(argv)
+    seeds = ["--seeds", str(FEW if options.quick else options.seeds)]
+    results = []
+    for part in PARTS:
+        print(f"== {part}, {seeds[1]} seeds\n", flush=True)
+        results.append(run(part, [*seeds, *(["--quick"] if options.quick and part in WITH_QUICK else [])]))
+    return max(results)
+
+
 def main(argv: Sequence[str]) -> int:
-    """Run the part named first; the worst result of all parts for `all`."""
+    """Run the part named first, or all of them."""
     if argv and argv[0] in PARTS:
         return run(argv[0], argv[1:])
-    if argv and argv[0] == "all" and set(argv[1:]) <= {"--quick"}:
-        return max([run(part, argv[1:] if part in WITH_QUICK else []) for part in PARTS])
-    print(f"usage: python -m benchmarks.balance {{{','.join(PARTS)},all}} [--quick]\n\n{__doc__}", file=sys.stderr)
+    if argv and argv[0] == "all":
+        return everything(argv[1:])
+    print(f"usage: python -m benchmarks.balance {{{','.join(PARTS)},all}} [--seeds N]\n\n{__doc__}", file=sys.stderr)
     return 2
 
 

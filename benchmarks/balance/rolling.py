@@ -185,7 +185,7 @@ def rolls(brokers: int, seed: int) -> list[Roll]:
 def main(argv: Sequence[str]) -> int:
     """Print the table; 1 if a bar is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.balance.rolling", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of brokers")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="folder of the raw figures")
     options = parser.parse_args(argv)

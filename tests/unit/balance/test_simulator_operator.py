@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from benchmarks.balance import rolling, shedding
+from benchmarks.balance import __main__ as balance
+from benchmarks.balance import days, rolling, shedding, verdicts
+from benchmarks.balance.days import Run
 from benchmarks.simulator import shedders
 from benchmarks.simulator.operator_policy import OperatorPolicy
 from benchmarks.simulator.placement import LeastLongTermMessageRate
@@ -20,7 +23,7 @@ from pulsar_operator.balance.model.cluster import ClusterModel
 
 
 def driven(case: Scenario) -> World:
-    owners = shedding.start(case, 1)
+    owners = days.start(case, 1)
     policy = OperatorPolicy("Operator", LeastLongTermMessageRate(Random(1).randrange))
     return World(case.recording, case.hosts, list(owners), policy, changes=case.changes, owners=owners)
 
@@ -95,21 +98,72 @@ def test_a_broken_rule_ends_the_benchmark_before_it_compares(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
 def test_the_benchmark_prints_every_strategy_and_keeps_raw_figures(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: str
 ) -> None:
-    monkeypatch.setattr(shedding.rolling, "main", lambda argv: 0)
     drawn = []
     monkeypatch.setattr(shedding, "plot", lambda found, path: drawn.append((len(found), path.name)))
-    code = shedding.main(["--seeds", "1", "--minutes", "20", "--traces", "diurnal", "--out", str(tmp_path)])
-    said = capsys.readouterr().out
+    short = ["--seeds", "2", "--minutes", "10", "--traces", "diurnal", "--sigmas", "0,0.6", "--jobs", jobs]
+    code = shedding.main([*short, "--out", str(tmp_path)])
+    said, errors = capsys.readouterr()
     assert code in (0, 1)
-    assert (code == 0) == ("MISSED" not in said)
-    rows = (tmp_path / "shedding.csv").read_text().splitlines()
-    assert len(rows) == 1 + 7
+    assert (code == 0) == ("MISSED" not in "".join(line for line in said.splitlines(True) if line.startswith("P6 ")))
+    assert "hidden cost of sigma 0.6" in said and "4 of 4 cases" in errors
+    with (tmp_path / "shedding.csv").open() as raw:
+        rows = list(csv.DictReader(raw))
+    assert len(rows) == 2 * 2 * 7
+    assert [(row["sigma"], row["seed"]) for row in rows[::7]] == [
+        ("0.0", "1"),
+        ("0.6", "1"),
+        ("0.0", "2"),
+        ("0.6", "2"),
+    ]
     for name in ("Threshold", "Uniform", "Avg", "Avg tuned", "Transfer", "Operator"):
         assert name in said
-    assert drawn == [(7, "shedding.png")]
+    assert drawn == [(28, "shedding.png")]
+
+
+def day(strategy: str, felt: int, mean: float, seed: int = 1) -> Run:
+    return Run("diurnal", 0.0, seed, strategy, felt, 0, 0, 0, 0.5, mean, 2.0, 1.0, 0, 0)
+
+
+FAR = {"Avg": (90, 1.5), "Avg tuned": (30, 1.1), "Transfer": (9, 1.54)}
+
+
+@pytest.mark.parametrize(
+    ("others", "marked", "met"),
+    [
+        ({}, [], True),
+        ({"Avg tuned": (19, 1.1)}, ["Avg tuned"], False),
+        ({"Avg tuned": (20, 1.1)}, [], False),
+        ({"Transfer": (9, 1.2)}, [], False),
+        ({"Transfer": (9, 1.19)}, ["Transfer"], False),
+        ({"Uniform": (5, 1.0)}, ["Uniform"], False),
+        ({"Uniform": (20, 1.0)}, [], True),
+    ],
+)
+def test_a_strategy_that_is_better_on_both_is_marked_and_the_bar_is_missed(
+    others: dict[str, tuple[int, float]], marked: list[str], met: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours has 20 reconnects and 1.2 times the mean."""
+    found = [day(name, *figures) for name, figures in {**FAR, **others, "Operator": (20, 1.2)}.items()]
+    assert verdicts.bars(found) is met
+    assert ("MISSED" in capsys.readouterr().out) is not met
+    verdicts.print_tables(found)
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("diurnal")]
+    assert [line[15:32].strip() for line in rows if line.endswith(verdicts.BETTER)] == marked
+
+
+def test_all_parts_get_the_number_of_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(balance, "run", lambda part, argv: asked.append((part, list(argv))) or len(asked) % 2)
+    assert balance.main(["all"]) == 1
+    assert asked == [(part, ["--seeds", "20"]) for part in ("boundaries", "shedding", "planner", "rolling")]
+    asked.clear()
+    balance.main(["all", "--seeds", "4", "--quick"])
+    assert [argv[:2] for _, argv in asked] == [["--seeds", "3"]] * 4
+    assert balance.main(["sheding"]) == 2
 
 
 @pytest.mark.parametrize("brokers", [3, 10])
