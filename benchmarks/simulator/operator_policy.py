@@ -6,18 +6,16 @@ resources each broker says it uses. What a topic truly costs it does not see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import fsum
+from math import fsum, inf
 
 from benchmarks.simulator.placement import select_broker
 from benchmarks.simulator.state import Action, Cut, Placement, State, Traffic, Unload
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.driver import Memory, acted, decide
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
-from pulsar_operator.balance.model.observation import Usage, overload_load
+from pulsar_operator.balance.model.observation import Usage
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
-from pulsar_operator.balance.planner.outcome import utilizations
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Proposal
 
@@ -31,13 +29,13 @@ class OperatorPolicy:
 
     name: str
     placement: Placement
-    options: steady.SteadyOptions = field(default_factory=steady.SteadyOptions)
-    """Its `overload` is a share of a broker's most used resource; as a load it is found anew at every look."""
+    options: steady.SteadyOptions = field(default_factory=lambda: steady.SteadyOptions(overload=inf))
+    """As the controller's: from which load a broker has too much the driver finds by what brokers use."""
     budget: Budget = field(default_factory=Budget)
     mode: Mode = Mode.FULL
     memory: Memory = field(default_factory=Memory)
-    learned: Callable[[ClusterModel, Mapping[str, float]], ClusterModel] | None = None
-    """What the model becomes beside each broker's measured use of its processor (1 = all of it); None: it stays."""
+    told: bool = True
+    """Whether brokers say what they use of their resources; without, nothing is learned of costs, or of overload."""
 
     def place(self, bundle: BundleId, state: State) -> str:
         """As Policy: Pulsar decides."""
@@ -51,8 +49,8 @@ class OperatorPolicy:
         if state.leaving:
             return self._empty(state, observed, now)
         question = Options(self.mode, self.budget)
-        options = replace(self.options, overload=self._overload(state, observed))
-        decision, self.memory = decide(self.memory, now, observed, question, options)
+        usages = usages_of(state) if self.told else {}
+        decision, self.memory = decide(self.memory, now, observed, question, self.options, usages=usages)
         return self._steps(decision.planned, now) if decision.act and decision.planned is not None else []
 
     def _empty(self, state: State, observed: ClusterModel, now: float) -> list[Action]:
@@ -73,23 +71,21 @@ class OperatorPolicy:
         """Brokers, bundles and cells as observed in the last minute."""
         bundles = []
         for bundle in traffic.bundles():
-            cells: dict[int, float] = {}
-            for position, cost in zip(traffic.positions(bundle), traffic.costs(bundle), strict=True):
-                cells[position] = cells.get(position, 0.0) + cost
-            parts = tuple(Cell(position, cost) for position, cost in cells.items())
-            total = fsum(cells.values())
-            bundles.append(Bundle(bundle, total, state.owners[bundle], parts, traffic.topics(bundle)))
+            positions, costs = traffic.positions(bundle), traffic.costs(bundle)
+            if len(set(positions)) < len(positions):
+                cells: dict[int, float] = {}
+                for position, cost in zip(positions, costs, strict=True):
+                    cells[position] = cells.get(position, 0.0) + cost
+                positions, costs = tuple(cells), tuple(cells.values())
+            parts = tuple(map(Cell, positions, costs))
+            bundles.append(Bundle(bundle, fsum(costs), state.owners[bundle], parts, traffic.topics(bundle)))
         mean = fsum(host.capacity for host in state.hosts.values()) / len(state.hosts)
         brokers = (
             Broker(host.id, host.capacity / mean, None, host.id in state.leaving) for host in state.hosts.values()
         )
-        model = ClusterModel(tuple(brokers), tuple(bundles))
-        if self.learned is None:
-            return model
-        return self.learned(model, {broker: report.cpu for broker, report in state.fresh.items()})
+        return ClusterModel(tuple(brokers), tuple(bundles))
 
-    def _overload(self, state: State, model: ClusterModel) -> float:
-        """The load at which the first broker has too much, by its own measure, as the controller finds it."""
-        loads = utilizations([broker for broker in model.brokers if not broker.draining], model.bundles)
-        usages = {broker: Usage(report.score, "") for broker, report in state.fresh.items()}
-        return overload_load(loads, usages, self.options.overload)
+
+def usages_of(state: State) -> dict[str, Usage]:
+    """What brokers measured of themselves in the last minute, as the operator reads it of them."""
+    return {broker: Usage(report.score, "", report.cpu) for broker, report in state.fresh.items()}

@@ -12,14 +12,17 @@ import pytest
 from benchmarks.balance import __main__ as balance
 from benchmarks.balance import days, rolling, shedding, verdicts
 from benchmarks.balance.days import Run
-from benchmarks.simulator import shedders
+from benchmarks.simulator import operator_policy, shedders
 from benchmarks.simulator.operator_policy import OperatorPolicy
 from benchmarks.simulator.placement import LeastLongTermMessageRate
 from benchmarks.simulator.state import Host
 from benchmarks.simulator.traces import Scenario, scenario
 from benchmarks.simulator.traffic import Recording, Topic
 from benchmarks.simulator.world import World, even_bundles
+from pulsar_operator.balance.execution.driver import Decision, Memory
 from pulsar_operator.balance.model.cluster import ClusterModel
+from pulsar_operator.balance.model.observation import Usage
+from pulsar_operator.balance.planner.outcome import balance_of
 
 
 def driven(case: Scenario) -> World:
@@ -38,23 +41,28 @@ def test_it_evens_out_the_start_within_the_hour_and_then_leaves_it_alone() -> No
     assert len(world.state.unloaded) == 0  # nothing within the last half hour
 
 
-def test_it_knows_sizes_relative_to_each_other_and_is_told_what_brokers_use() -> None:
-    seen: list[tuple[dict[str, float], dict[str, float]]] = []
+def test_it_knows_sizes_relative_to_each_other_and_is_told_what_brokers_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[dict[str, float], Mapping[str, Usage]]] = []
 
-    def learned(model: ClusterModel, usages: Mapping[str, float]) -> ClusterModel:
-        seen.append(({broker.id: broker.capacity for broker in model.brokers}, dict(usages)))
-        return model
+    def looked(
+        memory: Memory, now: float, model: ClusterModel, *rest: object, usages: Mapping[str, Usage]
+    ) -> tuple[Decision, Memory]:
+        seen.append(({broker.id: broker.capacity for broker in model.brokers}, usages))
+        return Decision(False, balance_of(model), ""), memory
 
+    monkeypatch.setattr(operator_policy, "decide", looked)
     made = Recording([Topic(f"persistent://t/n/x-{n}", 10.0, n, hidden=3.0 if n % 2 else 1.0) for n in range(64)])
     made.record(rolling.Steady(64), 1)
     hosts = [Host(f"b{n}", made.total_cost() * size, 1e12) for n, size in enumerate((1.0, 1.0, 2.0))]
-    policy = OperatorPolicy("o", LeastLongTermMessageRate(Random(1).randrange), learned=learned)
-    ran = World(made, hosts, even_bundles(["t/n"], 16), policy)
-    ran.run()
-    capacities, usages = seen[0]
+    for told in (True, False):
+        policy = OperatorPolicy("o", LeastLongTermMessageRate(Random(1).randrange), told=told)
+        ran = World(made, hosts, even_bundles(["t/n"], 16), policy)
+        ran.run()
+    (capacities, usages), (_, nothing) = seen
     assert capacities == pytest.approx({"b0": 0.75, "b1": 0.75, "b2": 1.5})
-    assert usages == {broker: report.cpu for broker, report in ran.state.fresh.items()}
-    assert usages["b0"] + usages["b1"] + 2 * usages["b2"] == pytest.approx(1.0)
+    assert {name: used.cpu for name, used in usages.items()} == {b: report.cpu for b, report in ran.state.fresh.items()}
+    assert usages["b0"].share + usages["b1"].share + 2 * usages["b2"].share == pytest.approx(1.0)
+    assert nothing == {}
 
 
 def test_overload_is_what_brokers_measure_not_what_topics_seem_to_cost() -> None:
