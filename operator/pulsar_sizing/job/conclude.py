@@ -164,8 +164,24 @@ def bundle_weights(cells: Sequence[CellWeight], boundaries: Sequence[str]) -> li
 
 def loads_after(result: SizingResult) -> dict[str, float]:
     """Weight by broker with the recommended bundles, placed as the result's promise is (balance.greedy)."""
+    return _placed(result)[1]
+
+
+def placed(result: SizingResult) -> dict[str, Today]:
+    """The recommended bundles by namespace, and where the result's promise places them; None for idle ones."""
+    owners = iter(_placed(result)[0])
+    return {
+        each.namespace: Today(
+            tuple(boundary_points(each.boundaries)),
+            tuple(next(owners) if weight > 0 else None for weight in bundle_weights(each.cells, each.boundaries)),
+        )
+        for each in result.namespaces
+    }
+
+
+def _placed(result: SizingResult) -> tuple[list[str], dict[str, float]]:
     pieces = [Piece(w) for each in result.namespaces for w in bundle_weights(each.cells, each.boundaries) if w > 0]
-    return place(pieces, [Broker(broker.broker, broker.capacity) for broker in result.brokers])[1]
+    return place(pieces, [Broker(broker.broker, broker.capacity) for broker in result.brokers])
 
 
 def _withheld(request: Request, observed: Observed, seen: Seen, weight: float) -> str:

@@ -1,72 +1,164 @@
-"""Plots of a sizing result as PNG bytes, without a display."""
+"""Plots of a sizing result, without a display: as PNG, or as SVG that takes its colours from the page it is in."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any, Final
 
+import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-BLUE, ORANGE, GREY = "#3b6ea8", "#d9822b", "#666666"
+from pulsar_operator.balance.model.names import fitted, short_brokers, short_topics
+from pulsar_sizing.job.palette import LIGHT, Palette
+
 MEGA = 1e6
+WIDTH = 7.2
+"""Inches; ten points of text are legible on a page as wide as a phone that scrolls the plot."""
+MOST_BROKERS = 40
+MOST_LETTERS = 44
+HOURS: Final = range(24)
 
 
-def loads(before: Mapping[str, float], after: Mapping[str, float], bound: float) -> bytes:
-    """Bars of weight by broker, before and after, with the mean and the bound (times the mean)."""
-    figure, axes = _figure(10, 4)
-    names = sorted(before)
-    mean = sum(before.values()) / max(len(before), 1)
-    places = range(len(names))
-    axes.bar([p - 0.2 for p in places], [before[n] / MEGA for n in names], 0.4, label="before", color=ORANGE)
-    axes.bar([p + 0.2 for p in places], [after.get(n, 0.0) / MEGA for n in names], 0.4, label="after", color=BLUE)
-    axes.axhline(mean / MEGA, color=GREY, linewidth=1, label="mean")
+@dataclass(frozen=True)
+class Bars:
+    """One broker: weights in byte-equivalents a second."""
+
+    now: float
+    recommended: float
+    fair: float
+    """Its share of the load by what it can carry."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One plot; ``figure`` draws it in the colours of a palette."""
+
+    name: str
+    """Of its file, without ending."""
+    words: str
+    """What it shows, for who cannot see it."""
+    figure: Figure
+
+    def png(self) -> bytes:
+        """As a picture of its own, on a white page."""
+        out = io.BytesIO()
+        self.figure.savefig(out, format="png", dpi=110)
+        return out.getvalue()
+
+    def svg(self) -> str:
+        """As an element of an HTML page, whose variables (palette.variables) give it its colours."""
+        out = io.StringIO()
+        with mpl.rc_context({"svg.hashsalt": self.name}):
+            self.figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+        text = out.getvalue()
+        text = text[text.index("<svg") :]
+        # Comments repeat the labels, which are names from the cluster; the style would be that of the whole page.
+        text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL)
+        box = re.search(r'viewBox="[^"]*"', text)
+        assert box is not None
+        text = re.sub(r"^<svg[^>]*>", f'<svg {box[0]} role="img" aria-label="{escape(self.words)}">', text)
+        # Ids are those of the whole page, where other plots are too.
+        text = re.sub(r' id="', f' id="{self.name}-', text).replace("url(#", f"url(#{self.name}-")
+        text = text.replace('xlink:href="#', f'href="#{self.name}-')
+        for name, colour in asdict(LIGHT).items():
+            text = text.replace(colour, f"var(--{name})")
+        return text
+
+
+def loads(brokers: Mapping[str, Bars], bound: float, palette: Palette = LIGHT) -> Plot:
+    """Bars of weight by broker, now and recommended, with what is fair and the bound (times what is fair)."""
+    shown = sorted(sorted(brokers, key=lambda name: -brokers[name].now)[:MOST_BROKERS])
+    short = short_brokers(brokers)
+    figure, axes = _figure(0.42 * len(shown) + 1.6, palette)
+    rows = [len(shown) - 1 - row for row in range(len(shown))]
+    bars = [brokers[name] for name in shown]
+    axes.barh([r + 0.2 for r in rows], [b.now / MEGA for b in bars], 0.36, label="now", color=palette.now)
+    told = [b.recommended / MEGA for b in bars]
+    axes.barh([r - 0.2 for r in rows], told, 0.36, label="recommended", color=palette.recommended)
+    low, high = [r - 0.45 for r in rows], [r + 0.45 for r in rows]
+    axes.vlines([b.fair / MEGA for b in bars], low, high, color=palette.ink, linewidth=1.2, label="fair share")
     if bound > 1:
-        axes.axhline(mean * bound / MEGA, color="black", linestyle="--", linewidth=1, label="bound")
-    axes.set_xticks(list(places), [_short(name) for name in names], rotation=30, ha="right")
-    axes.set_ylabel("weight, MB/s equivalents")
-    axes.set_title("Load per broker")
-    axes.legend()
-    return _png(figure)
+        most = [b.fair * bound / MEGA for b in bars]
+        axes.vlines(most, low, high, color=palette.ink, linewidth=1.2, linestyle=(0, (2, 2)), label="bound")
+    axes.set_yticks(rows, fitted([short[name] for name in shown], MOST_LETTERS), parse_math=False)
+    axes.set_ylim(-0.6, len(shown) - 0.4)
+    axes.set_xlabel("weight, MB/s equivalents")
+    _legend(figure, axes, palette)
+    more = f" The {len(shown)} busiest of {len(brokers)}." if len(shown) < len(brokers) else ""
+    return Plot("load-per-broker", f"Load of each broker, now and with the recommended bundles.{more}", figure)
 
 
-def bundles(before: Sequence[float], after: Sequence[float]) -> bytes:
-    """Weights of all bundles, heaviest first, as they are and as recommended."""
-    figure, axes = _figure(10, 4)
-    for weights, label, color in ((before, "now", ORANGE), (after, "recommended", BLUE)):
-        order = sorted(weights, reverse=True)
-        axes.step(range(1, len(order) + 1), [w / MEGA for w in order], where="mid", color=color, label=label)
-    axes.set_xlabel("bundle, heaviest first")
-    axes.set_ylabel("weight, MB/s equivalents")
-    axes.set_title("Bundle weights")
-    axes.legend()
-    return _png(figure)
+def bundles(now: Sequence[float], recommended: Sequence[float], fair: float, palette: Palette = LIGHT) -> Plot:
+    """Weights of all bundles, the heaviest first: as they are beside those recommended, on one scale.
+
+    ``fair`` is a broker's fair share.
+    """
+    figure, (left, right) = _figure(3.2, palette, columns=2)
+    for axes, weights, label, colour in (
+        (left, now, "now", palette.now),
+        (right, recommended, "recommended", palette.recommended),
+    ):
+        order = [weight / MEGA for weight in sorted(weights, reverse=True)]
+        axes.stairs(order, [n + 0.5 for n in range(len(order) + 1)], fill=True, color=colour)
+        axes.axhline(fair / MEGA, color=palette.ink, linewidth=1.2)
+        axes.set_title(f"{label}: {len(order)} bundle{'s' if len(order) != 1 else ''}", color=palette.ink, fontsize=10)
+        axes.set_xlabel("bundle, heaviest first")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    left.set_ylabel("weight, MB/s equivalents")
+    left.annotate(
+        "a broker's fair share", (1, fair / MEGA), (-4, 3), xycoords=("axes fraction", "data"), ha="right",
+        textcoords="offset points", fontsize=8, color=palette.ink,
+    )  # fmt: skip
+    words = "Weights of the bundles as they are, and beside them of those recommended, the heaviest first."
+    return Plot("bundle-weights", words, figure)
 
 
-def heat(topics: Sequence[str], rows: Sequence[Sequence[float]]) -> bytes:
-    """Mean cost of each topic by hour of the day; rows as topics, 24 values each."""
-    figure, axes = _figure(10, max(2.5, 0.35 * len(topics) + 1.5))
-    image = axes.imshow([[value / MEGA for value in row] for row in rows], aspect="auto", cmap="viridis")
-    axes.set_yticks(range(len(topics)), [_short(topic, 60) for topic in topics], fontsize=7)
-    axes.set_xticks(range(0, 24, 2), [f"{hour:02d}" for hour in range(0, 24, 2)])
-    axes.set_xlabel("hour of the day, UTC")
-    axes.set_title("Hottest topics by hour")
-    figure.colorbar(image, label="mean cost, MB/s equivalents")
-    return _png(figure)
+def heat(topics: Sequence[str], rows: Sequence[Sequence[float]], palette: Palette = LIGHT) -> Plot:
+    """Mean cost of each topic by hour of the day; rows as topics, 24 values each. The fuller the more."""
+    figure, axes = _figure(0.26 * len(topics) + 1.2, palette)
+    most = max((value for row in rows for value in row), default=0.0)
+    for number, row in enumerate(rows):
+        for hour, value in enumerate(row):
+            share = value / most if most > 0 else 0.0
+            box = Rectangle((hour, number), 1, 1, facecolor=palette.recommended, alpha=share, linewidth=0)
+            axes.add_patch(box)
+    axes.set_xlim(0, len(HOURS))
+    axes.set_ylim(len(rows), 0)
+    short = short_topics(topics)
+    labels = fitted([short[topic] for topic in topics], MOST_LETTERS)
+    axes.set_yticks([n + 0.5 for n in range(len(topics))], labels, parse_math=False)
+    axes.set_xticks([hour + 0.5 for hour in HOURS[::3]], [f"{hour:02d}" for hour in HOURS[::3]])
+    axes.tick_params(axis="y", labelsize=8)
+    axes.grid(visible=False)
+    axes.set_xlabel(f"hour of the day, UTC; full colour is {most / MEGA:.2f} MB/s equivalents")
+    return Plot("hot-topics", "Mean cost of the hottest topics by hour of the day.", figure)
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(width, height), layout="constrained")
+def _figure(height: float, palette: Palette, columns: int = 1) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor=palette.page)
     FigureCanvasAgg(figure)
-    return figure, figure.subplots()
+    found = figure.subplots(1, columns, sharey=True)
+    for axes in figure.axes:
+        axes.set_facecolor("none")
+        axes.set_axisbelow(True)
+        axes.grid(color=palette.line, linewidth=0.8)
+        axes.tick_params(color=palette.line, labelcolor=palette.ink, labelsize=9)
+        axes.xaxis.label.set_color(palette.muted)
+        axes.yaxis.label.set_color(palette.muted)
+        for side in axes.spines.values():
+            side.set_color(palette.line)
+    return figure, found
 
 
-def _png(figure: Figure) -> bytes:
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=110)
-    return out.getvalue()
-
-
-def _short(name: str, most: int = 30) -> str:
-    return name if len(name) <= most else "…" + name[-most + 1 :]
+def _legend(figure: Figure, axes: Any, palette: Palette) -> None:
+    """Above the plot, where it covers nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, labelcolor=palette.ink, fontsize=9
+    )

@@ -1,27 +1,42 @@
-"""A sizing result for people: tables on the terminal, plots, and one HTML file that needs nothing else."""
+"""A sizing result for people: tables on the terminal, plots, and one HTML file (document.py)."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
-from html import escape
+from dataclasses import dataclass, field
+from math import fsum
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
+from pulsar_operator.balance.model.names import short_brokers
 from pulsar_operator.balance.model.ranges import boundary_texts
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing.job import plots
 from pulsar_sizing.job.conclude import Today, bundle_weights, loads_after
+from pulsar_sizing.job.document import Table, document
 from pulsar_sizing.job.inventory import unit_of
+from pulsar_sizing.job.minutes import OVERLOADED, Minutes
 from pulsar_sizing.job.state import SUMMARY, Manifest, State
 from pulsar_sizing.store import spark_paths
 
 HOTTEST = 20
 MOST_LINES = 30
+NO_MINUTES = "Minutes above 85% are known where --capacity says what an average broker can carry."
 Heat = dict[str, list[float]]
-Table = tuple[str, Sequence[str], list[Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the report shows beside the result."""
+
+    today: Mapping[str, Today] = field(default_factory=dict)
+    """Bundles as they are, by namespace."""
+    hottest: Heat = field(default_factory=dict)
+    """Mean cost by hour of the day of the hottest topics."""
+    minutes: Minutes | None = None
+    """None = what brokers can carry is not known."""
 
 
 def heat(spark: SparkSession, state: State, manifest: Manifest, result: SizingResult) -> Heat:
@@ -45,52 +60,131 @@ def heat(spark: SparkSession, state: State, manifest: Manifest, result: SizingRe
     return found
 
 
-def tables(result: SizingResult) -> list[Table]:
-    """The tables of the report: title, heads, rows."""
-    after = loads_after(result) if result.namespaces else {}
-    mean = sum(broker.weight for broker in result.brokers) / max(len(result.brokers), 1)
-    bound = mean * result.balance.bound
-    hot = sorted(result.namespaces, key=lambda each: -each.hottest_weight)[:MOST_LINES]
-    found: list[Table] = [
-        (
-            "Load per broker, MB/s equivalents",
-            ("broker", "before", "after", "bound", "before/mean"),
-            [
-                (b.broker, _mega(b.weight), _mega(after.get(b.broker)), _mega(bound), f"{b.utilization:.2f}")
-                for b in result.brokers
-            ],
-        ),
-        (
-            "Bundles",
-            ("namespace", "now", "recommended", "if new", "weight", "why"),
-            [
-                (
-                    each.namespace,
-                    str(each.bundles_now),
-                    str(len(each.boundaries) - 1),
-                    str(len(each.fresh_boundaries) - 1),
-                    _mega(each.weight),
-                    each.reason,
-                )
-                for each in sorted(result.namespaces, key=lambda each: -each.weight)
-            ],
-        ),
-        (
-            "Hottest topic of each namespace",
-            ("topic", "weight", "share of a broker"),
-            [
-                (e.hottest_topic, _mega(e.hottest_weight), f"{e.hottest_weight / mean:.1%}" if mean else "-")
-                for e in hot
-            ],
-        ),
-        (
+def tables(result: SizingResult, found: Details) -> list[Table]:
+    """The tables of the report; only those with rows."""
+    made = [
+        _brokers(result, found.minutes),
+        _weights(result, found.today),
+        _namespaces(result, found.today),
+        _hottest(result),
+        _by_hour(found.hottest),
+        Table(
             "Topics that need more partitions",
             ("topic", "now", "advised", "why"),
             [(a.topic, str(a.partitions_now), str(a.partitions), a.reason) for a in result.partitions],
         ),
-        ("Left out", ("reason", "rows or files"), [(reason, str(n)) for reason, n in result.rejected.items()]),
+        Table("Left out", ("reason", "rows or files"), [(reason, str(n)) for reason, n in result.rejected.items()]),
     ]
-    return [table for table in found if table[2]]
+    return [table for table in made if table.rows]
+
+
+def bars(result: SizingResult) -> dict[str, plots.Bars]:
+    """Weights of each broker by its id, now and recommended, and its fair share."""
+    after = loads_after(result) if result.namespaces else {}
+    mean = _fair(result)
+    return {b.broker: plots.Bars(b.weight, after.get(b.broker, 0.0), mean * b.capacity) for b in result.brokers}
+
+
+def weights_now(result: SizingResult, today: Mapping[str, Today]) -> dict[str, list[float]]:
+    """Weight of each bundle as it is, by namespace; those whose bundles were not seen are absent."""
+    return {
+        each.namespace: bundle_weights(each.cells, boundary_texts(today[each.namespace].boundaries))
+        for each in result.namespaces
+        if each.namespace in today
+    }
+
+
+def weights_recommended(result: SizingResult) -> dict[str, list[float]]:
+    """Weight of each recommended bundle, by namespace."""
+    return {each.namespace: bundle_weights(each.cells, each.boundaries) for each in result.namespaces}
+
+
+def _fair(result: SizingResult) -> float:
+    """Weight for each unit of capacity, which is 1 on average."""
+    room = fsum(broker.capacity for broker in result.brokers)
+    return fsum(broker.weight for broker in result.brokers) / room if room else 0.0
+
+
+def _brokers(result: SizingResult, minutes: Minutes | None) -> Table:
+    short = short_brokers(broker.broker for broker in result.brokers)
+    first = next(iter(short), "")
+    end = first.removeprefix(short[first]) if first else ""
+    note = f"Names are without {end}. " if end and all(each == short[each] + end for each in short) else ""
+    note += minutes.words() if minutes else NO_MINUTES
+    rows: list[Sequence[str]] = []
+    for each, weight in zip(result.brokers, bars(result).values(), strict=True):
+        now, after = (minutes.now, minutes.recommended) if minutes else ({}, {})
+        recommended = weight.recommended if result.namespaces else None
+        rows.append(
+            (
+                short[each.broker],
+                f"{each.capacity:.2f}",
+                _mega(each.weight),
+                _mega(recommended),
+                _mega(weight.fair * result.balance.bound),
+                _ratio(each.weight, weight.fair),
+                _ratio(recommended, weight.fair),
+                _count(now.get(each.broker)),
+                _count(after.get(each.broker) if result.namespaces else None),
+            )
+        )
+    heads = ("broker", "size", "now", "recommended", "bound", "now/fair", "recommended/fair")
+    over = f"minutes above {OVERLOADED:.0%}"
+    return Table("Load per broker, MB/s equivalents", (*heads, f"{over}, now", f"{over}, recommended"), rows, note)
+
+
+def _weights(result: SizingResult, today: Mapping[str, Today]) -> Table:
+    """How heavy bundles are, now beside recommended."""
+    sides = [
+        sorted((weight for each in found.values() for weight in each), reverse=True)
+        for found in (weights_now(result, today), weights_recommended(result))
+    ]
+    places = {"heaviest": 0.0, "heaviest but a tenth": 0.1, "median": 0.5, "lightest": 1.0}
+    rows: list[Sequence[str]] = [("number", *(str(len(side)) for side in sides))]
+    for name, place in places.items():
+        rows.append((name, *(_mega(side[round(place * (len(side) - 1))] if side else None) for side in sides)))
+    rows.append(("heaviest over a broker's fair share", *(_ratio(max(s, default=None), _fair(result)) for s in sides)))
+    return Table(
+        "Weights of bundles, MB/s equivalents", ("bundles", "now", "recommended"), rows if result.namespaces else []
+    )
+
+
+def _namespaces(result: SizingResult, today: Mapping[str, Today]) -> Table:
+    now, then = weights_now(result, today), weights_recommended(result)
+    return Table(
+        "Bundles of each namespace",
+        ("namespace", "now", "recommended", "if new", "heaviest now", "heaviest recommended", "weight", "why"),
+        [
+            (
+                each.namespace,
+                str(each.bundles_now),
+                str(len(each.boundaries) - 1),
+                str(len(each.fresh_boundaries) - 1),
+                _mega(max(now.get(each.namespace, ()), default=None)),
+                _mega(max(then[each.namespace], default=None)),
+                _mega(each.weight),
+                each.reason,
+            )
+            for each in sorted(result.namespaces, key=lambda each: -each.weight)
+        ],
+    )
+
+
+def _hottest(result: SizingResult) -> Table:
+    hot = sorted(result.namespaces, key=lambda each: -each.hottest_weight)[:MOST_LINES]
+    return Table(
+        "Hottest topic of each namespace",
+        ("topic", "weight", "over a broker's fair share"),
+        [(each.hottest_topic, _mega(each.hottest_weight), _ratio(each.hottest_weight, _fair(result))) for each in hot],
+    )
+
+
+def _by_hour(hottest: Heat) -> Table:
+    rows: list[Sequence[str]] = []
+    for topic, hours in hottest.items():
+        busiest = max(range(len(hours)), key=lambda hour: hours[hour])
+        rows.append((topic, f"{busiest:02d}", _mega(hours[busiest])))
+    return Table("Busiest hour of the hottest topics", ("topic", "hour, UTC", "mean cost then, MB/s equivalents"), rows)
 
 
 def summary(result: SizingResult) -> str:
@@ -114,70 +208,55 @@ def summary(result: SizingResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def text(result: SizingResult) -> str:
+def text(result: SizingResult, found: Details) -> str:
     """The report for a terminal."""
     parts = [summary(result)]
-    for title, heads, rows in tables(result):
-        shown = rows[:MOST_LINES]
-        widths = [max(len(line[i]) for line in [heads, *shown]) for i in range(len(heads))]
+    for table in tables(result, found):
+        shown = table.rows[:MOST_LINES]
+        widths = [max(len(line[i]) for line in [table.heads, *shown]) for i in range(len(table.heads))]
         lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [heads, *shown]
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            for row in [table.heads, *shown]
         ]
-        more = [f"... and {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
-        parts.append("\n".join([title, *(line.rstrip() for line in lines), *more]) + "\n")
+        more = [f"... and {len(table.rows) - len(shown)} more"] if len(table.rows) > len(shown) else []
+        note = [table.note] if table.note else []
+        parts.append("\n".join([table.title, *(line.rstrip() for line in lines), *more, *note]) + "\n")
     return "\n".join(parts)
 
 
-def images(result: SizingResult, today: Mapping[str, Today], hottest: Heat) -> dict[str, bytes]:
-    """Plots by file name; only those there is something to show in."""
-    found: dict[str, bytes] = {}
+def drawings(result: SizingResult, found: Details) -> list[plots.Plot]:
+    """Plots; only those there is something to show in."""
+    made: list[plots.Plot] = []
     if result.namespaces:
-        before = {broker.broker: broker.weight for broker in result.brokers}
-        found["load-per-broker.png"] = plots.loads(before, loads_after(result), result.balance.bound)
-        after = [w for each in result.namespaces for w in bundle_weights(each.cells, each.boundaries)]
-        now = [
-            weight
-            for each in result.namespaces
-            if each.namespace in today
-            for weight in bundle_weights(each.cells, boundary_texts(today[each.namespace].boundaries))
-        ]
-        found["bundle-weights.png"] = plots.bundles(now, after)
-    if hottest:
-        found["hot-topics.png"] = plots.heat(list(hottest), list(hottest.values()))
-    return found
+        made.append(plots.loads(bars(result), result.balance.bound))
+        sides = (weights_now(result, found.today), weights_recommended(result))
+        now, recommended = ([weight for each in side.values() for weight in each] for side in sides)
+        made.append(plots.bundles(now, recommended, _fair(result)))
+    if found.hottest:
+        made.append(plots.heat(list(found.hottest), list(found.hottest.values())))
+    return made
 
 
-def write(folder: Path, result: SizingResult, today: Mapping[str, Today], hottest: Heat) -> Path:
+def write(folder: Path, result: SizingResult, found: Details) -> Path:
     """Write the plots, the result and report.html into a folder; the HTML's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    pictures = images(result, today, hottest)
-    for name, data in pictures.items():
-        (folder / name).write_bytes(data)
+    made = drawings(result, found)
+    for plot in made:
+        (folder / f"{plot.name}.png").write_bytes(plot.png())
     (folder / "result.json").write_text(result.model_dump_json(by_alias=True, indent=1))
     path = folder / "report.html"
-    path.write_text(html(result, pictures))
+    title = f"Bundles of cluster {result.cluster}"
+    path.write_text(document(title, summary(result), made, tables(result, found)), encoding="utf-8")
     return path
-
-
-def html(result: SizingResult, pictures: dict[str, bytes]) -> str:
-    """The report as one document; names from the cluster are escaped, nothing is loaded from elsewhere."""
-    body = [f"<h1>Bundles of cluster {escape(result.cluster)}</h1><pre>{escape(summary(result))}</pre>"]
-    for name, data in pictures.items():
-        body.append(f'<img alt="{escape(name)}" src="data:image/png;base64,{base64.b64encode(data).decode()}">')
-    for title, heads, rows in tables(result):
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
-        lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        body.append(f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{lines}</table>")
-    style = (
-        "body{font:15px system-ui,sans-serif;margin:2em auto;max-width:70em}img{max-width:100%;display:block}"
-        "table{border-collapse:collapse}td,th{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:left}"
-    )
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Bundle sizing</title><style>{style}</style>'
-        + "\n".join(body)
-        + "</html>\n"
-    )
 
 
 def _mega(weight: float | None) -> str:
     return "-" if weight is None else f"{weight / 1e6:.2f}"
+
+
+def _ratio(weight: float | None, fair: float) -> str:
+    return "-" if weight is None or fair <= 0 else f"{weight / fair:.2f}"
+
+
+def _count(minutes: float | None) -> str:
+    return "-" if minutes is None else f"{minutes:.0f}"

@@ -14,8 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pulsar_sizing.job import report, session
-from pulsar_sizing.job.compute import Say
+from pulsar_sizing.job.compute import Recorded, Say
 from pulsar_sizing.job.inventory import VanishedError
+from pulsar_sizing.job.minutes import minutes_above
 from pulsar_sizing.job.request import Request, RequestError
 from pulsar_sizing.job.run import run
 from pulsar_sizing.job.state import State, run_name
@@ -48,9 +49,13 @@ def work(
             say(f"result: {store.write_result(outcome.result)}")
             print(report.summary(outcome.result), end="")
             return 0
-        print(report.text(outcome.result), end="")
-        heat = report.heat(spark, state, outcome.manifest, outcome.result)
-        say(f"report: {report.write(Path(options.out), outcome.result, outcome.today, heat)}")
+        found = report.Details(
+            outcome.today,
+            report.heat(spark, state, outcome.manifest, outcome.result),
+            minutes_above(Recorded(spark, store, request.instance, request.cluster), request, outcome.result),
+        )
+        print(report.text(outcome.result, found), end="")
+        say(f"report: {report.write(Path(options.out), outcome.result, found)}")
         return 0
     finally:
         if running is None:

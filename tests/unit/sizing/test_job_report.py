@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,8 @@ from pulsar_operator.balance.sizing.result import (
     Verdict,
 )
 from pulsar_sizing.job import cli, report
-from pulsar_sizing.job.conclude import Today, loads_after
+from pulsar_sizing.job.conclude import Today, loads_after, placed
+from pulsar_sizing.job.minutes import Minutes
 from pulsar_sizing.job.request import RequestError
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -64,7 +64,7 @@ TODAY = {"acme/shop": Today((0, 0xFFFFFFFF), ("a:8080",))}
 
 
 def test_the_report_says_what_was_found() -> None:
-    text = report.text(result())
+    text = report.text(result(), report.Details(TODAY))
     for part in (
         "98.7% complete",
         "1 now, 2 recommended",
@@ -72,32 +72,48 @@ def test_the_report_says_what_was_found() -> None:
         "file_unreadable",
     ):
         assert part in text
-    rows = {line.split()[0]: line.split()[1:4] for line in text.splitlines() if line.startswith(("a:8080", "b:8080"))}
-    assert rows == {"a:8080": ["9.00", "5.00", "5.00"], "b:8080": ["0.00", "4.00", "5.00"]}
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.startswith(("a ", "b "))}
+    assert rows == {
+        "a": ["1.00", "9.00", "5.00", "5.00", "2.00", "1.11", "-", "-"],
+        "b": ["1.00", "0.00", "4.00", "5.00", "0.00", "0.89", "-", "-"],
+    }
+    assert "Names are without :8080. Minutes above 85% are known where --capacity says" in text
     assert sorted(loads_after(result()).values()) == [4e6, 5e6]
+    assert placed(result()) == {"acme/shop": Today((0, 1 << 31, 0xFFFFFFFF), ("a:8080", "b:8080"))}
 
 
 def test_without_recommendation_the_report_says_why() -> None:
     why = Verdict(verdict="Unknown", brokers_now=2, brokers=2, reason="Only 10 % of the traffic is there")
-    text = report.text(result(namespaces=(), verdict=why))
+    text = report.text(result(namespaces=(), verdict=why), report.Details())
     assert "no recommendation" in text
     assert "Only 10 % of the traffic is there" in text
 
 
-def test_the_document_needs_nothing_else_and_trusts_no_name(tmp_path: Path) -> None:
-    path = report.write(tmp_path, result(), TODAY, {HOSTILE: [float(hour) for hour in range(24)]})
-    document = path.read_text()
-    assert "<script" not in document
-    assert "&lt;script&gt;alert(1)" in document
-    assert document.count('src="data:image/png;base64,') == document.count("<img") == 3
-    assert {p.name for p in tmp_path.iterdir()} == {
-        "report.html",
-        "result.json",
-        "load-per-broker.png",
-        "bundle-weights.png",
-        "hot-topics.png",
-    }
-    assert SizingResult.model_validate_json((tmp_path / "result.json").read_text()) == result()
+def test_bundles_are_weighed_side_by_side() -> None:
+    found = {table.title: table for table in report.tables(result(), report.Details(TODAY))}
+    rows = {row[0]: tuple(row[1:]) for row in found["Weights of bundles, MB/s equivalents"].rows}
+    assert rows["number"] == ("1", "2")
+    assert rows["heaviest"] == ("9.00", "5.00")
+    assert rows["lightest"] == ("9.00", "4.00")
+    assert rows["heaviest over a broker's fair share"] == ("2.00", "1.11")
+    (namespace,) = found["Bundles of each namespace"].rows
+    assert tuple(namespace[:7]) == ("acme/shop", "1", "2", "2", "9.00", "5.00", "9.00")
+    unseen = {table.title: table for table in report.tables(result(), report.Details())}
+    assert unseen["Bundles of each namespace"].rows[0][4:6] == ("-", "5.00")
+
+
+def test_what_a_broker_can_carry_and_for_how_long_it_had_too_much_is_beside_its_load() -> None:
+    brokers = (
+        BrokerSizing(broker="a:8080", weight=9e6, utilization=4 / 3, capacity=1.5),
+        BrokerSizing(broker="b:8080", weight=0.0, utilization=0.0, capacity=0.5),
+    )
+    minutes = Minutes(600.0, {"a:8080": 420.0, "b:8080": 0.0}, {"a:8080": 3.0, "b:8080": 0.0})
+    tables = report.tables(result(brokers=brokers), report.Details(TODAY, {}, minutes))
+    assert [tuple(row) for row in tables[0].rows] == [
+        ("a", "1.50", "9.00", "9.00", "7.50", "1.33", "1.33", "420", "3"),
+        ("b", "0.50", "0.00", "0.00", "2.50", "0.00", "0.00", "0", "0"),
+    ]
+    assert "of 600 recorded ones" in tables[0].note
 
 
 WHERE = ["size", "--root", "/data", "--instance", "demo", "--cluster", "east"]

@@ -1,0 +1,88 @@
+"""Minutes above 85 %: counted from the rows by hand, and by the job."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pulsar_operator.balance.model.load import CostModel, Load
+from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_sizing.job.compute import Recorded
+from pulsar_sizing.job.conclude import placed
+from pulsar_sizing.job.minutes import minutes_above
+from pulsar_sizing.job.request import Request
+
+INTERVAL = 20.0
+"""Minutes between two rounds of the recording."""
+Labs = Callable[..., Any]
+
+
+def by_hand(one: Any, result: SizingResult) -> tuple[dict[Any, dict[str, float]], dict[Any, dict[str, float]]]:
+    """Load of each broker by round: as recorded, and with each row at the owner that is recommended for it."""
+    model, owners = CostModel(), placed(result)
+    sides: tuple[Any, Any] = (defaultdict(Counter), defaultdict(Counter))
+    for path in one.files():
+        for row in pq.ParquetFile(path).read().to_pylist():
+            rates = {name: row[name] for name in ("messages_in", "messages_out", "bytes_in", "bytes_out")}
+            cost = model.cost(Load(**rates, topics=1, sessions=row["producers"] + row["consumers"]))
+            wanted = owners.get(row["namespace"])
+            at = None
+            if wanted is not None:
+                inside = [n for n, low in enumerate(wanted.boundaries[:-1]) if low <= row["position"]]
+                at = wanted.owners[inside[-1]]
+            sides[0][row["sample_time"]][row["broker"]] += cost
+            sides[1][row["sample_time"]][at or row["broker"]] += cost
+    return sides
+
+
+@pytest.mark.parametrize(
+    "capacities", [{}, {"east-broker-0": "1", "east-broker-1": "2"}], ids=["equal", "one twice the other"]
+)
+def test_it_is_what_the_rows_say(lab: Labs, spark: Any, capacities: dict[str, str]) -> None:
+    one = lab()
+    one.record(0, 2)
+    result = one.run(capacities=capacities).result
+    assert len({each.capacity for each in result.brokers}) == (2 if capacities else 1)
+    now, after = by_hand(one, result)
+    size = {each.broker: each.capacity for each in result.brokers}
+    levels = sorted(
+        load / size[broker] for side in (now, after) for each in side.values() for broker, load in each.items()
+    )
+    recorded = Recorded(spark, one.store, "demo", "east")
+    for at in (len(levels) // 2, -1):
+        capacity = levels[at] / 0.85 * (1 + 1e-9)
+        found = minutes_above(recorded, Request("demo", "east", capacity=capacity, capacities=capacities), result)
+        assert found is not None
+        assert found.recorded == len(now) * INTERVAL == 120
+        for side, told in ((now, found.now), (after, found.recommended)):
+            above = Counter(
+                b for each in side.values() for b, load in each.items() if load / size[b] > levels[at] * (1 + 1e-9)
+            )
+            assert told == {broker: above[broker] * INTERVAL for broker in size}
+    assert set(found.now.values()) == {0.0}, "at the highest level nobody is above it"
+
+
+def test_without_capacity_or_rows_there_is_nothing_to_count(lab: Labs, spark: Any) -> None:
+    one = lab()
+    one.record(0, 1)
+    result = one.run().result
+    recorded = Recorded(spark, one.store, "demo", "east")
+    assert minutes_above(recorded, Request("demo", "east"), result) is None
+    for path in one.files():
+        path.unlink()
+    found = minutes_above(recorded, Request("demo", "east", capacity=1.0), result)
+    assert found is not None
+    assert (found.recorded, set(found.now.values())) == (0.0, {0.0})
+
+
+def test_where_nothing_is_recommended_it_stays_as_it_is(lab: Labs, spark: Any) -> None:
+    one = lab()
+    one.record(0, 1)
+    result = one.run().result.model_copy(update={"namespaces": ()})
+    found = minutes_above(Recorded(spark, one.store, "demo", "east"), Request("demo", "east", capacity=1.0), result)
+    assert found is not None
+    assert found.now == found.recommended == dict.fromkeys(found.now, 60.0)
