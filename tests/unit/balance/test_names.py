@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.balance.model.names import fitted, short_brokers, short_topics
+from pulsar_operator.balance.model.names import fitted, short_brokers, short_topics, shortened
 
 TAIL = "east-broker-headless.pulsar.svc.cluster.local:8080"
 
@@ -56,6 +56,26 @@ def test_topics(topics: list[str], short: list[str] | None) -> None:
 )
 def test_long_names_are_cut_in_the_middle(names: list[str], most: int, found: list[str]) -> None:
     assert fitted(names, most) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "found"),
+    [
+        (f"move a/b from b-0.{TAIL} to b-1.{TAIL}", [], "move a/b from b-0 to b-1"),
+        (
+            f"move a/b from nobody to b-1.{TAIL} (it was at b-2.{TAIL}).",
+            [],
+            "move a/b from nobody to b-1 (it was at b-2).",
+        ),
+        ("move a/b from nobody to b-1.x.svc:80", ["b-1.y.svc:80"], "move a/b from nobody to b-1.x"),
+        (f"GET http://b-0.{TAIL}/admin said no", [], f"GET http://b-0.{TAIL}/admin said no"),
+        ("move a/b from 10.0.0.7:8080 to 10.0.0.8:8080", [], "move a/b from 10.0.0.7 to 10.0.0.8"),
+        ("split shop/orders/0x00000000_0x40000000 at 0x20000000", [], None),
+        ("a load of 3.0:1 at 10:30", [], None),
+    ],
+)
+def test_sentences_name_brokers_shortly(text: str, others: list[str], found: str | None) -> None:
+    assert shortened(text, others) == (text if found is None else found)
 
 
 LABEL = st.text("ab0-", min_size=1, max_size=4)

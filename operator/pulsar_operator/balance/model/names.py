@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
+
+_HOST: Final = r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)+|[0-9]+(?:\.[0-9]+){3}"
+_ID: Final = re.compile(rf"(?<![\w./-])(?:{_HOST}):[0-9]{{1,5}}(?![\w/])")
+"""A broker's id in a sentence: a host of several labels or an address, and a port."""
 
 
 def short_brokers(brokers: Iterable[str]) -> dict[str, str]:
@@ -21,6 +27,15 @@ def short_brokers(brokers: Iterable[str]) -> dict[str, str]:
     return {
         each: ".".join(parts[: len(parts) - drop]) + end for each, parts, end in zip(ids, labels, ends, strict=True)
     }
+
+
+def shortened(text: str, brokers: Iterable[str] = ()) -> str:
+    """A sentence with short names for the brokers' ids in it; ``brokers`` are others that they must not be taken for.
+
+    What stands in a URL stays: an address is not for reading.
+    """
+    short = short_brokers({*_ID.findall(text), *brokers})
+    return _ID.sub(lambda found: short[found[0]], text)
 
 
 def short_topics(topics: Iterable[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from pulsar_operator.balance.execution.driver import acted, weighted
 from pulsar_operator.balance.execution.learned import costed, inherited
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
+from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.rebalance.modelling import modelled
@@ -155,7 +156,8 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     progress = state.status.progress or ProgressStatus(total=len(steps))
     step, done = steps[progress.done], progress.done + 1
     note = f" ({seen.message})" if seen.message else ""
-    await state.actor.record_event(Reason.STEP_DONE, f"Step {done} of {len(steps)}: {words(step)}{note}")
+    text = f"Step {done} of {len(steps)}: {words(step)}{note}"
+    await state.actor.record_event(Reason.STEP_DONE, shortened(text, _brokers(steps)))
     asked = parse_time(progress.current_since) if progress.current == words(step) else None
     if isinstance(step, Move):
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
@@ -226,7 +228,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
 async def _invalidated(state: RebalancePass, message: str) -> Outcome:
     """Something is not as the proposal found it: stop at once, say what."""
     text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
-    await state.actor.warn(Reason.PLAN_INVALIDATED, text)
+    await state.actor.warn(Reason.PLAN_INVALIDATED, shortened(text))
     return stopped(state, Reason.PLAN_INVALIDATED, text)
 
 
@@ -242,6 +244,12 @@ def stopped(state: RebalancePass, reason: Reason, text: str) -> Outcome:
 def _executing(state: RebalancePass, reason: Reason, text: str) -> None:
     state.flags(approved=True, executing=True, completed=False, stopped=False, reason=reason, text=text)
     state.conditions.set(ConditionType.READY, False, reason, text)
+
+
+def _brokers(steps: list[Step]) -> set[str]:
+    """Ids of the brokers that a proposal names."""
+    moves = [each for each in steps if isinstance(each, Move)]
+    return {each for move in moves for each in (move.source, move.destination) if each}
 
 
 def _done(state: RebalancePass) -> str:
