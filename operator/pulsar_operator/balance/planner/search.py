@@ -50,6 +50,8 @@ class Search:
         self.placement = placement
         self.limits = limits
         self.target = target
+        self.least = 0.0
+        """Utilization, in units, that a move takes off a broker at least, unless it needs less."""
         self.open = [not any(goal.closes(broker) for goal in goals) for broker in placement.brokers]
         self.sources = [True] * len(placement.brokers)
         self._goals = goals
@@ -158,7 +160,8 @@ class Search:
     def _fitting(self, broker: int) -> Step | None:
         """A bundle that fits below the target elsewhere: the lightest that is enough, else the heaviest that fits."""
         placement, excess = self.placement, self.excess(broker)
-        left, least = self.limits.left(placement), excess * self._crumb
+        left = self.limits.left(placement)
+        least = max(excess * self._crumb, min(self.least * placement.capacity[broker], excess))
         enough: tuple[int, int, int] | None = None
         part: tuple[int, int, int] | None = None
         most = self._most(broker, excess, left)

@@ -1,0 +1,106 @@
+"""A few steps more where they pay: from the target, which is near enough, down towards the bound.
+
+Mostly many brokers are a little below the target, and each would need a move of its own for a hair's breadth. But where
+one or two stand out, such as the broker of the hottest topic, which sets the bound, a move or a cut goes all the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_operator.balance.planner.goals import BUSIEST
+from pulsar_operator.balance.planner.placement import Placement
+from pulsar_operator.balance.planner.search import Search
+from pulsar_operator.balance.planner.splitting import Splitter
+
+MOVE_WORTH: Final = 0.03
+"""Fall of the busiest utilization of all, as a share of the mean, that each move more must bring on average."""
+CUT_WORTH: Final = 0.05
+"""The same for a cut: it is for ever, and the traffic is not."""
+
+MOST: Final = 64
+"""Steps tried: more would not be worth it."""
+
+
+@dataclass(frozen=True)
+class _State:
+    """What is needed to go back."""
+
+    at: tuple[int, ...]
+    causes: dict[int, str]
+    cut: frozenset[int]
+
+
+class Finish:
+    """Steps of the busiest broker, tried and taken back unless they are worth their moves and cuts."""
+
+    def __init__(self, search: Search, splitter: Splitter | None, mean: float) -> None:
+        """Without a ``splitter`` nothing is cut; ``mean`` is in units."""
+        self._search, self._splitter, self._mean = search, splitter, mean
+        self._placement: Placement = search.placement
+
+    def run(self, levels: Sequence[float]) -> bool:
+        """Go down to that of these utilizations (in units) that is worth most; whether anything changed."""
+        search, start = self._search, self._keep()
+        usual = search.target, search.least
+        best, steps, gained = 0.0, 0, 0.0
+        try:
+            search.least = MOVE_WORTH * self._mean
+            for level in levels:
+                search.target = level
+                found, worth = self._trial(level)
+                self._restore(start)
+                if worth > gained:
+                    best, steps, gained = level, found, worth
+            search.target = best
+            for _ in range(steps):
+                self._step()
+        finally:
+            search.target, search.least = usual
+        return steps > 0
+
+    def _trial(self, level: float) -> tuple[int, float]:
+        """After how many steps it is worth most, and how much that is."""
+        placement = self._placement
+        start, moves, cuts = placement.busiest, placement.moves, len(placement.pieces)
+        best, gained = 0, 0.0
+        for taken in range(1, MOST + 1):
+            if placement.busiest <= level or not self._step():
+                break
+            cost = MOVE_WORTH * max(placement.moves - moves, 0) + CUT_WORTH * (len(placement.pieces) - cuts)
+            worth = start - placement.busiest - cost * self._mean
+            if worth > gained:
+                best, gained = taken, worth
+            if start - level - cost * self._mean <= gained:
+                break
+        return best, gained
+
+    def _step(self) -> bool:
+        broker = self._placement.descending()[0]
+        return self._search.relieve(broker) or (self._splitter is not None and self._splitter.relieve(broker))
+
+    def _keep(self) -> _State:
+        placement = self._placement
+        return _State(tuple(placement.at), dict(placement.cause), frozenset(placement.pieces))
+
+    def _restore(self, state: _State) -> None:
+        placement = self._placement
+        made = [index for index in placement.pieces if index not in state.cut]
+        origin: dict[int, int] = {}
+        for index in made:
+            for piece in placement.pieces[index][1:]:
+                origin[piece] = origin.get(index, index)
+        for index in reversed(made):
+            for piece in placement.pieces[index][1:]:
+                self._move_back(piece, state.at[origin[piece]])
+            placement.join(index)
+        for index, at in enumerate(state.at):
+            self._move_back(index, at)
+        placement.cause.clear()
+        placement.cause.update(state.causes)
+
+    def _move_back(self, index: int, broker: int) -> None:
+        if self._placement.at[index] != broker:
+            self._placement.move(index, broker, BUSIEST)
