@@ -1,8 +1,7 @@
 """Pulsar's load shedding strategies, re-built from their published rules (not their code).
 
 Sources: classes of the same names in org.apache.pulsar.broker.loadbalance.impl and .extensions.scheduler as compiled in
-4.0.8; PIP-364; issue #17456. Known deviations of Pulsar that are kept: TransferShedder does not count what a swap
-brings back.
+4.0.8; PIP-364; issue #17456.
 """
 
 from __future__ import annotations
@@ -347,6 +346,7 @@ class TransferShedder:
             if left <= 1:
                 break
             back: list[Unload] = []
+            gained = 0.0
             if marked + throughput > wanted:
                 after_high = busy.throughput - marked - throughput
                 after_low = idle.throughput + marked + throughput
@@ -354,6 +354,7 @@ class TransferShedder:
                 for other, weight in candidates:
                     if after_high + weight < busy.throughput and after_low - weight < busy.throughput:
                         back.append(Unload(other, low, high))
+                        gained += weight
                         after_high += weight
                         after_low -= weight
                         if after_low <= after_high < busy.throughput * 0.75:
@@ -362,6 +363,6 @@ class TransferShedder:
                 if not fits:
                     break
             moves += [*back, Unload(bundle, high, low)]
-            marked += throughput
+            marked += throughput - gained
             left -= 1
         return moves, marked * busy.ema / busy.throughput if busy.throughput else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import fsum
-from operator import mul
+from operator import mul, sub
 from typing import NamedTuple, Protocol
 
 from benchmarks.simulator.state import Rates
@@ -176,8 +176,8 @@ class Window:
     def costs(self, bundle: BundleId) -> tuple[float, ...]:
         """As Traffic."""
         start, end = self._slices[bundle]
-        sums = self._sample.costs
-        return tuple(sums[index + 1] - sums[index] for index in range(start, end))
+        sums = self._sample.costs[start : end + 1]
+        return tuple(map(sub, sums[1:], sums))
 
     def bundles(self) -> Mapping[BundleId, tuple[int, int]]:
         """As Traffic."""

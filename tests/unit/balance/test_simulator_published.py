@@ -155,6 +155,20 @@ def test_transfer_rests_after_a_transfer_until_reports_are_three_minutes_younger
     assert rested == [False, False, True, False]
 
 
+def test_transfer_counts_what_a_swap_brings_back() -> None:
+    """108 of 216 MB/s are wanted: 30 and 45 go, 46 would be too much and is swapped for 61, and then 47 fits."""
+    bundles = {
+        broker: [Rates(0.0, 500.0, 0.0, megabytes * 1e6) for megabytes in each]
+        for broker, each in {"high": (30, 45, 46, 47, 48), "low": (61,)}.items()
+    }
+    state = state_of({"high": 0.8, "low": 0.0}, bundles=bundles, settings=Settings(transfer_hits=0))
+    moved = [
+        (move.source, state.reports[move.source].bundles[move.bundle].bytes_out / 1e6)
+        for move in TransferShedder().transfers(state)
+    ]
+    assert moved == [("high", 30.0), ("high", 45.0), ("low", 61.0), ("high", 46.0), ("high", 47.0)]
+
+
 def test_transfer_keeps_at_least_one_top_bundle_and_needs_every_broker_to_report() -> None:
     state = published._transfer_state((2, 4, 6, 80, 90))
     sources = [move.source for move in TransferShedder().transfers(state)]
