@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.conftest import Deployed
+from e2e.support.changes import patch_cluster
 from e2e.support.deploy import ROOT
 from e2e.support.evening import STATS_SECONDS, Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
-from e2e.support.skew import Attempt, Brokers, rates_of, skew, table
+from e2e.support.skew import BOUNDS, NAMESPACE, Attempt, Brokers, rates_of, skew, table
 from e2e.support.traffic import Traffic
 from pulsar_conformance.catalogue import all_checks, all_mutations
 from pulsar_conformance.context import Instance
@@ -162,11 +165,9 @@ EXECUTORS = {
 """One executor in a pod of its own, small enough for a machine that runs everything else as well."""
 
 
-@pytest.fixture(
-    params=[pytest.param({}, id="local"), pytest.param(EXECUTORS, id="executors")],
-)
-def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[bool]:
-    """The chart's collector and Spark job beside the quickstart's cluster; whether the job has executors."""
+@contextmanager
+def recording(deployed: Deployed, more: Mapping[str, str]) -> Iterator[None]:
+    """The chart's collector and Spark job beside the quickstart's cluster, with more of its values."""
     values = {
         "instance.create": "false",
         "instance.name": "demo",
@@ -179,14 +180,46 @@ def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[boo
         "sizing.job.resources.requests.cpu": "100m",
     }
     settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
-    settings += [part for key, value in request.param.items() for part in ("--set-string", f"{key}={value}")]
+    settings += [part for key, value in more.items() for part in ("--set-string", f"{key}={value}")]
     rendered = deployed.helm.run(
         *("template", "east", str(ROOT / "helm/pulsar"), "-n", deployed.namespace, "--kube-version", "1.35.0"),
         *("--show-only", "templates/sizing.yaml", *settings),
     )
     deployed.kubectl.apply(rendered)
-    yield bool(request.param)
-    deployed.kubectl.run("delete", "-n", deployed.namespace, "-f", "-", "--ignore-not-found", stdin=rendered)
+    try:
+        deployed.kubectl.run(
+            *("rollout", "status", "deployment/demo-sizing", "-n", deployed.namespace, "--timeout=180s"), timeout=200
+        )
+        yield
+    finally:
+        deployed.kubectl.run("delete", "-n", deployed.namespace, "-f", "-", "--ignore-not-found", stdin=rendered)
+
+
+@pytest.fixture(params=[pytest.param({}, id="local"), pytest.param(EXECUTORS, id="executors")])
+def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[bool]:
+    """A collector and a job; whether the job has executors."""
+    with recording(deployed, request.param):
+        yield bool(request.param)
+
+
+def sampled(deployed: Deployed, rows: int) -> None:
+    """Wait until the collector has so many rows more than it had."""
+
+    def count() -> float:
+        path = f"/api/v1/namespaces/{deployed.namespace}/services/demo-sizing:8080/proxy/metrics"
+        found = re.search(r"^pulsar_sizing_rows_total\S* (\S+)$", deployed.kubectl.run("get", "--raw", path), re.M)
+        assert found is not None, "no rows counted"
+        return float(found[1])
+
+    first = eventually(lambda: (count(),), within=60, what="the collector's metrics")[0]
+    eventually(lambda: count() > first + rows, within=240, what=f"{rows} more rows of the collector")
+
+
+def size(deployed: Deployed, job: str) -> None:
+    """Run the Spark job now."""
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+    kubectl.run("create", "job", job, "--from=cronjob/demo-sizing", "-n", namespace)
+    kubectl.run("wait", "job", job, "-n", namespace, "--for=condition=Complete", "--timeout=240s", timeout=250)
 
 
 @pytest.mark.balance(1)
@@ -196,22 +229,14 @@ def test_a_proposal_from_the_files_of_the_collector(
     """Recorded from these brokers, sized by Spark, proposed, executed; nothing else knows the traffic."""
     kubectl, namespace = deployed.kubectl, deployed.namespace
     with Traffic(deployed.service_url, rates_of(skewed)) as traffic:
-        kubectl.run("rollout", "status", "deployment/demo-sizing", "-n", namespace, "--timeout=180s", timeout=200)
-
-        def sampled() -> bool:
-            path = f"/api/v1/namespaces/{namespace}/services/demo-sizing:8080/proxy/metrics"
-            rows = re.search(r"^pulsar_sizing_rows_total\S* (\S+)$", kubectl.run("get", "--raw", path), re.M)
-            return rows is not None and float(rows[1]) > 6 * len(skewed)
-
-        eventually(sampled, within=240, what="six rounds of the collector")
+        sampled(deployed, 6 * len(skewed))
         sized: list[str] = []
 
         def proposed() -> dict[str, Any]:
             # The first samples may be from before the rates were there: the job runs until it saw the hot broker.
             name = f"size-{len(sized)}"
             sized.append(name)
-            kubectl.run("create", "job", name, "--from=cronjob/demo-sizing", "-n", namespace)
-            kubectl.run("wait", "job", name, "-n", namespace, "--for=condition=Complete", "--timeout=240s", timeout=250)
+            size(deployed, name)
             budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 60}
             rebalance(kubectl, namespace, "sized", trafficSource="Recorded", budget=budget)
             annotate(kubectl, namespace, "sized", "refresh")
@@ -231,3 +256,54 @@ def test_a_proposal_from_the_files_of_the_collector(
     assert any("-exec-" in name for name in ran) is recorded, ran
     before = float(proposal["before"]["imbalance"])
     assert float(done["status"]["measured"]["imbalance"]) < before / 1.6
+
+
+CPUS = {"east-broker-0": 0.5, "east-broker-1": 1.0, "east-broker-2": 1.5}
+"""What the brokers are declared to have: one StatefulSet makes equal pods."""
+ROUNDS = 20
+"""Proposals of the default budget, at most."""
+
+
+@pytest.mark.balance(6)
+def test_brokers_of_different_size_in_rounds_of_the_default_budget(
+    deployed: Deployed, skewed: list[str], brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Recorded, sized by Spark, evened out by small proposals: within 5 % of the best, with the job's cuts only."""
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+    declared = {name: str(cpu) for name, cpu in CPUS.items()}
+    patch_cluster(kubectl, namespace, "east", {"loadBalancing": {"capacities": declared}})
+    published = sum(rates_of(skewed).values())
+    rounds: list[dict[str, Any]] = []
+
+    def settled() -> bool:
+        """One more proposal, carried out; whether it had no steps."""
+        assert len(rounds) < ROUNDS, f"still something to do: {[each['summary'] for each in rounds]}"
+        name = f"round-{len(rounds)}"
+        rebalance(kubectl, namespace, name, trafficSource="Recorded", tolerancePercent=2, autoApprove=True)
+        rounds.append(wait_for(kubectl, namespace, name, "Completed", within=240)["status"])
+        return not rounds[-1]["progress"]["total"]
+
+    with recording(deployed, {}), Traffic(deployed.service_url, rates_of(skewed)) as traffic:
+        brokers.unevenness(published, within=120)
+        sampled(deployed, 6 * len(skewed))
+        size(deployed, "size-mixed")
+        path = f"/api/v1/namespaces/{namespace}/services/demo-sizing:8080/proxy/v1/sizing/east"
+        sized = json.loads(kubectl.run("get", "--raw", path))
+        while not settled():
+            pass
+        loads = eventually(lambda: brokers.loads(published), within=60, what="rates of the whole traffic")
+    used = {broker: load / CPUS[broker.partition(".")[0]] for broker, load in loads.items()}
+    mean = sum(loads.values()) / sum(CPUS.values())
+    made = {each["progress"]["total"] for each in rounds}
+    bounds = {int(text, 16) for text in brokers.admin("GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]}
+    wanted = {
+        int(text, 16) for each in sized["namespaces"] if each["namespace"] == NAMESPACE for text in each["boundaries"]
+    }
+    with capsys.disabled():
+        print(f"\n{kubectl.run('get', 'prb', '-n', namespace)}")
+        print(f"busiest {max(used.values()) / mean:.3f} times the mean by CPU, {len(bounds - set(BOUNDS))} cuts")
+        print(f"the job asked for {len(wanted)} boundaries, promised {sized['balance']}; steps of a round {made}")
+    assert traffic.failures() == []
+    assert bounds - set(BOUNDS) <= wanted, "cuts that the job did not ask for"
+    best = float(rounds[-1]["proposal"]["before"]["bound"])
+    assert max(used.values()) / mean <= 1.05 * best, (used, best)

@@ -41,6 +41,7 @@ SLICES: Sequence[Slice] = (
     Slice("balance", 3, "promises that need several brokers"),
     Slice("balance", 4, "those of splitting and scaling broken, and seen to be"),
     Slice("balance", 5, "those of shedding broken, and seen to be"),
+    Slice("balance", 6, "brokers of different size, from recorded traffic at the default budget"),
     Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
     Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
     Slice("storage", 1, "compaction while bookies are away"),

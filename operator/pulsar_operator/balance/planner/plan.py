@@ -48,6 +48,7 @@ from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import as_asked, balance_of, outcome
 from pulsar_operator.balance.planner.placement import NOBODY, Placement
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
+from pulsar_operator.balance.planner.rounds import towards
 from pulsar_operator.balance.planner.search import Search
 from pulsar_operator.balance.planner.splitting import Splitter
 from pulsar_operator.balance.planner.verify import PlanError, check
@@ -76,6 +77,8 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
         found = Proposal((), (), before, before, 0.0, (), refusal)
         return replace(found, emptied=options.mode is Mode.REMOVE_BROKERS and not _owned(asked, options.brokers))
     proposal = _completed(asked, options, _once(asked, options, before))
+    if options.cuts is not None and options.mode is Mode.FULL and len(asked.bundles) <= LARGE:
+        proposal = towards(asked, options, proposal, lambda m, o: _completed(m, o, _once(m, o, balance_of(m))))
     check(model, proposal, options)
     return proposal
 
