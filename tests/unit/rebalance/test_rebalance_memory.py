@@ -162,3 +162,37 @@ async def test_what_was_moved_rests_for_half_an_hour(world: BalancingWorld, seco
     world.command("refresh")
     await world.once()
     assert asked == [frozenset(), frozenset(moves) if rests else frozenset()]
+
+
+async def test_a_standing_balancer_counts_what_it_moved_of_a_stopped_proposal(world: BalancingWorld) -> None:
+    """The budget is for an hour: what moved before the stop is taken off the next proposal's."""
+    asked: list[float] = []
+
+    def plan(model: ClusterModel, options: Options) -> Proposal:
+        asked.append(options.budget.spent_percent)
+        return planner.plan(model, options)
+
+    world.controller = RebalanceController(world.deps, Tools(world.deps, plan, planner.balance_of))
+    budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 1}
+    world.rebalance(autoApprove=True, repeatSeconds=30, budget=budget)
+    for _ in range(400):
+        outcome = await world.once()
+        await world.cluster_pass()
+        known = tools(world).memories.get(world.live()["metadata"]["uid"])
+        if known is not None and known.spent:
+            break
+        world.clock.moment += timedelta(seconds=max(outcome.requeue_after or 0.0, 0.05))
+    moves, progress = planned(world), world.status()["progress"]
+    assert progress["total"] - len(moves) < progress["done"] < progress["total"]
+    stopped = world.clock.moment
+    world.command("stop")
+    await world.once()
+    shares = [each[1] for each in tools(world).memories[world.live()["metadata"]["uid"]].spent]
+    assert len(shares) == progress["done"] - (progress["total"] - len(moves)) and shares[0] > 0
+    for seconds, share in ((1800, sum(shares)), (3601, 0.0)):
+        world.clock.moment = stopped + timedelta(seconds=seconds)
+        world.command("refresh")
+        await world.once()
+        assert asked[-1] == pytest.approx(share, abs=1e-5)
+        world.command("stop")
+        await world.once()

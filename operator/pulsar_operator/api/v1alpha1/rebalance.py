@@ -33,8 +33,9 @@ class RebalanceBudget(ApiModel):
     max_moves: Annotated[int, Field(ge=0, le=10000)] = 100
     """Bundles that may change their broker."""
     max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 9
-    """Share of all traffic that may change its broker; a bundle with more goes alone, rather than being cut for ever.
-    Does not apply to mode RemoveBrokers."""
+    """Share of all traffic that may change its broker: by one proposal, or, with repeatSeconds, within an hour, in all
+    that are executed. A bundle with more goes alone, rather than being cut for ever. Does not apply to mode
+    RemoveBrokers."""
     max_splits: Annotated[int, Field(ge=0, le=4096)] = 20
     """Cuts; there is no merge in Pulsar, so a cut is for ever."""
     max_bundles_per_namespace: Annotated[int, Field(ge=1, le=65536)] = 4096

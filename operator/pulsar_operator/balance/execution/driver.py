@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.learned import Factors, costed, learn
@@ -38,6 +39,10 @@ class Memory:
     """What bundles were seen to cost beyond their weight (learned.py); 1 where nothing is said."""
     looked: float | None = None
     """When, in seconds of the clock of ``decide``."""
+    planned: Mapping[BundleId, float] = field(default_factory=dict)
+    """Bundles that the last plan is to move and did not yet, with their percent of all traffic."""
+    spent: tuple[tuple[float, float], ...] = ()
+    """When traffic was moved, and how many percent of all; what is older than the window is forgotten."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ def decide(
     """Look at what was observed; the second value is the memory from now on.
 
     ``observed`` has the weights of the last minute, ``question`` what may be done: its tolerance is replaced by that of
-    ``options``, and bundles that rest are added to those that it leaves alone. ``usages`` are what brokers measure of
+    ``options``, bundles that rest are added to those that it leaves alone, and what moved within the last
+    ``options.window`` seconds counts against its budget of moved traffic. ``usages`` are what brokers measure of
     themselves in that minute: what bundles cost is learned from them, and when a broker has too much. Weights that are
     averages of other hours (``options.memory`` 0) are not held against them.
     """
@@ -82,17 +88,50 @@ def decide(
     if not verdict.act:
         return Decision(False, balance, verdict.reason), memory
     cooling = question.cooling | steady.cooling(history, now, options)
-    proposal = planner(model, replace(question, tolerance=options.plan_tolerance, cooling=cooling))
+    asked = within_budget(memory, now, question, options)
+    proposal = planner(model, replace(asked, tolerance=options.plan_tolerance, cooling=cooling))
     cuts = question.mode is Mode.SPLIT and bool(proposal.splits)
     if cuts or steady.worthwhile(proposal, options, urgent=verdict.urgent):
-        return Decision(True, balance, verdict.reason, proposal), memory
+        return Decision(True, balance, verdict.reason, proposal), intending(memory, model, proposal)
     words = "what could be gained is not worth the moves" if proposal.moves else proposal.withheld
+    if asked.budget.spent_percent and not proposal.moves:
+        words += f"; {asked.budget.spent_percent:.1f} % of the traffic moved within {options.window / 60:.0f} minutes"
     return Decision(False, balance, words, proposal), replace(memory, history=steady.refused(history, now))
 
 
 def acted(memory: Memory, now: float, moved: Iterable[BundleId], options: SteadyOptions) -> Memory:
     """Remember that the steps of a decision were done, and which bundles moved."""
-    return replace(memory, history=steady.acted(memory.history, now, moved, options))
+    bundles = tuple(moved)
+    for bundle in bundles:
+        memory = charged(memory, now, bundle, options)
+    return replace(memory, history=steady.acted(memory.history, now, bundles, options), planned={})
+
+
+def intending(memory: Memory, model: ClusterModel, proposal: Proposal) -> Memory:
+    """Remember what a proposal for this model is to move, to charge it to the budget when it is done."""
+    known = {broker.id for broker in model.brokers}
+    total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
+    shares = {move.bundle: 100 * move.weight / total for move in proposal.moves} if total > 0 else {}
+    return replace(memory, planned=shares)
+
+
+def charged(memory: Memory, now: float, bundle: BundleId, options: SteadyOptions) -> Memory:
+    """Charge one move to the budget, once: it is made, whatever becomes of the others."""
+    if bundle not in memory.planned:
+        return memory
+    kept = [each for each in memory.spent if now - each[0] < options.window]
+    rest = {each: share for each, share in memory.planned.items() if each != bundle}
+    return replace(memory, planned=rest, spent=(*kept, (now, memory.planned[bundle])))
+
+
+def within_budget(memory: Memory, now: float, question: Options, options: SteadyOptions) -> Options:
+    """The question with what moved within the window taken off its budget of moved traffic."""
+    return replace(question, budget=replace(question.budget, spent_percent=spent_percent(memory, now, options)))
+
+
+def spent_percent(memory: Memory, now: float, options: SteadyOptions) -> float:
+    """Percent of all traffic that moved within the window."""
+    return fsum(share for when, share in memory.spent if now - when < options.window)
 
 
 def cpu_of(usages: Mapping[str, Usage]) -> dict[str, float]:

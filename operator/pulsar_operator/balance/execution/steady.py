@@ -43,6 +43,8 @@ class SteadyOptions:
     """Seconds a moved bundle stays where it is."""
     memory: float = 600.0
     """Seconds after which an observed weight counts 1/e in the smoothed one."""
+    window: float = 3600.0
+    """Seconds for which a budget of moved traffic is: what moved longer ago counts no more."""
     worth: float = 0.02
     """Least fall of the busiest broker's utilization, as a share of the mean, that a move must bring on average."""
 

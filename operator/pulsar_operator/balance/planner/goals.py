@@ -109,10 +109,15 @@ class Limits(Goal):
     def __init__(self, budget: Budget, total: int, mode: Mode) -> None:
         endless = mode is Mode.SPLIT
         self._max_moves: float = inf if endless else budget.max_moves
-        self._max_weight: float = total * budget.max_moved_percent / 100 * (1 + ROUNDING)
+        self._max_weight: float = total * budget.left_percent / 100 * (1 + ROUNDING)
+        self._whole: float = total * budget.max_moved_percent / 100 * (1 + ROUNDING)
+        self._may_alone = budget.alone
+        self.spent: float = self._whole - self._max_weight
+        """Weight that other proposals took of the budget."""
         if endless or mode is Mode.REMOVE_BROKERS:
             # A broker that is to be emptied weighs what it weighs, and Split moves nothing in the end.
-            self._max_weight = inf
+            self._max_weight = self._whole = inf
+            self.spent = 0.0
         self.fresh = False
         """Judge every step as if it were the first one, as the next proposal will."""
         self.alone = False
@@ -125,17 +130,17 @@ class Limits(Goal):
     def afford(self, placement: Placement, moves: int, weight: int) -> bool:
         """Whether so many more moves, and so much more weight, are within the budget."""
         if self.fresh:
-            return moves <= self._max_moves and (weight <= self._max_weight or moves <= 1)
+            return moves <= self._max_moves and (weight <= self._whole or moves <= 1)
         if self.alone:
-            return placement.moves + moves <= min(1, self._max_moves)
+            return self._may_alone and placement.moves + moves <= min(1, self._max_moves)
         return placement.moves + moves <= self._max_moves and placement.moved + weight <= self._max_weight
 
     def left(self, placement: Placement) -> float:
         """Weight that may still be moved; below 0 when no move is left."""
         if self.fresh:
-            return inf if self._max_moves >= 1 and self._max_weight > 0 else -1.0
+            return inf if self._max_moves >= 1 and self._whole > 0 else -1.0
         if self.alone:
-            return inf if placement.moves < min(1, self._max_moves) and self._max_weight > 0 else -1.0
+            return inf if placement.moves < min(1, self._max_moves) and self._may_alone else -1.0
         return self._max_weight - placement.moved if placement.moves < self._max_moves else -1.0
 
 

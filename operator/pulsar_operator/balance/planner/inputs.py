@@ -50,6 +50,7 @@ def _check_options(model: ClusterModel, options: Options) -> None:
         ("tolerance", options.tolerance),
         ("maxMoves", budget.max_moves),
         ("maxTrafficMovedPercent", budget.max_moved_percent),
+        ("spent share of maxTrafficMovedPercent", budget.spent_percent),
         ("maxSplits", budget.max_splits),
         ("maxBundles", budget.max_bundles),
     ):

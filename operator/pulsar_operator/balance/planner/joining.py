@@ -51,8 +51,8 @@ def affordable(proposal: Proposal, options: Options, model: ClusterModel) -> boo
         return True
     known = {broker.id for broker in model.brokers}
     carried = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
-    share = carried * budget.max_moved_percent / 100
-    alone = len(proposal.moves) == 1 and share > 0
+    share = carried * budget.left_percent / 100
+    alone = len(proposal.moves) == 1 and budget.alone
     return len(proposal.moves) <= budget.max_moves and (alone or proposal.moved_weight <= share * (1 + ROUNDING))
 
 

@@ -32,9 +32,22 @@ class Budget:
     max_moved_percent: float = 9.0
     """Share of all weight that may change its broker; not applied to RemoveBrokers (a drained broker must be empty),
     nor to a single bundle that moves alone."""
+    spent_percent: float = 0.0
+    """Of that share, what other proposals moved already; then no bundle goes alone beyond the rest either. Cuts are
+    judged as if nothing was spent: the rest is for a time, a cut for ever."""
     max_splits: int = 20
     max_bundles: int = 4096
     """Bundles a namespace may reach: there is no merge, so a split is for ever."""
+
+    @property
+    def left_percent(self) -> float:
+        """Share of all weight that may still change its broker."""
+        return max(self.max_moved_percent - self.spent_percent, 0.0)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one bundle may weigh more than that, where nothing else moves."""
+        return self.max_moved_percent > 0 and self.spent_percent <= 0
 
 
 @dataclass(frozen=True)

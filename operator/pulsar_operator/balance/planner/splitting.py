@@ -82,7 +82,7 @@ class Splitter:
         best: tuple[_Cut, int] | None = None
         for index in self._candidates(broker):
             for other, most in self._places(broker, index, below_target=below_target):
-                fits = min(most, left)
+                fits = min(most, left + search.limits.spent)
                 if min(fits, excess) < worth:
                     continue
                 found = self._best(index, excess, fits, worth)
@@ -92,6 +92,9 @@ class Splitter:
         if best is None:
             return False
         cut, other = best
+        if cut.weight > left:
+            self.exhausted = True  # a smaller piece would do now, and be one cut too many later
+            return False
         if len(placement.pieces) + len(cut.positions) > self._budget.max_splits:
             self.exhausted = True
             return False

@@ -142,9 +142,9 @@ def _check_budget(model: ClusterModel, proposal: Proposal, options: Options) -> 
         return
     known = {broker.id for broker in model.brokers}
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
-    limit = total * budget.max_moved_percent / 100
+    limit = total * budget.left_percent / 100
     # A bundle that weighs more goes alone: cut to the budget's measure it would stay cut for ever.
-    alone = len(proposal.moves) == 1 and limit > 0
+    alone = len(proposal.moves) == 1 and budget.alone
     if moved > limit + EXACT * total and not alone:
         raise PlanError("Budget", f"{moved:.6g} of traffic would move, {limit:.6g} is permitted")
 

@@ -13,7 +13,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.driver import acted, weighted
+from pulsar_operator.balance.execution.driver import acted, charged, weighted
 from pulsar_operator.balance.execution.learned import costed, inherited
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
@@ -161,6 +161,8 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     asked = parse_time(progress.current_since) if progress.current == words(step) else None
     if isinstance(step, Move):
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
+        if known := tools.memories.get(state.meta.uid):
+            tools.memories[state.meta.uid] = charged(known, state.now.timestamp(), step.bundle, SteadyOptions())
     state.progress(done=done, total=len(steps), current=None, current_since=None)
     if done >= len(steps):
         if state.meta.uid in tools.memories:

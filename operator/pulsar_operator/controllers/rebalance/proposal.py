@@ -24,7 +24,7 @@ from pulsar_operator.balance.execution.custom_resource import (
     steps_of,
 )
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.driver import OVERLOADED, Decision, Memory, cpu_of
+from pulsar_operator.balance.execution.driver import OVERLOADED, Decision, Memory, cpu_of, intending, within_budget
 from pulsar_operator.balance.execution.learned import explained
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import identify, words
@@ -76,7 +76,13 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     model = await modelled(tools, state, observed, draining=draining, carried=carried)
     question = replace(options_of(state.spec, observed.boundaries, cooling, brokers), cuts=observed.cuts)
     if why is not None or not standing(state.spec):
-        proposal = await tools.propose(model, question)
+        if not standing(state.spec):
+            proposal = await tools.propose(model, question)
+        else:
+            known = tools.memories.get(state.meta.uid, Memory())
+            question = within_budget(known, state.now.timestamp(), question, SteadyOptions())
+            proposal = await tools.propose(model, question)
+            tools.memories[state.meta.uid] = intending(known, model, proposal)
         return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
     usages = await state.traffic.usages(observed.brokers)
     decision = await standing_decision(tools, state, model, question, usages)
