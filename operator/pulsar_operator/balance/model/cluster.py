@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import fsum
 from typing import NamedTuple
 
 
@@ -65,7 +66,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class ClusterModel:
-    """One observed state of a cluster."""
+    """One observed state of a cluster. Raises ValueError where the weights add up to more than a float can hold."""
 
     brokers: tuple[Broker, ...]
     bundles: tuple[Bundle, ...]
@@ -75,3 +76,20 @@ class ClusterModel:
     """By namespace: its anti-affinity group; two namespaces of a group should not share a domain (or broker)."""
     pinned: frozenset[str] = frozenset()
     """Namespaces whose bundles are counted and never touched, such as pulsar/system."""
+
+    def __post_init__(self) -> None:
+        try:
+            fsum(bundle.weight for bundle in self.bundles)
+        except OverflowError:
+            heaviest = max(self.bundles, key=lambda bundle: bundle.weight)
+            raise ValueError(
+                f"the weights of {len(self.bundles)} bundles add up to more than a number can hold, the heaviest is "
+                f"{heaviest.id} with {heaviest.weight:.6g}: no traffic is that much, look at what reports it"
+            ) from None
+        except ValueError:
+            pass  # infinite ones of both signs: whoever plans on them says which
+
+    @property
+    def weight(self) -> float:
+        """Of all bundles."""
+        return fsum(bundle.weight for bundle in self.bundles)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import isfinite
+from math import fsum, isfinite
 
-from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
 from pulsar_operator.balance.planner.options import Mode, Options
+
+NEAR = 1e-6
+"""Relative error of a sum of floats, and of a bundle's weight that was scaled."""
+NOTHING = 1e-12
+"""Share of all traffic that is too little to be an error: numbers next to 0 have few digits."""
 
 
 def check_input(model: ClusterModel, options: Options) -> None:
@@ -33,6 +38,26 @@ def _check_bundles(model: ClusterModel) -> None:
         if before and before.namespace == bundle.id.namespace and before.upper > bundle.id.lower:
             raise ValueError(f"bundle {bundle.id} overlaps {before}: read the boundaries of the namespace again")
         before = bundle.id
+    total = model.weight
+    for bundle in model.bundles:
+        _check_cells(bundle, total)
+    least = min((broker.capacity for broker in model.brokers), default=1.0)
+    if not isfinite(total / least):
+        raise ValueError(f"weights sum to {total:.6g}, too much for a capacity of {least}: scale one of them")
+
+
+def _check_cells(bundle: Bundle, total: float) -> None:
+    """What is known of the inside of a bundle is all of it: cuts are planned on the cells, moves on the weight."""
+    if not bundle.cells:
+        return
+    for cell in bundle.cells:
+        if not cell.weight >= 0:
+            raise ValueError(f"bundle {bundle.id} weighs {cell.weight} at {cell.position:#010x}: must be >= 0")
+    inside = fsum(cell.weight for cell in bundle.cells)
+    if abs(inside - bundle.weight) > NEAR * bundle.weight + NOTHING * total:
+        raise ValueError(
+            f"bundle {bundle.id} weighs {bundle.weight:.6g} and its cells {inside:.6g}: take both from one observation"
+        )
 
 
 def _check_options(model: ClusterModel, options: Options) -> None:
