@@ -13,6 +13,7 @@ from benchmarks.simulator.placement import select_broker
 from benchmarks.simulator.state import Action, Cut, Placement, State, Traffic, Unload
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.driver import Memory, acted, decide
+from pulsar_operator.balance.execution.steady import STANDING_BUDGET
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
 from pulsar_operator.balance.model.observation import Usage
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
@@ -31,7 +32,7 @@ class OperatorPolicy:
     placement: Placement
     options: steady.SteadyOptions = field(default_factory=lambda: steady.SteadyOptions(overload=inf))
     """As the controller's: from which load a broker has too much the driver finds by what brokers use."""
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = STANDING_BUDGET
     mode: Mode = Mode.FULL
     memory: Memory = field(default_factory=Memory)
     told: bool = True

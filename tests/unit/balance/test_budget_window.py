@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pulsar_operator.api.v1alpha1.load_balancing import StandingRebalance
 from pulsar_operator.balance.execution import driver
 from pulsar_operator.balance.execution.driver import Memory
-from pulsar_operator.balance.execution.steady import SteadyOptions
+from pulsar_operator.balance.execution.steady import STANDING_BUDGET, SteadyOptions
 from pulsar_operator.balance.model.cluster import ClusterModel
 from pulsar_operator.balance.planner.options import Budget, Options
 from pulsar_operator.balance.planner.plan import plan
@@ -91,3 +92,10 @@ def test_a_plan_keeps_to_what_is_left(model: ClusterModel, spent: float, percent
     total = sum(bundle.weight for bundle in model.bundles if bundle.owner in known)
     if spent or len(proposal.moves) != 1:
         assert proposal.moved_weight <= max(percent - spent, 0.0) / 100 * total * (1 + 1e-6)
+
+
+def test_the_default_budget_is_the_one_that_is_simulated() -> None:
+    shipped = StandingRebalance().budget
+    assert shipped.max_traffic_moved_percent == STANDING_BUDGET.max_moved_percent
+    assert (shipped.max_moves, shipped.max_splits) == (STANDING_BUDGET.max_moves, STANDING_BUDGET.max_splits)
+    assert StandingRebalance.model_validate({"budget": {"maxMoves": 5}}).budget.max_traffic_moved_percent == 60

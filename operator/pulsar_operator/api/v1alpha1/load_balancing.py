@@ -25,6 +25,14 @@ class BalancingDriver(StrEnum):
     OPERATOR = "Operator"
 
 
+class StandingBudget(RebalanceBudget):
+    """How much a standing balancer may disturb; all but the traffic counts for each proposal."""
+
+    max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 60
+    """Share of all traffic that may change its broker within an hour. A bundle with more goes alone, rather than being
+    cut for ever."""
+
+
 class StandingRebalance(ApiModel):
     """How the operator balances while it drives: the settings of the PulsarRebalance it keeps for the cluster."""
 
@@ -37,8 +45,8 @@ class StandingRebalance(ApiModel):
     above it for five minutes, or less where it is very uneven or a broker stands idle."""
     traffic_source: TrafficSource = TrafficSource.LIVE
     """Where the traffic comes from."""
-    budget: RebalanceBudget = Field(default=RebalanceBudget())
-    """How much one proposal may disturb."""
+    budget: StandingBudget = Field(default=StandingBudget())
+    """How much it may disturb."""
 
 
 class LoadBalancing(ApiModel):

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.planner.options import Budget
 from pulsar_operator.balance.planner.proposal import Balance, Proposal
 
+STANDING_BUDGET = Budget(max_moved_percent=60.0)
+"""By the hour, so that brokers that double are filled within one; the default of spec.loadBalancing.rebalance."""
 SETTLES = "the last step settles"
 K = TypeVar("K", bound=Hashable)
 
