@@ -12,8 +12,8 @@ BETTER = "MISSED: better on both"
 EVENNESS = "Transfer"
 """The strategy than which ours must be more even."""
 HEADER = (
-    f"{'trace':<15}{'strategy':<17}{'moves':>15}{'felt':>15}{'splits':>14}{'max/mean':>18}{'p99':>6}"
-    f"{'min > 85 %':>15}{'of bound':>9}{'bound':>7}"
+    f"{'trace':<15}{'strategy':<17}{'moves':>18}{'felt':>18}{'splits':>13}{'max/mean':>18}{'p99':>6}"
+    f"{'min > 85 %':>18}{'of bound':>9}{'bound':>7}"
 )
 
 
@@ -50,9 +50,9 @@ def _by_strategy(found: Iterable[Run]) -> dict[str, list[Run]]:
 
 def _row(trace: str, strategy: str, group: Sequence[Run], mark: str) -> str:
     return (
-        f"{trace:<15}{strategy:<17}{spread(run.unloads for run in group):>15}{spread(map(_felt, group)):>15}"
-        f"{spread(run.splits for run in group):>14}{spread(map(_mean, group), 2):>18}"
-        f"{median(group, lambda run: run.p99):>6.2f}{spread(run.overloaded for run in group):>15}"
+        f"{trace:<15}{strategy:<17}{spread(run.unloads for run in group):>18}{spread(map(_felt, group)):>18}"
+        f"{spread(run.splits for run in group):>13}{spread(map(_mean, group), 2):>18}"
+        f"{median(group, lambda run: run.p99):>6.2f}{spread(run.overloaded for run in group):>18}"
         f"{median(group, lambda run: run.unavoidable):>9.0f}{median(group, lambda run: run.bound):>7.2f}"
         f"{'  ' + mark if mark else ''}"
     )
