@@ -45,7 +45,7 @@ class Minutes:
 
 
 def minutes_above(recorded: Recorded, request: Request, result: SizingResult) -> Minutes | None:
-    """Reads the rows of the result's time once; None where what a broker can carry is not known.
+    """Reads the rows of the result's time; None where what a broker can carry is not known.
 
     A round counts until the next one. A file that is there twice counts twice. Raises VanishedError when files went
     meanwhile.
@@ -58,7 +58,8 @@ def minutes_above(recorded: Recorded, request: Request, result: SizingResult) ->
     if not paths or not names:
         return Minutes(0.0, dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0))
     rows = recorded.judged(paths).transform(accepted).withColumn("cost", _cost(request.model))
-    owners = _owners(rows, result)
+    # Of rows that are not judged, which reads two columns instead of all; a wrong position finds no row that counts.
+    owners = _owners(recorded.rows(paths).select("namespace", "position").distinct(), result)
     placed_rows = rows.join(owners, ["namespace", "position"], "left") if owners is not None else _unplaced(rows)
     loads = (
         placed_rows.groupBy("sample_time", "broker", F.coalesce("to", "broker").alias("to"))
@@ -85,8 +86,11 @@ def _above(loads: DataFrame, side: str, limits: Mapping[str, float]) -> dict[str
     return dict.fromkeys(limits, 0) | {row[side]: row["count"] for row in counted}
 
 
-def _owners(rows: DataFrame, result: SizingResult) -> DataFrame | None:
-    """Where the promise places each position of a namespace; None where nothing is recommended."""
+def _owners(positions: DataFrame, result: SizingResult) -> DataFrame | None:
+    """Where the promise places each of the positions of namespaces; None where nothing is recommended.
+
+    Positions are few beside the rows: to look for each row's range among all is what would cost.
+    """
     bundles = [
         (namespace, lower, upper + (upper == LAST_BOUNDARY), owner)
         for namespace, each in placed(result).items()
@@ -95,10 +99,7 @@ def _owners(rows: DataFrame, result: SizingResult) -> DataFrame | None:
     ]
     if not bundles:
         return None
-    spark = rows.sparkSession
-    ranges = spark.createDataFrame(bundles, "namespace string, lower long, upper long, to string")
-    # Positions first, which are few beside the rows: to look for a row's range among all is what would cost.
-    positions = rows.select("namespace", "position").distinct()
+    ranges = positions.sparkSession.createDataFrame(bundles, "namespace string, lower long, upper long, to string")
     inside = (F.col("position") >= F.col("lower")) & (F.col("position") < F.col("upper"))
     return positions.join(F.broadcast(ranges), "namespace").filter(inside).select("namespace", "position", "to")
 
