@@ -20,6 +20,7 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,14 @@ LISTINGS = 3
 
 class StoreError(Exception):
     """The store cannot be used as asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a process on another machine needs to open the same store."""
+
+    root: str
+    s3_endpoint: str | None = None
 
 
 class Upload:
@@ -101,6 +110,7 @@ class Store:
         that pyarrow does not understand.
         """
         self.root = root.rstrip("/")
+        self.place = Place(root, s3_endpoint)
         self._scheme = root.partition("://")[0] if "://" in root and not root.startswith("file://") else None
         if filesystem is not None:
             self._fs, self._base = filesystem, self.root

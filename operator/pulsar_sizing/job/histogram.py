@@ -2,66 +2,65 @@
 
 Buckets are logarithmic, as in DDSketch (Masson, Rim, Lee: "DDSketch", VLDB 2019): bucket i > 0 holds the costs in
 (GAMMA^(i-1), GAMMA^i] and answers with 2 * GAMMA^i / (GAMMA + 1), which is within RELATIVE_ERROR of all of them. Bucket
-0 holds costs of at most one byte a second and answers 0. A histogram is rows of (keys, bucket, count): merging is
-adding counts, so it is exact, associative and commutative, and a quantile of merged histograms has the same error as
-one of all values together. `percentile_approx` has none of this: its state cannot be kept between runs.
+0 holds costs of at most one byte a second and answers 0. A histogram is two arrays, the buckets that hold anything and
+how much: merging is adding counts, so it is exact, associative and commutative, and a quantile of merged histograms has
+the same error as one of all values together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
+import numpy as np
 
 RELATIVE_ERROR: Final = 0.02
 GAMMA: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 LN_GAMMA: Final = math.log(GAMMA)
 
-Transform = Callable[[DataFrame], DataFrame]
+Array = np.ndarray[Any, Any]
 
 
-def bucket(cost: Column) -> Column:
-    """Bucket (int) of a cost that is finite and >= 0."""
-    return F.ceil(F.log(F.greatest(cost, F.lit(1.0))) / F.lit(LN_GAMMA)).cast("int")
+def buckets_of(costs: Array) -> Array:
+    """Bucket (int16) of each cost; costs are finite, >= 0 and below e^1300."""
+    return np.ceil(np.log(np.maximum(costs, 1.0)) / LN_GAMMA).astype(np.int16)
 
 
-def bucket_value(number: Column) -> Column:
-    """The cost that a bucket answers with."""
-    middle = F.pow(F.lit(GAMMA), number) * F.lit(2 / (GAMMA + 1))
-    return F.when(number > 0, middle).otherwise(F.lit(0.0))
+def values_of(buckets: Array) -> Array:
+    """The cost that each bucket answers with."""
+    middle = np.power(GAMMA, buckets.astype(np.float64)) * (2 / (GAMMA + 1))
+    return np.where(buckets > 0, middle, 0.0)
 
 
-def merged(by: Sequence[str]) -> Transform:
-    """One histogram for each value of the keys: the sum of all that are there."""
+def counted(keys: Array, buckets: Array, many: int) -> tuple[Array, Array, Array]:
+    """Histograms of so many keys (0 to many - 1) from one key and bucket a sample, in any order.
 
-    def transform(histograms: DataFrame) -> DataFrame:
-        return histograms.groupBy(*by, "bucket").agg(F.sum("count").alias("count")).select(*by, "bucket", "count")
+    Gives for key k the buckets and counts at offsets[k] to offsets[k + 1], buckets ascending.
+    """
+    width = int(buckets.max(initial=0)) + 1
+    found = np.sort(keys.astype(np.int64) * width + buckets)
+    starts = np.flatnonzero(np.diff(found, prepend=-1))
+    distinct = found[starts]
+    counts = np.diff(starts, append=len(found))
+    offsets = np.searchsorted(distinct, np.arange(many + 1, dtype=np.int64) * width)
+    return offsets.astype(np.int32), (distinct % width).astype(np.int16), counts.astype(np.int32)
 
-    return transform
+
+def merged(keys: Array, buckets: Array, counts: Array, many: int) -> Array:
+    """Sum of histograms: an entry for each key (0 to many - 1) and bucket; samples by key and bucket as a matrix."""
+    width = int(buckets.max(initial=0)) + 1
+    sums = np.bincount(keys.astype(np.int64) * width + buckets, weights=counts, minlength=many * width)
+    return sums.reshape(many, width)
 
 
-def quantile(by: Sequence[str], share: float) -> Transform:
-    """From merged histograms the cost (column ``cost``) of each key that `share` of the values do not exceed.
+def quantiles(histograms: Array, share: float) -> Array:
+    """Of a matrix of :func:`merged` the cost of each key that `share` of its samples do not exceed; 0 without samples.
 
     The value at index floor(share * (n - 1)) of the n sorted ones, as NumPy's method "lower". Raises ValueError unless
     0 <= share <= 1.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share is {share}: must be between 0 and 1")
-
-    def transform(histograms: DataFrame) -> DataFrame:
-        running = Window.partitionBy(*by).orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        everything = Window.partitionBy(*by).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-        reached = histograms.select(
-            *by,
-            "bucket",
-            F.sum("count").over(running).alias("reached"),
-            F.floor((F.sum("count").over(everything) - 1) * F.lit(share)).alias("index"),
-        ).filter(F.col("reached") > F.col("index"))
-        lowest = reached.groupBy(*by).agg(F.min("bucket").alias("bucket"))
-        return lowest.select(*by, bucket_value(F.col("bucket")).alias("cost"))
-
-    return transform
+    reached = np.cumsum(histograms, axis=1)
+    index = np.floor((reached[:, -1:] - 1) * share)
+    return values_of(np.argmax(reached > index, axis=1))

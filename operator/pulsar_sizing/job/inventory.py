@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.compute
 
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import fs, parquet, table_schema
+from pulsar_sizing.job.pieces import END, Group
 from pulsar_sizing.schema import MARKERS, TRAFFIC
 from pulsar_sizing.store import Store, StoreError
 
@@ -24,7 +26,6 @@ compute: Any = pyarrow.compute
 UNREADABLE: Final = "file_unreadable"
 WRONG_SCHEMA: Final = "file_wrong_schema"
 READERS: Final = 8
-BATCH_ROWS: Final = 65_536
 MARKER_TABLE: Final = pa.schema(
     [field for field in table_schema(MARKERS) if field.name in ("sample_time", "broker", "answered", "topics")]
 )
@@ -68,6 +69,8 @@ class Markers:
     """The last round in which all brokers answered, else the last round."""
     brokers: tuple[str, ...] = ()
     """The brokers that were registered at the newest round."""
+    by_broker: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Samples that should be there of each broker, and those that it answered."""
 
 
 def unit_of(moment: datetime) -> int:
@@ -137,35 +140,59 @@ def _says(store: Store, path: str) -> bool:
     return True
 
 
-def readable(store: Store, paths: Sequence[str], table: str, *, deep: bool = False) -> tuple[list[str], Counter[str]]:
-    """The files with a sound footer and the columns of the schema, in order, and how many are not, by reason.
+def groups(store: Store, paths: Sequence[str]) -> tuple[list[Group], Counter[str]]:
+    """The row groups of the traffic files that can be read, and how many files cannot, by reason.
 
-    ``deep`` reads all their pages as well. Raises VanishedError when one is gone.
+    A file can be read if its footer is sound and has the columns of the schema. Raises VanishedError when one is gone.
     """
     with ThreadPoolExecutor(READERS) as pool:
-        verdicts = list(pool.map(lambda path: _verdict(store, path, table, deep), paths))
-    good = [path for path, verdict in zip(paths, verdicts, strict=True) if verdict is None]
-    return good, Counter(verdict for verdict in verdicts if verdict is not None)
+        found = list(pool.map(partial(_groups, store), paths))
+    return [group for each in found if not isinstance(each, str) for group in each], Counter(
+        each for each in found if isinstance(each, str)
+    )
 
 
-def _verdict(store: Store, path: str, table: str, deep: bool) -> str | None:
+def _groups(store: Store, path: str) -> list[Group] | str:
+    footer = _footer(store, path, TRAFFIC)
+    if isinstance(footer, str):
+        return footer
+    names = footer.schema.to_arrow_schema().names
+    position, time = names.index("position"), names.index("sample_time")
+    found = []
+    for number in range(footer.num_row_groups):
+        part = footer.row_group(number)
+        spans = [_span(part.column(index).statistics) for index in (position, time)]
+        found.append(Group(path, number, part.num_rows, *spans))
+    return found
+
+
+def _span(statistics: Any) -> tuple[int, int]:
+    """Least and greatest value of a column; everything where that is not known or some values are null."""
+    if statistics is None or not statistics.has_min_max or statistics.null_count:
+        return -1, END - 1
+    low, high = (
+        value if isinstance(value, int) else round(value.timestamp() * 1000)
+        for value in (statistics.min, statistics.max)
+    )
+    return max(low, -1), high
+
+
+def _footer(store: Store, path: str, table: str) -> Any:
+    """The Parquet metadata of a file, or why it does not count. Raises VanishedError when it is gone."""
     try:
         with store.open(path) as stream:
-            file = parquet.ParquetFile(stream)
-            found = file.schema_arrow
-            if any(
-                field.name not in found.names or found.field(field.name).type != field.type
-                for field in table_schema(table)
-                if not field.nullable or field.name in found.names
-            ):
-                return WRONG_SCHEMA
-            for _ in file.iter_batches(BATCH_ROWS) if deep else ():
-                pass
+            metadata = parquet.read_metadata(stream)
+            found = metadata.schema.to_arrow_schema()
     except FileNotFoundError:
         raise VanishedError(path) from None
     except (pa.ArrowException, OSError):
         return UNREADABLE
-    return None
+    fits = all(
+        field.name in found.names and found.field(field.name).type == field.type
+        for field in table_schema(table)
+        if not field.nullable or field.name in found.names
+    )
+    return metadata if fits else WRONG_SCHEMA
 
 
 def markers(store: Store, paths: Sequence[str]) -> Markers:
@@ -173,8 +200,8 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
     tables = [MARKER_TABLE.empty_table()]
     rejected: Counter[str] = Counter()
     for path in paths:
-        verdict = _verdict(store, path, MARKERS, deep=False)
-        if verdict is None:
+        verdict = _footer(store, path, MARKERS)
+        if not isinstance(verdict, str):
             try:
                 with store.open(path) as stream:
                     tables.append(parquet.ParquetFile(stream).read(MARKER_TABLE.names).cast(MARKER_TABLE))
@@ -193,6 +220,7 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
     complete = times.filter(compute.equal(times["told_max_count"], times["broker_count"]))
     newest = compute.max((complete if complete.num_rows else times)["sample_time"])
     there = answers.filter(compute.equal(answers["sample_time"], newest))["broker"].to_pylist()
+    by_broker = answers.group_by("broker").aggregate([("sample_time", "count"), ("told_max", "count")])
     return Markers(
         expected=answers.num_rows,
         answered=answers.num_rows - answers["told_max"].null_count,
@@ -201,6 +229,7 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
         rejected=rejected,
         newest=newest.as_py(),
         brokers=tuple(sorted(there)),
+        by_broker={row["broker"]: (row["sample_time_count"], row["told_max_count"]) for row in by_broker.to_pylist()},
     )
 
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from pulsar_operator.api.v1alpha1.quantities import quantity
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.job.histogram import RELATIVE_ERROR
-from pulsar_sizing.job.rows import LARGEST_RATE, SLOT_MS
+from pulsar_sizing.job.rows import LARGEST_RATE
 
-STATE_LAYOUT = "samples"
-"""What rows of the state's histograms are; another word makes a job work out everything anew."""
+STATE_LAYOUT = "topics"
+"""What rows of the state are; another word makes a job work out everything anew."""
 
 
 class RequestError(ValueError):
@@ -77,4 +77,4 @@ class Request:
     @property
     def parameters(self) -> str:
         """Of what the state is made with: other values make an old state useless."""
-        return f"{STATE_LAYOUT} {RELATIVE_ERROR} {LARGEST_RATE} {SLOT_MS} {self.model}"
+        return f"{STATE_LAYOUT} {RELATIVE_ERROR} {LARGEST_RATE} {self.model}"

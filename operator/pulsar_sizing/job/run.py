@@ -8,25 +8,27 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from pulsar_operator.balance.sizing.result import SizingResult
-from pulsar_sizing.job import inventory, weights
-from pulsar_sizing.job.compute import Recorded, Say, work_out
+from pulsar_sizing.job import answer, inventory, weights
+from pulsar_sizing.job.compute import Say, work_out
 from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today
 from pulsar_sizing.job.request import Request, RequestError
-from pulsar_sizing.job.rows import accepted
-from pulsar_sizing.job.session import interpreted
-from pulsar_sizing.job.state import HISTOGRAM, HourState, Manifest, State
-from pulsar_sizing.schema import MARKERS, TRAFFIC
+from pulsar_sizing.job.state import HourState, Manifest, State
 from pulsar_sizing.store import Store
 
 LISTINGS = 3
 """Times the files are listed anew when some went while they were read."""
-SHARE_OF_ADVICE = 0.5
-"""A topic above this share of a broker's fair share may need more partitions."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Traffic of one cluster, and what reads it."""
+
+    spark: SparkContext
+    store: Store
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def run(
 
     Raises RequestError when nothing was recorded. What is damaged in the recording is counted in the result.
     """
-    recorded = Recorded(spark, store, request.instance, request.cluster)
+    recorded = Recorded(spark.sparkContext, store)
     start, end = _window(store, request)
     manifest, worked_out, newest = update(recorded, state, request, start, end, name=name, say=say)
     if request.start is None and request.end is None:
@@ -71,10 +73,15 @@ def update(
         found = inventory.hours(recorded.store, request.instance, request.cluster, start, end)
         manifest = state.load(request.parameters)
         known = {} if request.full else manifest.hours
-        changed = [h for h in found if h.unit not in known or known[h.unit].digest != h.digest]
+        newest = next((hour for hour in reversed(found) if hour.traffic), None)
+        changed = [h for h in found if _is_new(h, known.get(h.unit), newest)]
         say(f"{len(found)} hours recorded, {len(changed)} of them new or changed")
         try:
-            fresh = work_out(recorded, state, name, changed, request.model, say) if changed else {}
+            fresh = (
+                work_out(recorded.spark, recorded.store, state, name, changed, newest, request.model, say)
+                if changed
+                else {}
+            )
             break
         except inventory.VanishedError:
             if attempt == LISTINGS - 1:
@@ -86,7 +93,12 @@ def update(
     updated = Manifest(parameters=request.parameters, hours=dict(sorted(hours.items())))
     if updated != manifest:
         state.publish(updated)
-    return updated, len(changed), next((hour for hour in reversed(found) if hour.traffic), None)
+    return updated, len(changed), newest
+
+
+def _is_new(hour: inventory.Hour, known: HourState | None, newest: inventory.Hour | None) -> bool:
+    """Whether an hour is to be worked out: of the newest one the bundles must be known as well."""
+    return known is None or known.digest != hour.digest or (hour == newest and not known.placed)
 
 
 def _window(store: Store, request: Request) -> tuple[datetime, datetime]:
@@ -109,50 +121,45 @@ def _observe(
     newest: inventory.Hour | None,
     request: Request,
 ) -> Observed:
-    spark = recorded.spark
-
-    def histograms(units: list[int]) -> DataFrame:
-        return weights.read_histograms(spark, state.paths(manifest, HISTOGRAM, units))
-
-    last = max((unit for unit, hour in inside.items() if hour.samples), default=None)
-    of_newest = histograms([] if last is None else [last])
-    of_busy = histograms([unit for unit in inside if unit % 24 in busy])
-    topics = of_busy.transform(weights.topic_weights(of_newest, request.percentile, request.growth))
-    topics = topics.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        told, placement = _latest_round(recorded, newest)
-        now = today(placement)
-        # From here on a row is a topic.
-        with interpreted(spark):
-            hottest = topics.transform(weights.hottest).toArrow().to_pylist()
-            largest = max((row["topics"] for row in hottest), default=0)
-            walls = weights.boundary_rows(spark, {name: each.boundaries for name, each in now.items()})
-            cells = topics.transform(weights.cells(walls, largest=largest)).toArrow()
-            total = sum(row["total"] for row in hottest)
-            brokers = told.brokers or tuple(sorted({row["broker"] for row in placement}))
-            limit = SHARE_OF_ADVICE * total / max(len(brokers), 1)
-            hot = topics.transform(weights.related_to_hot(limit)).toArrow().to_pylist()
-    finally:
-        topics.unpersist()
+    told, placed = _latest_round(recorded.store, state, manifest, newest)
+    now = today(placed)
+    brokers = told.brokers or tuple(sorted({row["broker"] for row in placed}))
+    counted = [unit for unit, hour in inside.items() if hour.samples]
+    of_busy = [unit for unit in counted if unit % 24 in busy]
+    found = answer.heaviest(
+        recorded.spark,
+        recorded.store,
+        answer.shards(recorded.store, state, manifest, of_busy, max(counted, default=None)),
+        request.percentile,
+        request.growth,
+        {name: each.boundaries for name, each in now.items()},
+        len(brokers),
+    )
     return Observed(
         brokers=brokers,
         today=now,
-        cells=cells.sort_by([("namespace", "ascending"), ("position", "ascending")]).to_pylist(),
-        hottest=hottest,
-        hot_topics=sorted((row["topic"], row["weight"]) for row in hot),
+        cells=[
+            {"namespace": name, "position": position, "weight": weight, "topics": topics}
+            for name, top in found.namespaces.items()
+            for position, weight, topics in zip(
+                *(each.tolist() for each in (top.cells.positions, top.cells.weights, top.cells.topics)), strict=True
+            )
+        ],
+        hottest=[
+            {"namespace": name, "topic": top.topic, "weight": top.weight, "total": top.total, "topics": top.topics}
+            for name, top in found.namespaces.items()
+        ],
+        hot_topics=found.hot,
         round=told.newest,
     )
 
 
-def _latest_round(recorded: Recorded, newest: inventory.Hour | None) -> tuple[inventory.Markers, list[dict[str, Any]]]:
+def _latest_round(
+    store: Store, state: State, manifest: Manifest, newest: inventory.Hour | None
+) -> tuple[inventory.Markers, list[dict[str, Any]]]:
     if newest is None:
         return inventory.Markers(), []
-    told = inventory.markers(recorded.store, inventory.readable(recorded.store, newest.markers, MARKERS)[0])
-    good, _ = inventory.readable(recorded.store, newest.traffic, TRAFFIC)
-    if told.newest is None or not good:
-        return told, []
-    rows = recorded.judged(good).transform(accepted).filter(F.col("sample_time") == F.lit(told.newest))
-    return told, rows.transform(weights.placement).toArrow().to_pylist()
+    return inventory.markers(store, newest.markers), answer.placement(store, state, manifest, newest.unit)
 
 
 def _seen(inside: dict[int, HourState]) -> Seen:

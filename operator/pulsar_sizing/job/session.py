@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -11,7 +12,6 @@ from pyspark.sql import SparkSession
 from pulsar_sizing.job.cores import usable
 
 LOCAL = "local"
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def create(master: str, scratch: Path, conf: Mapping[str, str], *, memory: str = "") -> SparkSession:
@@ -30,16 +30,13 @@ def create(master: str, scratch: Path, conf: Mapping[str, str], *, memory: str =
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.parquet.compression.codec": "zstd",
-        # Without it Spark sorts all rows by hour before it writes a folder for each.
-        "spark.sql.maxConcurrentOutputFileWriters": "64",
-        # A file that cannot be read must fail the step, which then finds out which one: see compute.py.
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
         **({"spark.driver.memory": memory} if memory else {}),
         **(_local(master) if master.startswith(LOCAL) else {}),
         **conf,
     }
+    if master.startswith(LOCAL):
+        # Tasks run in Python processes of their own: by default those of the first python3 of the path.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -48,26 +45,13 @@ def create(master: str, scratch: Path, conf: Mapping[str, str], *, memory: str =
     return spark
 
 
-@contextmanager
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Queries planned in here do not generate code: for few rows, to compile it costs far more than it saves."""
-    before = {key: spark.conf.get(key) for key in INTERPRETED}
-    try:
-        for key, value in INTERPRETED.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before.items():
-            if old is not None:
-                spark.conf.set(key, old)
-
-
 def _local(master: str) -> dict[str, str]:
     cores = master.partition("[")[2].rstrip("]").partition(",")[0]
     count = int(cores) if cores.isdigit() else usable() if cores == "*" else 1
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "spark.sql.shuffle.partitions": str(4 * count),
         # Otherwise a task for each file, only to look whether it is there.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * count),

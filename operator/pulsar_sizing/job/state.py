@@ -1,10 +1,10 @@
 """What the job remembers between runs, so that only hours with new files are read.
 
-The unit of work is an hour of recorded traffic. Below ``state/v1/instance=<i>/cluster=<c>``:
+The unit of work is an hour of recorded traffic. Below ``state/v2/instance=<i>/cluster=<c>``:
 
-    manifest-<number>.json                       the pointer: for every hour its segment, files read and totals
-    segments/<run>/histogram/unit=<hour>/...     topic, bucket, count; rows of the same topic and bucket add up
-    segments/<run>/summary/unit=<hour>/...       topic, hour_of_day, day, samples and sums of rates: for reports
+    manifest-<number>.json                         the pointer: for every hour its segment, files read and totals
+    segments/<run>/summary/unit=<hour>/...         one row a topic: sums of its samples, histogram of their costs
+    segments/<run>/placement/unit=<hour>/...       of the newest hour: bundles and brokers of its last round
 
 An hour whose files differ from those the manifest names (by name, size and time of change) is worked out again from all
 its files and replaces what was there. So each file counts exactly once, late files and compaction need no care, and an
@@ -25,9 +25,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pulsar_sizing import layout
 from pulsar_sizing.store import Store, StoreError
 
-STATE_VERSION: Final = 1
-HISTOGRAM: Final = "histogram"
+STATE_VERSION: Final = 2
 SUMMARY: Final = "summary"
+PLACEMENT: Final = "placement"
 KEEP_MANIFESTS: Final = 2
 """A reader that took the one before the last still finds its segments."""
 ABANDONED: Final = timedelta(hours=6)
@@ -39,6 +39,16 @@ _RUN_TIME: Final = "%Y%m%dT%H%M%SZ"
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class BrokerHour(_Model):
+    """One broker in one hour."""
+
+    expected: int = 0
+    """Samples that should be there."""
+    answered: int = 0
+    cost: int = 0
+    """Sum over its rows that count, in byte-equivalents per second."""
 
 
 class HourState(_Model):
@@ -60,12 +70,15 @@ class HourState(_Model):
     announced: int = 0
     """Rows that the answers had."""
     rounds: int = 0
+    brokers: dict[str, BrokerHour] = Field(default_factory=dict)
+    placed: bool = False
+    """Whether its last round's bundles were looked at."""
 
 
 class Manifest(_Model):
     """What is known, by hour (hours since 1970)."""
 
-    version: Literal[1] = STATE_VERSION
+    version: Literal[2] = STATE_VERSION
     parameters: str = ""
     """Of what the state was made with; another value makes it useless."""
     hours: dict[int, HourState] = Field(default_factory=dict)
@@ -94,13 +107,17 @@ class State:
         self._store.put(self._manifest(number), manifest.model_dump_json().encode())
 
     def segment(self, run: str, table: str) -> str:
-        """Folder of a table's rows that a run writes, as an address."""
-        return f"{self.address}/segments/{run}/{table}"
+        """Folder of a table's rows that a run writes, below the store's root."""
+        return f"{self._folder}/segments/{run}/{table}"
 
-    def paths(self, manifest: Manifest, table: str, units: Iterable[int]) -> list[str]:
-        """Addresses of the folders with a table's rows of some hours."""
+    def folders(self, manifest: Manifest, table: str, units: Iterable[int]) -> list[str]:
+        """Folders with a table's rows of some hours, below the store's root."""
         found = ((unit, manifest.hours.get(unit)) for unit in sorted(set(units)))
         return [f"{self.segment(h.segment, table)}/unit={unit}" for unit, h in found if h is not None and h.segment]
+
+    def paths(self, manifest: Manifest, table: str, units: Iterable[int]) -> list[str]:
+        """The same as addresses."""
+        return [self._store.address(folder) for folder in self.folders(manifest, table, units)]
 
     def clean(self, now: datetime) -> int:
         """Delete old manifests and the segments of dead runs that none names any more; how many segments went."""

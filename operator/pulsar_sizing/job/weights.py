@@ -1,4 +1,4 @@
-"""From the state to what the planner needs: a weight for every topic, cells for every namespace, today's bundles.
+"""From the state to what the planner needs: a weight for every topic, and of that what fits one machine.
 
 **Weight of a topic**: the wanted percentile of its cost in the busiest hours of the day of the cluster as a whole
 (three by default), grown by the wanted factor. A cluster must be balanced when it is busy: then a hot broker has no
@@ -7,193 +7,184 @@ the peak; its small price for existing still spreads it. Percentiles of all hour
 night, and percentiles of each topic's own busiest hour would add up peaks that never meet. A topic with no sample in
 those hours (it is new) takes its percentile in the newest hour. A sample in which a topic was not seen says nothing:
 its broker may not have answered.
+
+Topics are dealt to shards by position. The answer of a shard is bounded: for each namespace its total, its heaviest
+topic and at most MOST_CELLS cells, and of the whole shard fewer topics that may be hot than twice the brokers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
-from pyspark.sql import types as T  # noqa: N812
 
-from pulsar_sizing.job.histogram import Transform, merged, quantile
+from pulsar_sizing.job.cells import Cells, at_positions, folded
+from pulsar_sizing.job.histogram import Array, merged, quantiles
 from pulsar_sizing.job.state import HourState
-from pulsar_sizing.store import spark_paths
 
 BUSY_HOURS: Final = 3
-MOST_CELLS: Final = 4096
-"""Of a namespace, as long as it has at most a quarter as many bundles today."""
-HISTOGRAM_SCHEMA: Final = T.StructType(
-    [
-        T.StructField("topic", T.StringType()),
-        T.StructField("bucket", T.IntegerType()),
-        T.StructField("count", T.LongType()),
-    ]
-)
-_NAME: Final = r"^(?:non-)?persistent://([^/]+/[^/]+)/"
-_PARTITION: Final = r"-partition-\d+$"
+SHARE_OF_ADVICE: Final = 0.5
+"""A topic above this share of a broker's fair share may need more partitions."""
+_PARTITION: Final = re.compile(r"-partition-\d+$")
+
+
+@dataclass(frozen=True)
+class Top:
+    """A namespace, or a part of it."""
+
+    topic: str
+    """The heaviest; of equals the last by name."""
+    weight: int
+    total: int
+    topics: int
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Topics of one shard."""
+
+    topics: list[str]
+    positions: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is collected of one shard."""
+
+    tops: dict[str, Top]
+    """By namespace."""
+    hot: list[tuple[str, int]]
+    """Topics that weigh more than SHARE_OF_ADVICE of a broker's share of this shard."""
 
 
 def busiest_hours(hours: Mapping[int, HourState], count: int = BUSY_HOURS) -> tuple[int, ...]:
     """Hours of the day at which the cluster costs most, ascending: mean cost of all topics over all rounds.
 
-    Rounds in which brokers did not answer are scaled up by the share that did. Keys are hours since 1970.
+    What a broker did not answer is made up for by its own share: in an hour in which it answered at times by its mean
+    then, else by its part of the traffic in the hours in which all answered at times. Keys are hours since 1970.
     """
+    shares = _shares(hours.values())
     cost: dict[int, float] = {}
     rounds: dict[int, float] = {}
     for unit, hour in hours.items():
         if hour.samples and hour.answered and hour.rounds:
-            cost[unit % 24] = cost.get(unit % 24, 0.0) + hour.cost * hour.expected / hour.answered
+            cost[unit % 24] = cost.get(unit % 24, 0.0) + _whole_cost(hour, shares)
             rounds[unit % 24] = rounds.get(unit % 24, 0.0) + hour.rounds
     order = sorted(cost, key=lambda hour: (-cost[hour] / rounds[hour], hour))
     return tuple(sorted(order[:count]))
 
 
-def read_histograms(spark: SparkSession, addresses: Sequence[str]) -> DataFrame:
-    """Rows of the state."""
-    if not addresses:
-        return spark.createDataFrame([], HISTOGRAM_SCHEMA)
-    return spark.read.schema(HISTOGRAM_SCHEMA).parquet(*spark_paths(addresses))
+def _means(hour: HourState) -> dict[str, float]:
+    """Cost of each broker that answered, over all its samples of an hour."""
+    return {name: b.cost * max(b.expected / b.answered, 1.0) for name, b in hour.brokers.items() if b.answered}
 
 
-def topic_weights(newest: DataFrame, percentile: float, growth: float) -> Transform:
-    """From histograms of the busy hours: topic and weight, in whole byte-equivalents per second.
+def _absent(hour: HourState) -> set[str]:
+    return {name for name, broker in hour.brokers.items() if broker.expected and not broker.answered}
+
+
+def _shares(hours: Any) -> dict[str, float]:
+    """Part of the traffic of each broker where it is known: cost over that of its hours, of whole hours alone."""
+    mine: dict[str, float] = {}
+    of: dict[str, float] = {}
+    for hour in hours:
+        means = {} if _absent(hour) else _means(hour)
+        total = sum(means.values())
+        for name, cost in means.items():
+            mine[name] = mine.get(name, 0.0) + cost
+            of[name] = of.get(name, 0.0) + total
+    return {name: cost / of[name] for name, cost in mine.items() if of[name]}
+
+
+def _whole_cost(hour: HourState, shares: Mapping[str, float]) -> float:
+    seen = sum(_means(hour).values())
+    # Rows of brokers that no marker knows count as they are.
+    seen += sum(b.cost for b in hour.brokers.values() if not b.answered)
+    absent = _absent(hour)
+    # A broker that was never seen together with all others has the share of a mean broker.
+    mean = 1 / max(len(hour.brokers), 1)
+    missing = sum(shares.get(name, mean) for name in absent)
+    return seen / (1 - missing) if missing < 1 else seen
+
+
+def topic_weights(busy: Any, newest: Any, percentile: float, growth: float) -> Weights:
+    """Weights of a shard's topics, in whole byte-equivalents per second, from rows of the state (reading.read_state).
 
     `newest` are those of the newest hour, for topics that the busy hours do not know.
     """
+    rows = pa.concat_tables([busy, newest]).combine_chunks()
+    column = rows["topic"].dictionary_encode().combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
+    if not names:
+        return Weights([], np.empty(0, np.int64), np.empty(0, np.int64))
+    known = int(codes[: busy.num_rows].max(initial=-1)) + 1
+    # Codes come in the order of the rows: those from `known` on are of topics that the newest hour alone knows.
+    counts = np.diff(_offsets(rows["buckets"]))
+    keep = np.arange(len(codes)) < busy.num_rows
+    keep |= codes >= known
+    entries = np.repeat(keep, counts)
+    keys = np.repeat(codes, counts)[entries]
+    histograms = merged(keys, _values(rows["buckets"])[entries], _values(rows["counts"])[entries], len(names))
+    costs = quantiles(histograms, percentile / 100)
+    positions = np.zeros(len(names), np.int64)
+    positions[codes] = rows["position"].to_numpy()
+    return Weights(names, positions, np.floor(costs * growth + 0.5).astype(np.int64))
 
-    def of(histograms: DataFrame) -> DataFrame:
-        return histograms.transform(merged(["topic"])).transform(quantile(["topic"], percentile / 100))
 
-    def transform(busy: DataFrame) -> DataFrame:
-        known = of(busy)
-        new = of(newest.join(known, on="topic", how="left_anti"))
-        weight = F.floor(F.col("cost") * F.lit(growth) + F.lit(0.5)).cast("long").alias("weight")
-        return known.unionByName(new).select("topic", weight)
-
-    return transform
+def _offsets(column: Any) -> Array:
+    part = column.chunk(0)
+    found: Array = part.offsets.to_numpy()
+    return found
 
 
-def namespace_of(topic: Column) -> Column:
+def _values(column: Any) -> Array:
+    found: Array = column.chunk(0).flatten().to_numpy()
+    return found
+
+
+def namespace_of(topic: str) -> str:
     """``tenant/namespace`` of a full topic name."""
-    return F.regexp_extract(topic, _NAME, 1)
+    parts = topic.partition("://")[2].split("/", 2)
+    return "/".join(parts[:2])
 
 
-def hottest(weights: DataFrame) -> DataFrame:
-    """The heaviest topic of every namespace, and the namespace's weight and topics."""
-    return (
-        weights.select(namespace_of(F.col("topic")).alias("namespace"), "topic", "weight")
-        .groupBy("namespace")
-        .agg(F.max(F.struct("weight", "topic")).alias("top"), F.sum("weight").alias("total"), F.count("*").alias("n"))
-        .select("namespace", "top.topic", "top.weight", "total", F.col("n").alias("topics"))
+def partitioned_name(topic: str) -> str:
+    """The name that all partitions of a topic share."""
+    return _PARTITION.sub("", topic)
+
+
+def answer(found: Weights, walls: Mapping[str, Sequence[int]], brokers: int) -> Answer:
+    """What of a shard is collected. `walls` are today's boundaries by namespace."""
+    names: dict[str, int] = {}
+    codes = np.fromiter(
+        (names.setdefault(namespace_of(topic), len(names)) for topic in found.topics), np.int64, len(found.topics)
     )
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    tops = {}
+    for name, code in names.items():
+        mine = order[edges[code] : edges[code + 1]]
+        weights = found.weights[mine]
+        heaviest = int(weights.max())
+        top = max(found.topics[index] for index in mine[weights == heaviest].tolist())
+        cells = folded(at_positions(found.positions[mine], weights), walls.get(name, ()))
+        tops[name] = Top(top, heaviest, int(weights.sum()), len(mine), cells)
+    limit = SHARE_OF_ADVICE * int(found.weights.sum()) / max(brokers, 1)
+    hot = np.flatnonzero(found.weights > limit).tolist()
+    return Answer(tops, [(found.topics[index], int(found.weights[index])) for index in hot])
 
 
-def related_to_hot(limit: float) -> Transform:
-    """From weights those of topics of which one partition weighs more than the limit, with all their partitions."""
-
-    def transform(weights: DataFrame) -> DataFrame:
-        named = weights.withColumn("base", F.regexp_replace("topic", _PARTITION, ""))
-        hot = named.filter(F.col("weight") > F.lit(limit)).select("base").distinct()
-        return named.join(hot, on="base", how="left_semi").select("topic", "weight")
-
-    return transform
-
-
-def boundary_rows(spark: SparkSession, boundaries: Mapping[str, Sequence[int]]) -> DataFrame:
-    """Today's boundaries as rows (namespace, position)."""
-    pairs = [(namespace, point) for namespace, points in sorted(boundaries.items()) for point in points]
-    table = pa.table(
-        {
-            "namespace": pa.array([namespace for namespace, _ in pairs], pa.string()),
-            "position": pa.array([point for _, point in pairs], pa.int64()),
-        }
-    )
-    return spark.createDataFrame(table)
-
-
-def cells(boundaries: DataFrame, most: int = MOST_CELLS, *, largest: int | None = None) -> Transform:
-    """From weights: namespace, position, weight, topics; few enough for the driver.
-
-    A namespace of at most `most` positions keeps them all. In a larger one the positions that weigh at least
-    4 / `most` of it stay alone; the others are merged with their neighbours, never across a hot position or a boundary
-    of today, into cells lighter than twice that. A merged cell lies at its first position. `largest` is the number of
-    topics of the largest namespace where it is known: if no more than `most`, the rest need not even be planned.
-    """
-
-    def transform(weights: DataFrame) -> DataFrame:
-        positions = (
-            weights.select(
-                namespace_of(F.col("topic")).alias("namespace"), F.crc32("topic").alias("position"), "weight"
-            )
-            .groupBy("namespace", "position")
-            .agg(F.sum("weight").alias("weight"), F.count("*").alias("topics"))
-        )
-        if largest is not None and largest <= most:
-            return positions
-        sizes = positions.groupBy("namespace").agg(
-            F.count("*").alias("positions"), F.greatest(F.sum("weight") * 4 / most, F.lit(1.0)).alias("quantum")
-        )
-        sized = positions.join(sizes, on="namespace", how="inner")
-        small = sized.filter(F.col("positions") <= most)
-        large = sized.filter(F.col("positions") > most)
-        return small.select("namespace", "position", "weight", "topics").unionByName(
-            large.transform(_folded(boundaries))
-        )
-
-    return transform
-
-
-def _folded(boundaries: DataFrame) -> Transform:
-    def transform(large: DataFrame) -> DataFrame:
-        namespaces = large.select("namespace", "quantum").distinct()
-        walls = boundaries.join(namespaces, on="namespace", how="inner").select(
-            "namespace",
-            "position",
-            "quantum",
-            F.lit(0).cast("long").alias("weight"),
-            F.lit(0).cast("long").alias("topics"),
-        )
-        hot = F.col("weight") >= F.col("quantum")
-        # A boundary belongs to the bundle above it: it comes before a topic at the same position.
-        along = (
-            Window.partitionBy("namespace")
-            .orderBy("position", "topics")
-            .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        )
-        wall = (F.col("topics") == 0).cast("long")
-        # Two steps at a hot position: one begins its own cell, one begins the cell behind it.
-        step = F.when(hot, 2).otherwise(wall).cast("long")
-        cold = F.when(hot, 0).otherwise(F.col("weight"))
-        return (
-            large.select("namespace", "position", "quantum", "weight", "topics")
-            .unionByName(walls)
-            .withColumns({"steps": F.sum(step).over(along), "run": F.sum(cold).over(along), "hot": hot})
-            .filter(F.col("topics") > 0)
-            .select(
-                "namespace",
-                "position",
-                "weight",
-                "topics",
-                F.when(F.col("hot"), F.col("steps") - 1).otherwise(F.col("steps")).alias("segment"),
-                F.when(F.col("hot"), F.lit(0)).otherwise(F.floor(F.col("run") / F.col("quantum"))).alias("part"),
-            )
-            .groupBy("namespace", "segment", "part")
-            .agg(F.min("position").alias("position"), F.sum("weight").alias("weight"), F.sum("topics").alias("topics"))
-            .select("namespace", "position", "weight", "topics")
-        )
-
-    return transform
-
-
-def placement(judged: DataFrame) -> DataFrame:
-    """From accepted rows of one round: which broker reports which bundle, and with how many topics."""
-    return (
-        judged.select("namespace", "bundle", "broker", "topic")
-        .groupBy("namespace", "bundle", "broker")
-        .agg(F.count("*").alias("topics"))
-        .select("namespace", "bundle", "broker", "topics")
-    )
+def related(found: Weights, bases: frozenset[str]) -> list[tuple[str, int]]:
+    """Topics of a shard, and their weights, that are one of these or a partition of one."""
+    return [
+        (topic, int(weight))
+        for topic, weight in zip(found.topics, found.weights.tolist(), strict=True)
+        if partitioned_name(topic) in bases
+    ]

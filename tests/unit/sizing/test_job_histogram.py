@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pulsar_sizing.job.histogram import RELATIVE_ERROR, bucket, merged, quantile
+from pulsar_sizing.job.histogram import RELATIVE_ERROR, buckets_of, counted, merged, quantiles
 
 SHARES = (0.0, 0.5, 0.95, 0.99, 1.0)
+Array = np.ndarray[Any, Any]
 
 
-def samples() -> dict[str, np.ndarray]:
+def samples() -> dict[str, Array]:
     rng = np.random.default_rng(5)
     return {
         "one value": np.array([17.0]),
@@ -28,48 +30,45 @@ def samples() -> dict[str, np.ndarray]:
     }
 
 
-@pytest.fixture(scope="module")
-def raw(spark: Any) -> Any:
-    rows = [(key, float(value), n % 3) for key, values in samples().items() for n, value in enumerate(values)]
-    return spark.createDataFrame(rows, "key string, cost double, part int").persist()
+@pytest.mark.parametrize("share", SHARES)
+def test_every_quantile_is_within_the_relative_error(share: float) -> None:
+    values = list(samples().values())
+    keys = np.repeat(np.arange(len(values)), [len(each) for each in values])
+    offsets, buckets, counts = counted(keys, buckets_of(np.concatenate(values)), len(values))
+    found = quantiles(merged(np.repeat(np.arange(len(values)), np.diff(offsets)), buckets, counts, len(values)), share)
+    exact = np.array([np.quantile(each, share, method="lower") for each in values])
+    assert (np.abs(found - exact) <= (RELATIVE_ERROR + 1e-9) * exact).all(), list(samples())
+    assert counts.sum() == len(keys)
+    assert len(counts) < len(keys)
 
 
-def counted(raw: Any) -> Any:
-    return raw.select("key", bucket(F.col("cost")).alias("bucket"), F.lit(1).cast("long").alias("count"))
+SAMPLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 900), st.integers(0, 2)), max_size=60)
 
 
-def rows(frame: Any) -> list[Any]:
-    return sorted(frame.collect())
+@given(SAMPLES)
+def test_histograms_of_parts_add_up_to_that_of_all_in_any_order(content: list[tuple[int, int, int]]) -> None:
+    rows = np.array(content, np.int64).reshape(-1, 3)
+    keys, buckets, counts = [], [], []
+    for part in (2, 0, 1):
+        mine = rows[rows[:, 2] == part]
+        offsets, held, many = counted(mine[:, 0], mine[:, 1].astype(np.int16), 4)
+        assert all(np.diff(held[a:b]).min(initial=1) > 0 for a, b in itertools.pairwise(offsets))
+        keys.append(np.repeat(np.arange(4), np.diff(offsets)))
+        buckets.append(held)
+        counts.append(many)
+    found = merged(*(np.concatenate(each) for each in (keys, buckets, counts)), 4)
+    assert {(k, b): n for (k, b), n in np.ndenumerate(found) if n} == {
+        (k, b): sum(1 for row in content if row[:2] == (k, b)) for k, b, _ in content
+    }
 
 
-def test_every_quantile_is_within_the_relative_error(raw: Any) -> None:
-    histograms = raw.transform(counted).transform(merged(["key"])).persist()
-    for share in SHARES:
-        found = {row["key"]: row["cost"] for row in histograms.transform(quantile(["key"], share)).collect()}
-        for key, values in samples().items():
-            exact = float(np.quantile(values, share, method="lower"))
-            assert abs(found[key] - exact) <= (RELATIVE_ERROR + 1e-9) * exact, (key, share)
-    assert histograms.count() < raw.count()
-
-
-def test_merging_is_associative_and_commutative(raw: Any) -> None:
-    a, b, c = (raw.filter(F.col("part") == n).transform(counted).transform(merged(["key"])).persist() for n in range(3))
-    together = merged(["key"])
-    whole = rows(raw.transform(counted).transform(together))
-    assert rows(a.union(b).transform(together).union(c).transform(together)) == whole
-    assert rows(c.union(a.union(b).transform(together)).transform(together)) == whole
-    assert rows(b.union(c).transform(together).union(a).transform(together)) == whole
-
-
-def test_what_costs_nothing_answers_nothing(spark: Any) -> None:
-    schema = T.StructType([T.StructField("key", T.StringType()), T.StructField("cost", T.DoubleType())])
-    frame = spark.createDataFrame([("x", 0.0), ("x", 0.5), ("x", 1.0)], schema)
-    histograms = frame.transform(counted).transform(merged(["key"]))
-    assert rows(histograms) == [("x", 0, 3)]
-    assert histograms.transform(quantile(["key"], 1.0)).collect() == [("x", 0.0)]
+def test_what_costs_nothing_answers_nothing() -> None:
+    buckets = buckets_of(np.array([0.0, 0.5, 1.0]))
+    assert buckets.tolist() == [0, 0, 0]
+    assert quantiles(merged(np.zeros(3, np.int64), buckets, np.ones(3), 2), 1.0).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match="must be between 0 and 1"):
-        quantile(["key"], share)
+        quantiles(np.zeros((1, 1)), share)

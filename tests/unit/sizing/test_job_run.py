@@ -13,7 +13,7 @@ import pytest
 
 from pulsar_operator.balance.model.ranges import boundary_points
 from pulsar_sizing.compaction import Policy, maintain
-from pulsar_sizing.job import compute
+from pulsar_sizing.job import compute, pieces
 from pulsar_sizing.job.inventory import UNREADABLE, WRONG_SCHEMA
 from pulsar_sizing.job.request import RequestError
 from pulsar_sizing.job.rows import BAD_NUMBER
@@ -47,6 +47,21 @@ def test_new_files_alone_give_what_all_of_them_give(lab: Labs, answer: Answer) -
         assert set(boundary_points(boundaries)) >= {0, 1 << 30, 1 << 31, 3 << 30}, "today's boundaries stay"
     balance = undisturbed["balance"]
     assert balance["bound"] <= balance["after"] <= balance["before"]
+
+
+def test_hours_read_in_pieces_give_what_whole_ones_give(
+    lab: Labs, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By time as they were recorded, by position once they are compacted."""
+    one = lab()
+    one.record(0, 2)
+    whole = one.run()
+    names = {path.name for path in (one.root / "state").rglob("summary/*/*.parquet")}
+    assert names == {"000000000-100000000-0.parquet"}
+    monkeypatch.setattr(pieces.cut, "__defaults__", (9,))
+    assert answer(one.run(full=True)) == answer(whole)
+    cut = {path.name for path in (one.root / "state").rglob("summary/*/*.parquet")}
+    assert len(cut - names) == 2 * 2, "three rounds in each of two hours, the first piece begins with the hour"
 
 
 def test_late_duplicate_and_compacted_files_change_nothing(lab: Labs, answer: Answer) -> None:
@@ -142,19 +157,19 @@ def test_old_days_leave_the_window(lab: Labs) -> None:
     assert (past.result.samples, past.hours_worked_out) == (old, 1), "a question about the past reads it again"
 
 
-def killed_save(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
-    real = compute._save
-    calls = []
+def killed_tasks(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
+    """Killed when the tasks have worked out so many pieces, before or after their numbers reached the driver."""
+    real = compute.tell_all
 
-    def save(*args: Any, **kwargs: Any) -> None:
-        calls.append(1)
-        if len(calls) == at + 1 and not after:
-            raise Killed
-        real(*args, **kwargs)
-        if len(calls) == at + 1:
-            raise Killed
+    def tell_all(*args: Any) -> Any:
+        *rest, pieces = args
+        if at:
+            real(*rest, pieces[:at])
+        if after:
+            real(*args)
+        raise Killed
 
-    monkeypatch.setattr(compute, "_save", save)
+    monkeypatch.setattr(compute, "tell_all", tell_all)
 
 
 def killed_publish(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
@@ -178,11 +193,12 @@ def test_a_run_killed_at_any_write_is_repeated_as_if_it_never_was(
     one.record(0, 1)
     before = one.run().manifest
     one.record(1, 2)
+    # One row a file is enough for a piece: an hour has several.
+    monkeypatch.setattr(pieces.cut, "__defaults__", (1,))
     for kill, at, after in [
-        (killed_save, 0, False),
-        (killed_save, 0, True),
-        (killed_save, 1, False),
-        (killed_save, 1, True),
+        (killed_tasks, 0, False),
+        (killed_tasks, 1, False),
+        (killed_tasks, 1, True),
         (killed_publish, 0, False),
     ]:
         with monkeypatch.context() as patch:
@@ -196,8 +212,8 @@ def test_a_run_killed_at_any_write_is_repeated_as_if_it_never_was(
             one.run()
     outcome = one.run()
     assert (outcome.hours_worked_out, answer(outcome)) == (0, wanted), "killed after the pointer: all is there"
-    segments = one.root / "state/v1/instance=demo/cluster=east/segments"
-    assert len(list(segments.iterdir())) == 6
+    segments = one.root / "state/v2/instance=demo/cluster=east/segments"
+    assert len(list(segments.iterdir())) == 5
     assert answer(one.run(NOW + ABANDONED + timedelta(minutes=1))) == wanted
     assert {path.name for path in segments.iterdir()} == {h.segment for h in outcome.manifest.hours.values()}
 

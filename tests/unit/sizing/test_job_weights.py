@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 from pulsar_sizing.job import weights
+from pulsar_sizing.job.answer import READ
+from pulsar_sizing.job.cells import Cells, at_positions, folded, joined
 from pulsar_sizing.job.conclude import Today, bundle_weights, today
-from pulsar_sizing.job.state import HourState
+from pulsar_sizing.job.histogram import GAMMA
+from pulsar_sizing.job.rows import TOPICS_SCHEMA
+from pulsar_sizing.job.state import BrokerHour, HourState
 
-HISTOGRAM = "topic string, bucket int, count long"
 
-
-def hour(cost: int, rounds: int = 60, expected: int = 60, answered: int = 60) -> HourState:
-    return HourState(digest="", samples=1, cost=cost, rounds=rounds, expected=expected, answered=answered)
+def hour(cost: int, rounds: int = 60, **brokers: tuple[int, int, int]) -> HourState:
+    """`brokers`: expected, answered and cost; one that answered always with all the cost where none is given."""
+    told = {name: BrokerHour(expected=e, answered=a, cost=c) for name, (e, a, c) in brokers.items()}
+    told = told or {"a": BrokerHour(expected=rounds, answered=rounds, cost=cost)}
+    answered = sum(each.answered for each in told.values())
+    return HourState(digest="", samples=1, cost=cost, rounds=rounds, answered=answered, brokers=told)
 
 
 @pytest.mark.parametrize(
@@ -25,51 +34,85 @@ def hour(cost: int, rounds: int = 60, expected: int = 60, answered: int = 60) ->
         ({}, 3, ()),
         ({1: hour(10), 2: hour(30), 3: hour(20), 4: hour(5)}, 3, (1, 2, 3)),
         ({1: hour(10), 25: hour(50), 2: hour(20)}, 1, (1,)),
-        ({1: hour(10), 2: hour(11, rounds=120, expected=120, answered=120)}, 1, (1,)),
-        ({1: hour(10), 2: hour(8, answered=30)}, 1, (2,)),
+        ({1: hour(10), 2: hour(11, rounds=120)}, 1, (1,)),
+        ({1: hour(10), 2: hour(8, a=(60, 30, 8))}, 1, (2,)),
+        ({1: hour(100, a=(60, 60, 90), b=(60, 60, 10)), 2: hour(95, a=(60, 60, 95), b=(60, 0, 0))}, 1, (2,)),
+        ({1: hour(100, a=(60, 60, 90), b=(60, 60, 10)), 2: hour(85, a=(60, 60, 85), b=(60, 0, 0))}, 1, (1,)),
+        ({1: hour(100, a=(60, 60, 90), b=(60, 60, 10)), 2: hour(12, a=(60, 0, 0), b=(60, 60, 12))}, 1, (2,)),
+        ({1: hour(100, a=(60, 60, 90), b=(60, 60, 10)), 2: hour(55, a=(60, 30, 46), b=(60, 60, 9))}, 1, (2,)),
+        ({1: hour(10, a=(60, 60, 10)), 2: hour(6, a=(60, 60, 6), b=(60, 0, 0))}, 1, (2,)),
         ({3: hour(10), 2: hour(10)}, 1, (2,)),
         ({1: HourState(digest=""), 2: hour(1)}, 3, (2,)),
     ],
-    ids=["none", "order", "mean over days", "mean over rounds", "missing brokers", "tie", "empty hour"],
+    ids=[
+        "none",
+        "order",
+        "mean over days",
+        "mean over rounds",
+        "rounds missing",
+        "a small broker away",
+        "an hour that was quieter",
+        "the large broker away",
+        "half of the large one",
+        "a broker never seen",
+        "tie",
+        "empty hour",
+    ],
 )
 def test_the_busiest_hours_of_the_cluster(hours: dict[int, HourState], count: int, busiest: tuple[int, ...]) -> None:
     assert weights.busiest_hours(hours, count) == busiest
 
 
-def test_a_topic_weighs_its_percentile_in_the_busy_hours_or_in_the_newest(spark: Any) -> None:
-    busy = spark.createDataFrame([("a", 100, 9), ("a", 100, 10), ("a", 200, 1), ("b", 0, 5)], HISTOGRAM)
-    newest = spark.createDataFrame([("a", 300, 9), ("new", 150, 9)], HISTOGRAM)
-    found = dict(busy.transform(weights.topic_weights(newest, 95.0, 2.0)).collect())
-    value = {n: 2 * weights_value(n) for n in (100, 150)}
-    assert found == {"a": round(value[100]), "b": 0, "new": round(value[150])}
-    found = dict(busy.transform(weights.topic_weights(newest, 100.0, 1.0)).collect())
-    assert found["a"] == round(weights_value(200))
+def state_rows(*rows: tuple[str, dict[int, int]]) -> Any:
+    schema = pa.schema([TOPICS_SCHEMA.field(name) for name in READ])
+    columns = {
+        "topic": [topic for topic, _ in rows],
+        "position": [crc32(topic.encode()) for topic, _ in rows],
+        "buckets": [list(counts) for _, counts in rows],
+        "counts": [list(counts.values()) for _, counts in rows],
+    }
+    return pa.table(columns, schema=schema)
 
 
-def weights_value(number: int) -> float:
-    from pulsar_sizing.job.histogram import GAMMA
+def test_a_topic_weighs_its_percentile_in_the_busy_hours_or_in_the_newest() -> None:
+    busy = state_rows(("a", {100: 9}), ("b", {0: 5}), ("a", {100: 10, 200: 1}))
+    newest = state_rows(("a", {300: 9}), ("new", {150: 9}))
+    found = weights.topic_weights(busy, newest, 95.0, 2.0)
+    value = {n: 2 * GAMMA**n / (GAMMA + 1) for n in (100, 150, 200)}
+    assert found.topics == ["a", "b", "new"]
+    assert found.weights.tolist() == [round(2 * value[100]), 0, round(2 * value[150])]
+    assert found.positions.tolist() == [crc32(name.encode()) for name in found.topics]
+    assert weights.topic_weights(busy, newest, 100.0, 1.0).weights[0] == round(value[200])
+    assert weights.topic_weights(state_rows(), newest, 50.0, 1.0).topics == ["a", "new"]
+    assert weights.topic_weights(state_rows(), state_rows(), 50.0, 1.0).topics == []
 
-    return float(2 * GAMMA**number / (GAMMA + 1))
+
+def loads(content: Mapping[str, int]) -> weights.Weights:
+    positions = np.array([crc32(name.encode()) for name in content], np.int64)
+    return weights.Weights(list(content), positions, np.array(list(content.values()), np.int64))
 
 
-def test_cells_are_few_and_lose_nothing(spark: Any) -> None:
+def test_cells_are_few_and_lose_nothing() -> None:
     most = 32
     names = [f"persistent://acme/big/t-{n}" for n in range(400)]
-    loads = {name: 1000 if n % 100 == 0 else 1 + n % 3 for n, name in enumerate(names)}
-    few = {f"persistent://acme/few/t-{n}": n for n in range(5)}
-    frame = spark.createDataFrame(list((loads | few).items()), "topic string, weight long")
-    walls = {"acme/big": (0, 1 << 30, 1 << 31, 3 << 30, LAST_BOUNDARY), "acme/few": (0, 1 << 31, LAST_BOUNDARY)}
-    found = frame.transform(weights.cells(weights.boundary_rows(spark, walls), most)).collect()
-    small = {(r["position"], r["weight"], r["topics"]) for r in found if r["namespace"] == "acme/few"}
-    assert small == {(crc32(name.encode()), weight, 1) for name, weight in few.items()}
-    alone = spark.createDataFrame(list(few.items()), "topic string, weight long")
-    known = alone.transform(weights.cells(weights.boundary_rows(spark, walls), most, largest=len(few))).collect()
-    assert {(r["position"], r["weight"], r["topics"]) for r in known} == small, "known to be small: the same, sooner"
-    big = sorted((r["position"], r["weight"], r["topics"]) for r in found if r["namespace"] == "acme/big")
+    content = {name: 1000 if n % 100 == 0 else 1 + n % 3 for n, name in enumerate(names)}
+    walls = (0, 1 << 30, 1 << 31, 3 << 30, LAST_BOUNDARY)
+    found = loads(content)
+    single = at_positions(found.positions, found.weights)
+    assert folded(single, walls, 400) == single, "few enough: as they are"
+    cells = folded(single, walls, most)
+    check(cells, content, walls, most)
+    order = np.argsort(found.positions)
+    parts = [at_positions(found.positions[half], found.weights[half]) for half in (order[:130], order[130:])]
+    check(folded(joined([folded(part, walls, most) for part in parts]), walls, most), content, walls, most)
+
+
+def check(cells: Cells, content: Mapping[str, int], walls: Sequence[int], most: int) -> None:
+    big = list(zip(cells.positions.tolist(), cells.weights.tolist(), cells.topics.tolist(), strict=True))
     assert len(big) <= most
-    assert sum(weight for _, weight, _ in big) == sum(loads.values())
-    assert sum(topics for *_, topics in big) == len(names)
-    positions = {crc32(name.encode()): weight for name, weight in loads.items()}
+    assert sum(weight for _, weight, _ in big) == sum(content.values())
+    assert sum(topics for *_, topics in big) == len(content)
+    positions = {crc32(name.encode()): weight for name, weight in content.items()}
     hot = {position for position, weight in positions.items() if weight == 1000}
     assert {position for position, weight, topics in big if topics == 1 and weight == 1000} == hot
     starts = [position for position, *_ in big]
@@ -77,18 +120,24 @@ def test_cells_are_few_and_lose_nothing(spark: Any) -> None:
     for (start, weight, _), end in zip(big, [*starts[1:], 1 << 32], strict=True):
         held = [position for position in positions if start <= position < end]
         assert sum(positions[position] for position in held) == weight, "a cell reaches to the next one"
-        assert len({sum(position >= wall for wall in walls["acme/big"]) for position in held}) == 1
+        assert len({sum(position >= wall for wall in walls) for position in held}) == 1
 
 
-def test_hot_topics_come_with_all_their_partitions(spark: Any) -> None:
-    loads = {"p-partition-0": 90, "p-partition-1": 1, "q-partition-0": 5, "r": 100, "p": 3}
-    frame = spark.createDataFrame(
-        [(f"persistent://acme/shop/{name}", weight) for name, weight in loads.items()], "topic string, weight long"
-    )
-    found = {row["topic"].rpartition("/")[2] for row in frame.transform(weights.related_to_hot(50.0)).collect()}
-    assert found == {"p-partition-0", "p-partition-1", "r", "p"}
-    top = frame.transform(weights.hottest).collect()
-    assert [tuple(row) for row in top] == [("acme/shop", "persistent://acme/shop/r", 100, 199, 5)]
+def test_two_topics_at_one_position_are_one_cell() -> None:
+    cells = at_positions(np.array([7, 3, 7]), np.array([1, 2, 4]))
+    assert [each.tolist() for each in (cells.positions, cells.weights, cells.topics)] == [[3, 7], [2, 5], [1, 2]]
+
+
+def test_what_is_collected_of_a_shard() -> None:
+    content = {"p-partition-0": 90, "p-partition-1": 1, "q-partition-0": 5, "r": 100, "p": 3}
+    found = loads({f"persistent://acme/shop/{name}": weight for name, weight in content.items()})
+    shard = weights.answer(found, {}, 2)
+    assert {topic.rpartition("/")[2] for topic, _ in shard.hot} == {"p-partition-0", "r"}
+    top = shard.tops["acme/shop"]
+    assert (top.topic, top.weight, top.total, top.topics) == ("persistent://acme/shop/r", 100, 199, 5)
+    bases = frozenset(weights.partitioned_name(topic) for topic, _ in shard.hot)
+    related = {topic.rpartition("/")[2] for topic, _ in weights.related(found, bases)}
+    assert related == {"p-partition-0", "p-partition-1", "r", "p"}
 
 
 def placed(bundle: str, broker: str = "a", topics: int = 1) -> dict[str, Any]:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 RECORDING = traffic.Recording(days=1, topics=24, namespaces=2, brokers=2, bundles=4, interval_seconds=1200)
 SECONDS = 300.0
 """Until a process must have come to a point; not what the test measures."""
-STATE = "state/v1/instance=demo/cluster=east"
+STATE = "state/v2/instance=demo/cluster=east"
 
 
 def options(root: Path, quick: dict[str, str]) -> list[str]:
@@ -76,7 +76,7 @@ def test_a_killed_driver_leaves_the_old_result_and_the_next_run_ends_the_work(
     wanted = served(other)
     assert wanted["samples"] > before["samples"]
 
-    killed_when(root, given, "segments/*/histogram/unit=*/*.parquet", tmp_path / "first.log")
+    killed_when(root, given, "segments/*/summary/unit=*/*.parquet", tmp_path / "first.log")
     assert served(root) == before, "killed while it wrote: the state of before counts"
     assert [path.name for path in (root / STATE).glob("manifest-*.json")] == ["manifest-000000000001.json"]
 

@@ -1,0 +1,161 @@
+"""One Spark job over the state of the busy hours: weights of all topics, and a bounded answer of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+from pyspark import SparkContext, StorageLevel
+
+from pulsar_sizing.arrow import parquet
+from pulsar_sizing.job import weights
+from pulsar_sizing.job.cells import Cells, folded, joined
+from pulsar_sizing.job.rows import PLACEMENT_SCHEMA, TOPICS_SCHEMA
+from pulsar_sizing.job.state import PLACEMENT, SUMMARY, HourState, Manifest, State
+from pulsar_sizing.store import Place, Store
+
+compute: Any = pyarrow.compute
+"""pyarrow has no annotations; calls of this module are not type-checked."""
+
+SHARD_TOPICS: Final = 16_384
+"""Topics that a task holds at once, with their histograms of some 21 hours: about 250 MB."""
+POSITIONS: Final = 1 << 32
+READ: Final = ("topic", "position", "buckets", "counts")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Topics in a half-open range of positions, and the files of the state that may have some."""
+
+    low: int
+    high: int
+    busy: tuple[str, ...]
+    newest: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Heaviest:
+    """All topics, as far as the planner needs them."""
+
+    namespaces: dict[str, weights.Top]
+    hot: list[tuple[str, int]]
+    """Topics near or above a broker's share, with all their partitions."""
+
+
+def placement(store: Store, state: State, manifest: Manifest, unit: int) -> list[dict[str, Any]]:
+    """Bundles and brokers of an hour's last round: rows (namespace, bundle, broker, topics)."""
+    tables = [PLACEMENT_SCHEMA.empty_table()]
+    for folder in state.folders(manifest, PLACEMENT, [unit]):
+        for name in store.names(folder):
+            with store.open(f"{folder}/{name}") as stream:
+                tables.append(parquet.read_table(stream, partitioning=None).cast(PLACEMENT_SCHEMA))
+    keys = ["namespace", "bundle", "broker"]
+    found = pa.concat_tables(tables).group_by(keys).aggregate([("topics", "sum")])
+    rows: list[dict[str, Any]] = found.rename_columns([*keys, "topics"]).to_pylist()
+    return rows
+
+
+def heaviest(
+    spark: SparkContext,
+    store: Store,
+    shards: Sequence[Shard],
+    percentile: float,
+    growth: float,
+    walls: Mapping[str, Sequence[int]],
+    brokers: int,
+) -> Heaviest:
+    """Weigh all topics. What comes to this process is bounded by namespaces and brokers, see weights.py."""
+    if not shards:
+        return Heaviest({}, [])
+    weighed = spark.parallelize(shards, len(shards)).map(partial(_weighed, store.place, percentile, growth))
+    weighed = weighed.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        answers = weighed.map(partial(_answer, dict(walls), brokers)).collect()
+        found = {
+            name: _together([each.tops[name] for each in answers if name in each.tops], walls.get(name, ()))
+            for name in sorted({name for each in answers for name in each.tops})
+        }
+        limit = weights.SHARE_OF_ADVICE * sum(top.total for top in found.values()) / max(brokers, 1)
+        hot = [(topic, weight) for each in answers for topic, weight in each.hot if weight > limit]
+        bases = frozenset(weights.partitioned_name(topic) for topic, _ in hot)
+        if bases - {topic for topic, _ in hot}:
+            hot = weighed.flatMap(lambda each: weights.related(each, bases)).collect()
+    finally:
+        weighed.unpersist()
+    return Heaviest(found, sorted(hot))
+
+
+def shards(store: Store, state: State, manifest: Manifest, busy: Sequence[int], newest: int | None) -> list[Shard]:
+    """Shards of about SHARD_TOPICS topics. `busy` and `newest` are hours since 1970 of the manifest."""
+    units = [*busy, *([] if newest is None else [newest])]
+    # From what was recorded and not from how it was read, so that the same recording has the same shards.
+    topics = max((_topics(manifest.hours[unit]) for unit in units), default=0)
+    if not topics:
+        return []
+    count = max(1, ceil(topics / SHARD_TOPICS))
+    edges = [n * POSITIONS // count for n in range(count + 1)]
+    of_busy = _files(store, state.folders(manifest, SUMMARY, busy))
+    of_newest = _files(store, state.folders(manifest, SUMMARY, units[len(busy) :]))
+    return [
+        Shard(low, high, *(tuple(p for p, a, b in files if a < high and b > low) for files in (of_busy, of_newest)))
+        for low, high in itertools.pairwise(edges)
+    ]
+
+
+def _topics(hour: HourState) -> int:
+    return ceil(hour.samples / max(hour.rounds, 1))
+
+
+def _files(store: Store, folders: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Paths with the range of positions that their names tell (pieces.Piece.name)."""
+    found = []
+    for folder in folders:
+        for name in store.names(folder):
+            low, high, _ = name.split("-", 2)
+            found.append((f"{folder}/{name}", int(low, 16), int(high, 16)))
+    return found
+
+
+def _weighed(place: Place, percentile: float, growth: float, shard: Shard) -> weights.Weights:
+    store = Store(place.root, s3_endpoint=place.s3_endpoint)
+    busy, newest = (read_state(store, paths, shard.low, shard.high) for paths in (shard.busy, shard.newest))
+    return weights.topic_weights(busy, newest, percentile, growth)
+
+
+def _answer(walls: Mapping[str, Sequence[int]], brokers: int, found: weights.Weights) -> weights.Answer:
+    return weights.answer(found, walls, brokers)
+
+
+def read_state(store: Store, paths: Sequence[str], low: int, high: int) -> Any:
+    """Rows of the state's summaries with a position in [low, high): topic, position, buckets, counts."""
+    schema = pa.schema([TOPICS_SCHEMA.field(name) for name in READ])
+    return pa.concat_tables([schema.empty_table(), *_parts(store, paths, low, high)])
+
+
+def _parts(store: Store, paths: Sequence[str], low: int, high: int) -> Iterator[Any]:
+    for path in paths:
+        with store.open(path) as stream:
+            file = parquet.ParquetFile(stream)
+            index = file.schema_arrow.names.index("position")
+            spans = [file.metadata.row_group(n).column(index).statistics for n in range(file.num_row_groups)]
+            wanted = [n for n, span in enumerate(spans) if span.min < high and span.max >= low]
+            if wanted:
+                table = file.read_row_groups(wanted, columns=list(READ), use_threads=False)
+                inside = compute.and_(
+                    compute.greater_equal(table["position"], low), compute.less(table["position"], high)
+                )
+                yield table.filter(inside).cast(pa.schema([TOPICS_SCHEMA.field(name) for name in READ]))
+
+
+def _together(parts: Sequence[weights.Top], walls: Sequence[int]) -> weights.Top:
+    """A namespace from its shards, ascending by position."""
+    top = max(parts, key=lambda each: (each.weight, each.topic))
+    cells: Cells = folded(joined([each.cells for each in parts]), walls)
+    total, topics = sum(each.total for each in parts), sum(each.topics for each in parts)
+    return weights.Top(top.topic, top.weight, total, topics, cells)
