@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from pathlib import Path
 
 from pulsar_sizing.job.request import Request, RequestError
+from pulsar_sizing.job.scratch import scratch
 
 PREFIX = "PULSAR_SIZING_"
 EXIT_FAILED = 1
@@ -121,10 +120,8 @@ def main(argv: Sequence[str]) -> int:
     from pulsar_sizing.job.work import FAILURES, work  # noqa: PLC0415
 
     try:
-        if options.scratch:
-            Path(options.scratch).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="pulsar-sizing-", dir=options.scratch) as scratch:
-            return work(options, request, conf, Path(scratch), datetime.now(UTC), uuid.uuid4().hex[:8], progress())
+        with scratch(options.scratch) as folder:
+            return work(options, request, conf, folder, datetime.now(UTC), uuid.uuid4().hex[:8], progress())
     except FAILURES as error:
         print(f"pulsar-sizing: {_first_lines(error)}", file=sys.stderr)
         return EXIT_FAILED
