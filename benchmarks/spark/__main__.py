@@ -4,7 +4,7 @@ The same two plans by Spark (with the job's own transforms), DuckDB and Polars o
 to the last integer: plain = sums of rates by topic and hour of the day; histogram = counts of log buckets by topic and
 hour of the day (they can be merged; error at most 2 %) and their p99. Then the whole job: a full run over seven days
 and an incremental one with one new day. Wall seconds are the median of the runs with the spread. Beside them stand CPU
-seconds (user and system, of Java too) and the rate that they allow, rows / CPU seconds x cores: on a machine that
+seconds (user and system, of Java and Spark's Python too) and the rate that they allow, rows / CPU seconds x cores: on a machine that
 others use it is the figure that says something.
 """
 
@@ -59,19 +59,26 @@ class Timing:
 
 
 class Meter:
-    """Wall and CPU seconds of calls; those of the Java process count as well."""
+    """Wall and CPU seconds of calls, of all processes below this one too: Java, and the Python of Spark's tasks."""
 
-    def __init__(self, pids: Sequence[int]) -> None:
-        self._pids = pids
+    def __init__(self) -> None:
         self._tick = os.sysconf("SC_CLK_TCK")
 
     def cpu(self) -> float:
-        """CPU seconds so far."""
-        ticks = 0
-        for pid in self._pids:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / self._tick
+        """CPU seconds so far, with those of children that have ended."""
+        parents: dict[int, int] = {}
+        ticks: dict[int, int] = {}
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = path.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(path.parent.name)] = int(fields[1])
+            ticks[int(path.parent.name)] = sum(int(field) for field in fields[11:15])
+        mine = {os.getpid()}
+        while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
+            mine |= more
+        return sum(ticks[pid] for pid in mine) / self._tick
 
     def runs(self, rows: int, what: str, tool: str, times: int, call: Callable[[], Any], warm: bool = True) -> Timing:
         """Call `times` times, after one that does not count."""
@@ -108,10 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         spark = session.create(f"local[{options.cores}]", Path(folder) / "scratch", {}, memory=options.memory)
         spark.range(10).count()
         cold = time.perf_counter() - began
-        jvm = spark.sparkContext._jvm
-        assert jvm is not None
-        java = jvm.java.lang.ProcessHandle.current().pid()
-        meter = Meter([os.getpid(), java])
+        meter = Meter()
         for size in [int(text) for text in options.sizes.split(",")]:
             timings += measure(spark, meter, Path(folder).absolute() / "data", size, options)
             save(options.csv, timings, cold)

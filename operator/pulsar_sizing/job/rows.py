@@ -226,15 +226,17 @@ def _fits(name: str, namespace: str) -> bool:
 
 
 def _in_order(rows: _Rows) -> _Rows:
-    """Rows by topic and time."""
-    step = np.diff(rows.topic)
-    if not ((step < 0) | ((step == 0) & (np.diff(rows.time) < 0))).any():
+    """Rows with those of a topic together, by time."""
+    begins = np.diff(rows.topic, prepend=-1) != 0
+    firsts = rows.topic[begins]
+    together = len(firsts) == np.count_nonzero(np.bincount(firsts, minlength=1))
+    if together and not ((np.diff(rows.time) < 0) & ~begins[1:]).any():
         return rows
     return rows.take(np.lexsort((rows.time, rows.topic)))
 
 
 def _fresh(rows: _Rows) -> Array:
-    """Whether each of the ordered rows is of another topic or time than the one before it."""
+    """Whether each row of those in order is of another topic or time than the one before it."""
     found: Array = (np.diff(rows.topic, prepend=-1) != 0) | (np.diff(rows.time, prepend=-1) != 0)
     return found
 
