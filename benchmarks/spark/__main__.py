@@ -4,8 +4,8 @@ The same two plans by Spark (with the job's own transforms), DuckDB and Polars o
 to the last integer: plain = sums of rates by topic and hour of the day; histogram = counts of log buckets by topic and
 hour of the day (they can be merged; error at most 2 %) and their p99. Then the whole job: a full run over seven days
 and an incremental one with one new day. Wall seconds are the median of the runs with the spread. Beside them stand CPU
-seconds (user and system, of Java and Spark's Python too) and the rate that they allow, rows / CPU seconds x cores: on a machine that
-others use it is the figure that says something.
+seconds (user and system, of Java and Spark's Python too) and the rate that they allow, rows / CPU seconds x cores: on a
+machine that others use it is the figure that says something.
 """
 
 from __future__ import annotations

@@ -161,9 +161,10 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
                     mine = table.filter(pa.array(topics.owners == index))
                     save(mine, traffic / sample_file(name, time))
         if not per_round:
-            # Compaction sorts by topic and time.
+            # Compaction sorts by position, topic and time.
             count = len(topics.names)
-            order = np.argsort(np.array(topics.names))[:, None] + count * np.arange(len(tables))[None, :]
+            sorted_topics = np.lexsort((np.array(topics.names), topics.positions))
+            order = sorted_topics[:, None] + count * np.arange(len(tables))[None, :]
             together = pa.concat_tables(tables).combine_chunks().take(pa.array(order.ravel()))
             save(together, traffic / sample_file("hour", hour))
         written += sum(table.num_rows for table in tables)

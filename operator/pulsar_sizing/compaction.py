@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,11 +25,10 @@ import pyarrow as pa
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import fs, parquet, table_schema
 from pulsar_sizing.schema import MARKERS, SCHEMA_VERSION, TRAFFIC
+from pulsar_sizing.sorting import in_order
 from pulsar_sizing.store import REPLACES, Store, StoreError, Upload
 
 READ_ROWS = 65_536
-ROW_GROUP_ROWS = 131_072
-"""Rows sorted and written at once: about 100 MB above the process, whatever the size of the hour."""
 MAX_BYTES = 4 * 1024**3
 """An hour larger than this stays in small files: an object store copies at most 5 GiB in one request."""
 DICTIONARY_BYTES = 8 * 1024**2
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 class Policy:
     """When what is done."""
 
-    settle: timedelta = timedelta(minutes=10)
+    settle: timedelta = timedelta(minutes=5)
     """An hour is closed when it ended so long ago: retries of its last sample are over."""
     linger: timedelta = timedelta(hours=1)
     """How long replaced files stay for readers that listed them before. Longer than any reader reads."""
@@ -167,9 +167,8 @@ def _write_compacted(store: Store, table: str, folder: str, live: list[str]) -> 
         dictionary_pagesize_limit=DICTIONARY_BYTES,
     )
     try:
-        order = [(name, "ascending") for name in ("topic", "broker", "sample_time") if name in schema.names]
-        for data in _row_groups(_batches(store, table, folder, live)):
-            upload.write(data.sort_by(order).replace_schema_metadata(schema.metadata))
+        for data in in_order(store, schema, _batches(store, table, folder, live), _rows(store, folder, live)):
+            upload.write(data.replace_schema_metadata(schema.metadata))
         upload.commit()
     except BaseException:
         upload.abort()
@@ -212,15 +211,10 @@ def _conform(data: Any, schema: Any) -> Any:
     return pa.table(columns, schema=schema)
 
 
-def _row_groups(tables: Iterator[Any]) -> Iterator[Any]:
-    """The same rows in tables of about ROW_GROUP_ROWS."""
-    held: list[Any] = []
+def _rows(store: Store, folder: str, names: list[str]) -> int:
+    """Rows of files, for :func:`in_order`; what cannot be read has none here and is found by :func:`_batches`."""
     rows = 0
-    for data in tables:
-        held.append(data)
-        rows += data.num_rows
-        if rows >= ROW_GROUP_ROWS:
-            yield pa.concat_tables(held)
-            held, rows = [], 0
-    if held:
-        yield pa.concat_tables(held)
+    for name in names:
+        with suppress(pa.ArrowException), store.open(f"{folder}/{name}") as stream:
+            rows += int(parquet.read_metadata(stream).num_rows)
+    return rows

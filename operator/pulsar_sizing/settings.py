@@ -82,7 +82,7 @@ class Settings(BaseModel):
     )
     settle_minutes: Annotated[
         float, Field(ge=1, le=1440, description="an hour is compacted when it ended so long ago")
-    ] = 10.0
+    ] = 5.0
     linger_minutes: Annotated[
         float,
         Field(ge=0, le=10_080, description="replaced files stay so long for who listed them; longer than a job reads"),

@@ -44,7 +44,7 @@ def test_compaction_makes_one_file_and_later_removes_the_others(tmp_path: Path) 
 def test_an_open_hour_is_left_alone(tmp_path: Path) -> None:
     store = fill(tmp_path)
     ends = HOUR + timedelta(hours=1)
-    assert maintain(store, "i", ends + timedelta(minutes=9)).hours == 0
+    assert maintain(store, "i", ends + timedelta(minutes=4)).hours == 0
     assert maintain(store, "i", ends + timedelta(minutes=10)).hours == 1
 
 
