@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from statistics import median
-from typing import Any, Final, cast
+from typing import Final
 
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
-
-from pulsar_operator.balance.model.load import CostModel, Load
-from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
+from pulsar_operator.balance.model.load import CostModel
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing.job import inventory
-from pulsar_sizing.job.compute import Recorded
+from pulsar_sizing.job.compute import TASKS_A_CORE, dealt
 from pulsar_sizing.job.conclude import placed
+from pulsar_sizing.job.pieces import Piece, cut
 from pulsar_sizing.job.request import Request
-from pulsar_sizing.job.rows import accepted
-from pulsar_sizing.schema import TRAFFIC
+from pulsar_sizing.job.rounds import Above, Owners, Rounds, add_up, owners_of
+from pulsar_sizing.job.run import Recorded
 
 OVERLOADED: Final = 0.85
 """Share from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
@@ -47,72 +44,57 @@ class Minutes:
 def minutes_above(recorded: Recorded, request: Request, result: SizingResult) -> Minutes | None:
     """Reads the rows of the result's time; None where what a broker can carry is not known.
 
-    A round counts until the next one. A file that is there twice counts twice. Raises VanishedError when files went
-    meanwhile.
+    A round counts until the next one. A file that is there twice counts twice, one that is damaged does not count.
+    Raises VanishedError when files went meanwhile.
     """
     if request.capacity is None:
         return None
+    limits = [OVERLOADED * request.capacity * each.capacity for each in result.brokers]
+    names = [each.broker for each in result.brokers]
     found = inventory.hours(recorded.store, request.instance, request.cluster, result.from_time, result.to_time)
-    paths = [path for hour in found for path in inventory.readable(recorded.store, hour.traffic, TRAFFIC)[0]]
-    names = [broker.broker for broker in result.brokers]
-    if not paths or not names:
-        return Minutes(0.0, dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0))
-    rows = recorded.judged(paths).transform(accepted).withColumn("cost", _cost(request.model))
-    # Of rows that are not judged, which reads two columns instead of all; a wrong position finds no row that counts.
-    owners = _owners(recorded.rows(paths).select("namespace", "position").distinct(), result)
-    placed_rows = rows.join(owners, ["namespace", "position"], "left") if owners is not None else _unplaced(rows)
-    loads = (
-        placed_rows.groupBy("sample_time", "broker", F.coalesce("to", "broker").alias("to"))
-        .agg(F.sum("cost").alias("cost"))
-        .persist(StorageLevel.MEMORY_AND_DISK)
+    hours = _of_hours(recorded, request.model, owners_of(names, placed(result)), limits, found) if names else []
+    times = sorted(time for hour in hours for time in hour.times)
+    spacing = _spacing(times)
+    now, recommended = (
+        {name: sum(counts) * spacing for name, *counts in zip(names, *by_hour, strict=True)}
+        for by_hour in ([hour.now for hour in hours], [hour.recommended for hour in hours])
     )
-    try:
-        times = sorted(row[0] for row in loads.select(F.unix_millis("sample_time")).distinct().collect())
-        spacing = _spacing(times)
-        limits = {each.broker: OVERLOADED * request.capacity * each.capacity for each in result.brokers}
-        now, recommended = (
-            {name: count * spacing for name, count in _above(loads, side, limits).items()} for side in ("broker", "to")
+    return Minutes(len(times) * spacing, now, recommended)
+
+
+def _of_hours(
+    recorded: Recorded, model: CostModel, owners: Owners, limits: Sequence[float], found: Sequence[inventory.Hour]
+) -> list[Above]:
+    """What the hours come to; one with a file that turns out to be damaged is read again without it."""
+    done: list[Above] = []
+    left = {hour.unit: hour.traffic for hour in found}
+    while left:
+        sound = {unit: inventory.groups(recorded.store, paths)[0] for unit, paths in left.items()}
+        told = _of_pieces(
+            recorded, model, owners, limits, [piece for unit in sound for piece in cut(unit, sound[unit], None)]
         )
-        return Minutes(len(times) * spacing, now, recommended)
-    finally:
-        loads.unpersist()
+        for each in told.values():
+            if each.vanished:
+                raise inventory.VanishedError(each.vanished)
+        done += [each for each in told.values() if not each.damaged]
+        left = {
+            unit: tuple(path for path in left[unit] if path not in each.damaged)
+            for unit, each in told.items()
+            if each.damaged
+        }
+    return done
 
 
-def _above(loads: DataFrame, side: str, limits: Mapping[str, float]) -> dict[str, int]:
-    """Rounds in which a broker's load was above its limit; ``side`` is the column with the broker."""
-    limit = F.element_at(F.create_map(*(F.lit(part) for pair in limits.items() for part in pair)), F.col(side))
-    of_round = loads.filter(F.col(side).isin(*limits)).groupBy("sample_time", side).agg(F.sum("cost").alias("cost"))
-    counted = of_round.filter(F.col("cost") > limit).groupBy(side).count().collect()
-    return dict.fromkeys(limits, 0) | {row[side]: row["count"] for row in counted}
-
-
-def _owners(positions: DataFrame, result: SizingResult) -> DataFrame | None:
-    """Where the promise places each of the positions of namespaces; None where nothing is recommended.
-
-    Positions are few beside the rows: to look for each row's range among all is what would cost.
-    """
-    bundles = [
-        (namespace, lower, upper + (upper == LAST_BOUNDARY), owner)
-        for namespace, each in placed(result).items()
-        for (lower, upper), owner in zip(pairwise(each.boundaries), each.owners, strict=True)
-        if owner is not None
-    ]
-    if not bundles:
-        return None
-    ranges = positions.sparkSession.createDataFrame(bundles, "namespace string, lower long, upper long, to string")
-    inside = (F.col("position") >= F.col("lower")) & (F.col("position") < F.col("upper"))
-    return positions.join(F.broadcast(ranges), "namespace").filter(inside).select("namespace", "position", "to")
-
-
-def _unplaced(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("to", F.lit(None).cast("string"))
-
-
-def _cost(model: CostModel) -> Column:
-    """The model is linear, so it adds columns up as it adds numbers."""
-    columns = {name: cast(Any, F.col(name)) for name in ("messages_in", "messages_out", "bytes_in", "bytes_out")}
-    sessions = cast(Any, F.col("producers") + F.col("consumers"))
-    return cast(Column, model.cost(Load(**columns, topics=1, sessions=sessions)))
+def _of_pieces(
+    recorded: Recorded, model: CostModel, owners: Owners, limits: Sequence[float], pieces: Sequence[Piece]
+) -> dict[int, Above]:
+    """Have Spark add up all pieces, by hour. What comes to this process is bounded by hours, rounds and brokers."""
+    if not pieces:
+        return {}
+    lists = dealt(pieces, TASKS_A_CORE * recorded.spark.defaultParallelism)
+    read = recorded.spark.parallelize(lists, len(lists)).flatMap(partial(add_up, recorded.store.place, model, owners))
+    many = min(len(lists), len({piece.unit for piece in pieces}))
+    return read.reduceByKey(Rounds.plus, many).mapValues(partial(Rounds.above, limits=limits)).collectAsMap()
 
 
 def _spacing(times: Iterable[int]) -> float:

@@ -17,6 +17,7 @@ import pyarrow.compute
 
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.arrow import parquet
+from pulsar_sizing.job.inventory import VanishedError
 from pulsar_sizing.job.pieces import END, Piece
 from pulsar_sizing.job.rows import COLUMNS, PLACEMENT_SCHEMA, TOPICS_SCHEMA, WORDS, reduced
 from pulsar_sizing.store import Place, Store, Upload
@@ -26,6 +27,14 @@ compute: Any = pyarrow.compute
 
 GROUP_ROWS = 16_384
 """Topics in a row group of the state: about 5 MB of histograms."""
+
+
+class DamagedError(Exception):
+    """Files with a sound footer that turned out not to be readable."""
+
+    def __init__(self, paths: frozenset[str]) -> None:
+        super().__init__(", ".join(sorted(paths)))
+        self.paths = paths
 
 
 @dataclass(frozen=True)
@@ -59,24 +68,38 @@ def tell(place: Place, target: Target, model: CostModel, pieces: Iterator[Piece]
 
 
 def _piece(store: Store, target: Target, model: CostModel, piece: Piece) -> Told:
+    try:
+        table = rows_of(store, piece)
+    except VanishedError as error:
+        return Told(piece.unit, vanished=str(error))
+    except DamagedError as error:
+        return Told(piece.unit, damaged=error.paths)
+    found = reduced(table, piece.unit, model, piece.last_round)
+    _write(store, f"{target.topics}/unit={piece.unit}/{piece.name}.parquet", found.topics, TOPICS_SCHEMA)
+    _write(store, f"{target.placement}/unit={piece.unit}/{piece.name}.parquet", found.placement, PLACEMENT_SCHEMA)
+    return Told(piece.unit, found.samples, found.duplicates, found.costs, found.rejected)
+
+
+def rows_of(store: Store, piece: Piece) -> Any:
+    """The rows of a piece with COLUMNS; words as codes.
+
+    Raises DamagedError for files that turn out not to be readable, VanishedError when one is gone.
+    """
     tables: list[Any] = []
     damaged: set[str] = set()
     for path, numbers in piece.groups:
         try:
             tables.append(read(store, path, numbers))
         except FileNotFoundError:
-            return Told(piece.unit, vanished=path)
+            raise VanishedError(path) from None
         except (pa.ArrowException, OSError) as error:
             # An error number is the store's; a damaged page has none.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             damaged.add(path)
     if damaged:
-        return Told(piece.unit, damaged=frozenset(damaged))
-    found = reduced(_within(pa.concat_tables(tables), piece), piece.unit, model, piece.last_round)
-    _write(store, f"{target.topics}/unit={piece.unit}/{piece.name}.parquet", found.topics, TOPICS_SCHEMA)
-    _write(store, f"{target.placement}/unit={piece.unit}/{piece.name}.parquet", found.placement, PLACEMENT_SCHEMA)
-    return Told(piece.unit, found.samples, found.duplicates, found.costs, found.rejected)
+        raise DamagedError(frozenset(damaged))
+    return _within(pa.concat_tables(tables), piece)
 
 
 def read(store: Store, path: str, numbers: tuple[int, ...], columns: tuple[str, ...] = COLUMNS) -> Any:

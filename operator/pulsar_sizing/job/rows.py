@@ -79,7 +79,7 @@ class Reduced:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """Rows that count, as arrays of one length."""
 
     names: Sequence[str]
@@ -90,8 +90,8 @@ class _Rows:
     bucket: Array
     words: dict[str, tuple[Sequence[str], Array]]
 
-    def take(self, which: Array) -> _Rows:
-        return _Rows(
+    def take(self, which: Array) -> Rows:
+        return Rows(
             self.names,
             self.topic[which],
             self.time[which],
@@ -108,7 +108,7 @@ def reduced(table: Any, unit: int, model: CostModel, last_round: int | None) -> 
     time the one with the highest cost counts: a topic that just moved is reported by both brokers, and the one that
     lost it still tells old, decaying rates.
     """
-    rows, rejected = _judged(table, unit, model)
+    rows, rejected = judged(table, unit, model)
     rows = _in_order(rows)
     fresh = _fresh(rows)
     doubled = not fresh.all()
@@ -123,7 +123,8 @@ def reduced(table: Any, unit: int, model: CostModel, last_round: int | None) -> 
     )
 
 
-def _judged(table: Any, unit: int, model: CostModel) -> tuple[_Rows, dict[str, int]]:
+def judged(table: Any, unit: int, model: CostModel) -> tuple[Rows, dict[str, int]]:
+    """The rows with COLUMNS that count in an hour (`unit`), in their order, and how many others there are by reason."""
     words = {name: word_codes(table[name]) for name in WORDS}
     names, topic = words["topic"]
     rates = {name: _floats(table[name]) for name in RATES}
@@ -172,7 +173,7 @@ def _judged(table: Any, unit: int, model: CostModel) -> tuple[_Rows, dict[str, i
         "backlog": counts["backlog"],
         "storage_bytes": counts["storage_bytes"],
     }
-    return _Rows(names, topic, time, amounts, buckets_of(cost), words), {k: n for k, n in rejected.items() if n}
+    return Rows(names, topic, time, amounts, buckets_of(cost), words), {k: n for k, n in rejected.items() if n}
 
 
 def word_codes(column: Any) -> tuple[Sequence[str], Array]:
@@ -225,7 +226,7 @@ def _fits(name: str, namespace: str) -> bool:
     return name.removeprefix("non-").startswith(f"persistent://{namespace}/")
 
 
-def _in_order(rows: _Rows) -> _Rows:
+def _in_order(rows: Rows) -> Rows:
     """Rows with those of a topic together, by time."""
     begins = np.diff(rows.topic, prepend=-1) != 0
     firsts = rows.topic[begins]
@@ -235,13 +236,13 @@ def _in_order(rows: _Rows) -> _Rows:
     return rows.take(np.lexsort((rows.time, rows.topic)))
 
 
-def _fresh(rows: _Rows) -> Array:
+def _fresh(rows: Rows) -> Array:
     """Whether each row of those in order is of another topic or time than the one before it."""
     found: Array = (np.diff(rows.topic, prepend=-1) != 0) | (np.diff(rows.time, prepend=-1) != 0)
     return found
 
 
-def _once(rows: _Rows) -> _Rows:
+def _once(rows: Rows) -> Rows:
     """Of the rows of the same topic and time the one with the highest cost, and of equal ones the largest amounts."""
     least_first = [name for name in (*LARGEST, *SUMMED) if name != "cost"]
     keys = [rows.amounts[name] for name in reversed(least_first)]
@@ -250,7 +251,7 @@ def _once(rows: _Rows) -> _Rows:
     return ordered.take(np.flatnonzero(last))
 
 
-def _topics(rows: _Rows, unit: int) -> Any:
+def _topics(rows: Rows, unit: int) -> Any:
     if not len(rows.topic):
         return TOPICS_SCHEMA.empty_table()
     starts = np.flatnonzero(np.diff(rows.topic, prepend=-1))
@@ -271,7 +272,7 @@ def _topics(rows: _Rows, unit: int) -> Any:
     return table.sort_by([("position", "ascending"), ("topic", "ascending")])
 
 
-def _costs(rows: _Rows) -> dict[str, int]:
+def _costs(rows: Rows) -> dict[str, int]:
     brokers, codes = rows.words["broker"]
     if not len(codes):
         return {}
@@ -283,7 +284,7 @@ def _costs(rows: _Rows) -> dict[str, int]:
     return {brokers[code]: int(sums[code]) for code in seen if code < len(brokers)}
 
 
-def _placement(rows: _Rows, last_round: int | None) -> Any:
+def _placement(rows: Rows, last_round: int | None) -> Any:
     which = np.flatnonzero(rows.time == (-1 if last_round is None else last_round))
     if not len(which):
         return PLACEMENT_SCHEMA.empty_table()

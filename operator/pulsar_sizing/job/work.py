@@ -14,11 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pulsar_sizing.job import report, session
-from pulsar_sizing.job.compute import Recorded, Say
+from pulsar_sizing.job.compute import Say
 from pulsar_sizing.job.inventory import VanishedError
 from pulsar_sizing.job.minutes import minutes_above
 from pulsar_sizing.job.request import Request, RequestError
-from pulsar_sizing.job.run import run
+from pulsar_sizing.job.run import Recorded, run
 from pulsar_sizing.job.state import State, run_name
 from pulsar_sizing.store import Store, StoreError
 
@@ -52,7 +52,7 @@ def work(
         found = report.Details(
             outcome.today,
             report.heat(spark, state, outcome.manifest, outcome.result),
-            minutes_above(Recorded(spark, store, request.instance, request.cluster), request, outcome.result),
+            minutes_above(Recorded(spark.sparkContext, store), request, outcome.result),
         )
         print(report.text(outcome.result, found), end="")
         say(f"report: {report.write(Path(options.out), outcome.result, found)}")

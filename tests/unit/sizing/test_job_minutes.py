@@ -11,10 +11,11 @@ import pytest
 
 from pulsar_operator.balance.model.load import CostModel, Load
 from pulsar_operator.balance.sizing.result import SizingResult
-from pulsar_sizing.job.compute import Recorded
+from pulsar_sizing.job import inventory
 from pulsar_sizing.job.conclude import placed
 from pulsar_sizing.job.minutes import minutes_above
 from pulsar_sizing.job.request import Request
+from pulsar_sizing.job.run import Recorded
 
 INTERVAL = 20.0
 """Minutes between two rounds of the recording."""
@@ -28,7 +29,8 @@ def by_hand(one: Any, result: SizingResult) -> tuple[dict[Any, dict[str, float]]
     for path in one.files():
         for row in pq.ParquetFile(path).read().to_pylist():
             rates = {name: row[name] for name in ("messages_in", "messages_out", "bytes_in", "bytes_out")}
-            cost = model.cost(Load(**rates, topics=1, sessions=row["producers"] + row["consumers"]))
+            # In whole numbers, as all amounts of rows are.
+            cost = round(model.cost(Load(**rates, topics=1, sessions=row["producers"] + row["consumers"])))
             wanted = owners.get(row["namespace"])
             at = None
             if wanted is not None:
@@ -52,7 +54,7 @@ def test_it_is_what_the_rows_say(lab: Labs, spark: Any, capacities: dict[str, st
     levels = sorted(
         load / size[broker] for side in (now, after) for each in side.values() for broker, load in each.items()
     )
-    recorded = Recorded(spark, one.store, "demo", "east")
+    recorded = Recorded(spark.sparkContext, one.store)
     for at in (len(levels) // 2, -1):
         capacity = levels[at] / 0.85 * (1 + 1e-9)
         found = minutes_above(recorded, Request("demo", "east", capacity=capacity, capacities=capacities), result)
@@ -70,7 +72,7 @@ def test_without_capacity_or_rows_there_is_nothing_to_count(lab: Labs, spark: An
     one = lab()
     one.record(0, 1)
     result = one.run().result
-    recorded = Recorded(spark, one.store, "demo", "east")
+    recorded = Recorded(spark.sparkContext, one.store)
     assert minutes_above(recorded, Request("demo", "east"), result) is None
     for path in one.files():
         path.unlink()
@@ -83,6 +85,44 @@ def test_where_nothing_is_recommended_it_stays_as_it_is(lab: Labs, spark: Any) -
     one = lab()
     one.record(0, 1)
     result = one.run().result.model_copy(update={"namespaces": ()})
-    found = minutes_above(Recorded(spark, one.store, "demo", "east"), Request("demo", "east", capacity=1.0), result)
+    found = minutes_above(Recorded(spark.sparkContext, one.store), Request("demo", "east", capacity=1.0), result)
     assert found is not None
     assert found.now == found.recommended == dict.fromkeys(found.now, 60.0)
+
+
+def test_a_file_that_turns_out_to_be_damaged_does_not_count(lab: Labs, spark: Any) -> None:
+    one = lab()
+    one.record(0, 2)
+    result = one.run().result
+    request = Request("demo", "east", capacity=1.0)
+    recorded = Recorded(spark.sparkContext, one.store)
+    whole = minutes_above(recorded, request, result)
+    path = one.files()[0]
+    names = {row["broker"] for row in pq.ParquetFile(path).read(["broker"]).to_pylist()}
+    # A sound footer over damaged pages: only found while reading.
+    pages = bytearray(path.read_bytes())
+    start = pq.read_metadata(path).row_group(0).column(4).data_page_offset
+    pages[start : start + 200] = b"\xff" * 200
+    path.write_bytes(bytes(pages))
+    found = minutes_above(recorded, request, result)
+    assert whole is not None
+    assert found is not None
+    assert len(names) == 1, "a round has a file for each broker"
+    assert found.recorded == whole.recorded, "the other broker's file of the round is there"
+    assert found.now == {name: time - INTERVAL * (name in names) for name, time in whole.now.items()}
+
+
+def test_a_file_that_goes_meanwhile_is_told(lab: Labs, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = lab()
+    one.record(0, 1)
+    result = one.run().result
+    gone, groups = one.files()[0], inventory.groups
+
+    def and_gone(*listed: Any) -> Any:
+        found = groups(*listed)
+        gone.unlink()
+        return found
+
+    monkeypatch.setattr(inventory, "groups", and_gone)
+    with pytest.raises(inventory.VanishedError, match=gone.name):
+        minutes_above(Recorded(spark.sparkContext, one.store), Request("demo", "east", capacity=1.0), result)
