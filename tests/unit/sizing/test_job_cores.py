@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,18 +57,3 @@ def test_local_sessions_have_shuffles_of_the_quota(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(session, "usable", lambda: 3)
     wanted = {"local[*]": "12", "local[2]": "8", "local": "4", "local[*,2]": "12"}
     assert {master: session._local(master)["spark.sql.shuffle.partitions"] for master in wanted} == wanted
-
-
-def test_settings_come_back_after_what_is_interpreted(spark: Any) -> None:
-    from pulsar_sizing.job.session import INTERPRETED, interpreted
-
-    before = {key: spark.conf.get(key) for key in INTERPRETED}
-    one = next(iter(INTERPRETED))
-    spark.conf.set(one, "true")
-    try:
-        with pytest.raises(ZeroDivisionError), interpreted(spark):
-            assert {key: spark.conf.get(key) for key in INTERPRETED} == INTERPRETED
-            raise ZeroDivisionError
-        assert spark.conf.get(one) == "true"
-    finally:
-        spark.conf.set(one, before[one])
