@@ -30,7 +30,7 @@ from pulsar_sizing.store import REPLACES, Store, StoreError, Upload
 
 READ_ROWS = 65_536
 MAX_BYTES = 4 * 1024**3
-"""An hour larger than this stays in small files: an object store copies at most 5 GiB in one request."""
+"""On an object store an hour larger than this stays in small files: one request copies at most 5 GiB."""
 DICTIONARY_BYTES = 8 * 1024**2
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ def _compact_hour(store: Store, table: str, folder: str, files: list[Any], repor
     live = store.live_in(folder, [info.base_name for info in files])
     while len(live) > 1:
         sizes = {info.base_name: int(info.size or 0) for info in files}
-        if sum(sizes[name] for name in live) > MAX_BYTES:
+        if store.copies and sum(sizes[name] for name in live) > MAX_BYTES:
             report.failed.append(f"{store.address(folder)}: larger than {MAX_BYTES} bytes, left in small files")
             return
         try:

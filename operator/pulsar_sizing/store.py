@@ -118,6 +118,11 @@ class Store:
             self._fs, self._base = _open(root, s3_endpoint)
         self._has_folders = self._fs.type_name not in OBJECT_STORES
 
+    @property
+    def copies(self) -> bool:
+        """Whether a file is copied when it is moved to its name: object stores have no rename."""
+        return not self._has_folders
+
     # Paths below are relative to the root.
 
     def address(self, path: str) -> str:

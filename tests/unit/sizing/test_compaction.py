@@ -45,7 +45,7 @@ def test_an_open_hour_is_left_alone(tmp_path: Path) -> None:
     store = fill(tmp_path)
     ends = HOUR + timedelta(hours=1)
     assert maintain(store, "i", ends + timedelta(minutes=4)).hours == 0
-    assert maintain(store, "i", ends + timedelta(minutes=10)).hours == 1
+    assert maintain(store, "i", ends + timedelta(minutes=5)).hours == 1
 
 
 def test_a_late_sample_counts_beside_the_compacted_file_and_is_merged(tmp_path: Path) -> None:
