@@ -93,7 +93,8 @@ def heaviest(
 
 def shards(store: Store, state: State, manifest: Manifest, busy: Sequence[int], newest: int | None) -> list[Shard]:
     """Shards of about SHARD_TOPICS topics. `busy` and `newest` are hours since 1970 of the manifest."""
-    units = [*busy, *([] if newest is None else [newest])]
+    # What the busy hours know the newest one does not add to.
+    units = [*busy, *([] if newest is None or newest in busy else [newest])]
     # From what was recorded and not from how it was read, so that the same recording has the same shards.
     topics = max((_topics(manifest.hours[unit]) for unit in units), default=0)
     if not topics:

@@ -89,8 +89,8 @@ class State:
 
     def __init__(self, store: Store, instance: str, cluster: str) -> None:
         self._store = store
-        names = f"{layout.partition('instance', instance)}/{layout.partition('cluster', cluster)}"
-        self._folder = f"state/v{STATE_VERSION}/{names}"
+        self._names = f"{layout.partition('instance', instance)}/{layout.partition('cluster', cluster)}"
+        self._folder = f"state/v{STATE_VERSION}/{self._names}"
         self.address = store.address(self._folder)
 
     def load(self, parameters: str) -> Manifest:
@@ -120,7 +120,12 @@ class State:
         return [self._store.address(folder) for folder in self.folders(manifest, table, units)]
 
     def clean(self, now: datetime) -> int:
-        """Delete old manifests and the segments of dead runs that none names any more; how many segments went."""
+        """Delete old manifests and the segments of dead runs that none names any more; how many segments went.
+
+        What a job with an older form of the state left goes too.
+        """
+        for version in range(1, STATE_VERSION):
+            self._store.delete_folder(f"state/v{version}/{self._names}")
         numbers = self._numbers()
         for number in numbers[:-KEEP_MANIFESTS]:
             self._store.delete(self._manifest(number))

@@ -28,7 +28,10 @@ NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 def test_new_files_alone_give_what_all_of_them_give(lab: Labs, answer: Answer) -> None:
     grown = lab("grown")
     grown.record(0, 1)
+    old = grown.root / "state/v1/instance=demo/cluster=east/segments/run"
+    old.mkdir(parents=True)
     assert grown.run().hours_worked_out == 1
+    assert not old.exists(), "what a job with another form of the state left goes"
     grown.record(1, 3)
     outcome = grown.run()
     assert (outcome.hours_worked_out, outcome.hours_kept) == (2, 1)
