@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import sys
 import tempfile
 import time
@@ -74,7 +73,9 @@ def _compact(root: str, recording: Recording) -> None:
     began, spent = time.perf_counter(), time.process_time()
     now = recording.hours[15] + timedelta(hours=1)
     report = maintain(Store(root), recording.instance, now, Policy())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not getrusage: its maximum is that of the process before, whose memory a new one has for a moment.
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    peak = int(status["VmHWM"].split()[0]) / 1024
     wall, cpu = time.perf_counter() - began, time.process_time() - spent
     print(f"upkeep: {report.rows} rows, {wall:.1f} s, {cpu:.1f} CPU s, at most {peak:.0f} MB", flush=True)
 

@@ -155,11 +155,13 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
         times = []
         for time, table in rounds(recording, topics, hour):
             times.append(time)
-            tables.append(table)
+            written += table.num_rows
             if per_round:
                 for index, name in enumerate(names):
                     mine = table.filter(pa.array(topics.owners == index))
                     save(mine, traffic / sample_file(name, time))
+            else:
+                tables.append(table)
         if not per_round:
             # Compaction sorts by position, topic and time.
             count = len(topics.names)
@@ -167,7 +169,6 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
             order = sorted_topics[:, None] + count * np.arange(len(tables))[None, :]
             together = pa.concat_tables(tables).combine_chunks().take(pa.array(order.ravel()))
             save(together, traffic / sample_file("hour", hour))
-        written += sum(table.num_rows for table in tables)
         markers = [
             {"sample_time": time, "broker": name, "answered": True, "topics": count, "error": None}
             for time in times
