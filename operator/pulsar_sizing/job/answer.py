@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
-from pyspark import SparkContext, StorageLevel
+from pyspark import SparkContext
 
 from pulsar_sizing.arrow import parquet
 from pulsar_sizing.job import weights
@@ -74,20 +74,18 @@ def heaviest(
     if not shards:
         return Heaviest({}, [])
     weighed = spark.parallelize(shards, len(shards)).map(partial(_weighed, store.place, percentile, growth))
-    weighed = weighed.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        answers = weighed.map(partial(_answer, dict(walls), brokers)).collect()
-        found = {
-            name: _together([each.tops[name] for each in answers if name in each.tops], walls.get(name, ()))
-            for name in sorted({name for each in answers for name in each.tops})
-        }
-        limit = weights.SHARE_OF_ADVICE * sum(top.total for top in found.values()) / max(brokers, 1)
-        hot = [(topic, weight) for each in answers for topic, weight in each.hot if weight > limit]
-        bases = frozenset(weights.partitioned_name(topic) for topic, _ in hot)
-        if bases - {topic for topic, _ in hot}:
-            hot = weighed.flatMap(lambda each: weights.related(each, bases)).collect()
-    finally:
-        weighed.unpersist()
+    # Not kept for the second look, which few recordings need: what Spark keeps it serializes with classes of its
+    # machine learning, and the job's image has none of that.
+    answers = weighed.map(partial(_answer, dict(walls), brokers)).collect()
+    found = {
+        name: _together([each.tops[name] for each in answers if name in each.tops], walls.get(name, ()))
+        for name in sorted({name for each in answers for name in each.tops})
+    }
+    limit = weights.SHARE_OF_ADVICE * sum(top.total for top in found.values()) / max(brokers, 1)
+    hot = [(topic, weight) for each in answers for topic, weight in each.hot if weight > limit]
+    bases = frozenset(weights.partitioned_name(topic) for topic, _ in hot)
+    if bases - {topic for topic, _ in hot}:
+        hot = weighed.flatMap(lambda each: weights.related(each, bases)).collect()
     return Heaviest(found, sorted(hot))
 
 
