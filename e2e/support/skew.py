@@ -93,13 +93,17 @@ class Brokers:
         except KubectlError:
             return {}
 
+    def rates(self, namespace: str = NAMESPACE) -> dict[str, tuple[float, float]]:
+        """Load and messages published a second of each broker, as its statistics say at the moment."""
+        return {b: load_of(self.ask(b, "admin/v2/broker-stats/topics"), namespace) for b in self.ids}
+
     def loads(self, published: float, namespace: str = NAMESPACE) -> dict[str, float]:
         """Load of each broker once their statistics hold what is ``published`` a second; asserts that they do.
 
         A bundle that has just moved is in no broker's rates for a statistics period, one that was counted twice is in
         two: neither is a measurement.
         """
-        found = {b: load_of(self.ask(b, "admin/v2/broker-stats/topics"), namespace) for b in self.ids}
+        found = self.rates(namespace)
         seen = sum(rate for _, rate in found.values())
         assert abs(seen - published) < 0.15 * published, f"{seen:.0f} messages/s in the statistics, not {published:.0f}"
         return {broker: load for broker, (load, _) in found.items()}

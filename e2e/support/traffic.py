@@ -100,6 +100,13 @@ class Traffic:
         self._closed = True
         self._client.shutdown()
 
+    def change(self, rates: Mapping[str, float]) -> None:
+        """Other messages a second from now on; topics that are not named keep theirs. Raises KeyError for a new one."""
+        unknown = rates.keys() - self._rates.keys()
+        if unknown:
+            raise KeyError(f"no producer of {sorted(unknown)[0]}")
+        self._rates = self._rates | dict(rates)
+
     def failures(self) -> list[str]:
         """What went wrong, as sentences: sends and receives that failed by reason, a thread that ended, no message.
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import time
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import mean
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -16,7 +21,9 @@ from e2e.support.changes import patch_cluster
 from e2e.support.deploy import ROOT
 from e2e.support.evening import STATS_SECONDS, Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
-from e2e.support.skew import BOUNDS, NAMESPACE, Attempt, Brokers, rates_of, skew, table
+from e2e.support.moves import Moves
+from e2e.support.rolling import even
+from e2e.support.skew import BOUNDS, NAMESPACE, Attempt, Brokers, imbalance, rates_of, skew, span, table
 from e2e.support.traffic import Traffic
 from pulsar_conformance.catalogue import all_checks, all_mutations
 from pulsar_conformance.context import Instance
@@ -293,7 +300,7 @@ def test_brokers_of_different_size_in_rounds_of_the_default_budget(
             pass
         loads = eventually(lambda: brokers.loads(published), within=60, what="rates of the whole traffic")
     used = {broker: load / CPUS[broker.partition(".")[0]] for broker, load in loads.items()}
-    mean = sum(loads.values()) / sum(CPUS.values())
+    fair = sum(loads.values()) / sum(CPUS.values())
     made = {each["progress"]["total"] for each in rounds}
     bounds = {int(text, 16) for text in brokers.admin("GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]}
     wanted = {
@@ -301,9 +308,72 @@ def test_brokers_of_different_size_in_rounds_of_the_default_budget(
     }
     with capsys.disabled():
         print(f"\n{kubectl.run('get', 'prb', '-n', namespace)}")
-        print(f"busiest {max(used.values()) / mean:.3f} times the mean by CPU, {len(bounds - set(BOUNDS))} cuts")
+        print(f"busiest {max(used.values()) / fair:.3f} times the mean by CPU, {len(bounds - set(BOUNDS))} cuts")
         print(f"the job asked for {len(wanted)} boundaries, promised {sized['balance']}; steps of a round {made}")
     assert traffic.failures() == []
     assert bounds - set(BOUNDS) <= wanted, "cuts that the job did not ask for"
     best = float(rounds[-1]["proposal"]["before"]["bound"])
-    assert max(used.values()) / mean <= 1.05 * best, (used, best)
+    assert max(used.values()) / fair <= 1.05 * best, (used, best)
+
+
+NOISE_SECONDS = 20 * 60
+REDRAWN_SECONDS = 10
+SIGMA = 0.5
+"""Of the noise: a topic's rate is log-normal about the same mean, so that one is often twice or half of another."""
+BASE = 12.0
+"""Messages a second of a topic, on average."""
+BUSY = 5.0
+"""Times as much as before, at one broker, for what is no noise."""
+
+
+@pytest.mark.balance(7)
+def test_noise_moves_nothing_and_a_busy_broker_is_relieved(
+    deployed: Deployed, brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The operator balances at its defaults: nothing moves in twenty minutes of noise, and then it is seen to move."""
+    draw = random.Random(17)
+    with even(brokers) as topics, Traffic(deployed.service_url, dict.fromkeys(topics, BASE)) as traffic:
+        brokers.unevenness(BASE * len(topics), within=120)
+        with Moves(brokers) as moves, operator_balances(deployed):
+            seen: list[float] = []
+            end = time.monotonic() + NOISE_SECONDS
+            while time.monotonic() < end:
+                noise = {t: BASE * draw.lognormvariate(-SIGMA * SIGMA / 2, SIGMA) for t in topics}
+                traffic.change(noise)
+                time.sleep(REDRAWN_SECONDS)
+                seen.append(imbalance({b: load for b, (load, _) in brokers.rates().items()}))
+            moves.caught_up()
+            moved = dict(moves.by_bundle)
+            standing = deployed.kubectl.get("prb", deployed.namespace, "east-balancer")
+            hot = eventually(lambda: brokers.owned(brokers.ids[0]), within=30, what="bundles of the first broker")
+            begin = time.monotonic()
+            traffic.change({t: BASE * (BUSY if bundle_of(t) in hot else 1) for t in topics})
+            eventually(lambda: sum(moves.by_bundle.values()), within=900, what="a move off the busy broker", every=5)
+            acted = time.monotonic() - begin
+            bounds = brokers.admin("GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
+    with capsys.disabled():
+        print(f"\n{len(seen)} looks: busiest over mean {min(seen):.2f} to {max(seen):.2f}, {mean(seen):.2f} on average")
+        print(f"moves in {NOISE_SECONDS / 60:.0f} minutes of noise: {sum(moved.values())}")
+        print(
+            f"broker with {BUSY:.0f} times the traffic relieved after {acted:.0f} s; {(standing or {}).get('status')}"
+        )
+    assert max(seen) > 1.1, "that was no noise"
+    assert moved == dict.fromkeys(moved, 0)
+    assert len(bounds) == len(BOUNDS), "a bundle was cut"
+    assert traffic.failures() == []
+
+
+def bundle_of(topic: str) -> str:
+    """The bundle of a topic of the even namespace, as brokers write it."""
+    index = bisect_right(BOUNDS, crc32(topic.encode())) - 1
+    return f"{NAMESPACE}/{span(index)}"
+
+
+@contextmanager
+def operator_balances(deployed: Deployed) -> Iterator[None]:
+    """All the time, at its defaults, and not any more."""
+    patch_cluster(deployed.kubectl, deployed.namespace, "east", {"loadBalancing": {"driver": "Operator"}})
+    try:
+        yield
+    finally:
+        patch_cluster(deployed.kubectl, deployed.namespace, "east", {"loadBalancing": {"driver": "Pulsar"}})

@@ -86,6 +86,26 @@ def test_what_goes_through_is_counted_and_nothing_failed() -> None:
     assert client.topics == ["a", "b"] and client.options["send_timeout_millis"] == 7000
 
 
+def test_rates_change_while_it_runs() -> None:
+    with started(Client()) as traffic:
+        until(lambda: traffic.sent > 20, "messages")
+        traffic.change({"a": 0, "b": 0})
+        until(lambda: still(traffic), "silence")
+        with pytest.raises(KeyError, match="no producer of c"):
+            traffic.change({"a": 400, "c": 1})
+        before = traffic.sent
+        traffic.change({"a": 400})
+        until(lambda: traffic.sent > before, "messages again")
+    assert traffic.failures() == []
+
+
+def still(traffic: Traffic) -> bool:
+    """Whether nothing is sent for four of its ticks."""
+    before = traffic.sent
+    time.sleep(0.02)
+    return traffic.sent == before
+
+
 def refused(client: Client) -> None:
     """The outcome comes by the callback."""
     client.send = lambda data, answer: answer(pulsar.Result.ProducerQueueIsFull, None)

@@ -47,13 +47,14 @@ def test_each_lane_fits_half_an_hour() -> None:
     assert {lane: sum(g.budget for g in GROUPS if g.lane is lane) <= 30 for lane in Lane} == dict.fromkeys(Lane, True)
 
 
-def test_ci_takes_every_slice_in_turn() -> None:
-    assert {slice_of(number).name for number in range(700, 700 + len(SLICES))} == {each.name for each in SLICES}
-    assert slice_of(700) == slice_of(700 + len(SLICES))
+def test_ci_takes_every_slice_but_soaks_in_turn() -> None:
+    short = [each.name for each in SLICES if not each.soak]
+    assert [slice_of(number).name for number in range(len(short))] == short != [each.name for each in SLICES]
+    assert slice_of(700) == slice_of(700 + len(short))
 
 
 def test_slices_are_asked_for_by_area_or_name() -> None:
-    assert [each.name for each in slices(["balance"])] == [f"balance-{n}" for n in range(1, 7)]
+    assert [each.name for each in slices(["balance"])] == [f"balance-{n}" for n in range(1, 8)]
     assert [each.name for each in slices(["balance-2", "rolls"])] == ["balance-2", "rolls-1"]
     assert slices([]) == list(SLICES)
     with pytest.raises(ValueError, match="no long tests yet: use one of balance"):
