@@ -31,7 +31,7 @@ STYLE: Final = f"""
 :root{{color-scheme:light dark;{LIGHT.variables()}}}
 @media (prefers-color-scheme:dark){{:root{{{DARK.variables()}}}}}
 body{{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}}
-main{{max-width:60rem;margin:0 auto;padding:1rem}}
+main{{max-width:68rem;margin:0 auto;padding:1rem}}
 h1{{font-size:1.5rem;line-height:1.2}}
 pre{{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere}}
 dl{{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem}}
@@ -42,7 +42,7 @@ svg{{display:block;width:100%;min-width:32rem;max-width:52rem;height:auto}}
 svg *{{stroke-linejoin:round;stroke-linecap:butt}}
 table{{border-collapse:collapse;font-size:.875rem}}
 th,td{{padding:.25rem .75rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}}
-thead th{{color:var(--muted)}}tbody th{{font-weight:400}}
+thead th{{color:var(--muted)}}tbody th{{font-weight:400;min-width:10rem;overflow-wrap:anywhere}}
 td.number{{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}}
 p{{color:var(--muted);font-size:.875rem}}
 """
