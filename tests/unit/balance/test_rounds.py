@@ -9,17 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.planner.joining import affordable
 from pulsar_operator.balance.planner.options import Budget, Options
-from pulsar_operator.balance.planner.outcome import balance_of
+from pulsar_operator.balance.planner.outcome import balance_of, outcome, utilizations
 from pulsar_operator.balance.planner.plan import plan
-from pulsar_operator.balance.planner.rounds import placed_anew, wanted_cuts
+from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
+from pulsar_operator.balance.planner.rounds import first_round, placed_anew, wanted_cuts
 from tests.support.balancing.planning import after, clusters, verify
 
 SMALL, MIXED, LARGE = "a:8080", "b:8080", "c:8080"
 BROKERS = (Broker(SMALL, 0.5), Broker(MIXED, 1.0), Broker(LARGE, 1.5))
 
 
-def bundle(lower: int, upper: int, *weights: float, owner: str = SMALL) -> Bundle:
+def bundle(lower: int, upper: int, *weights: float, owner: str | None = SMALL) -> Bundle:
     """With topics of such weights, evenly over its range."""
     step = (upper - lower) // (len(weights) + 1)
     cells = tuple(Cell(lower + step * (n + 1), weight) for n, weight in enumerate(weights))
@@ -99,3 +101,72 @@ def test_rounds_keep_every_goal_and_end(model: ClusterModel, data: st.DataObject
     points = data.draw(st.frozensets(st.sampled_from(positions)))
     cuts = {name: points for name in {each.id.namespace for each in model.bundles}}
     rounds(model, Options(cuts=cuts, tolerance=0.02))
+
+
+def picked_slowly(model: ClusterModel, whole: Proposal, options: Options) -> list[BundleId]:
+    """The same choice as ``first_round``, each candidate judged by the whole placement it leads to."""
+
+    def part(moves: list[Move]) -> Proposal:
+        chosen = {move.bundle for move in moves}
+        needed = [s for s in whole.splits if any(b != s.bundle and inside(b, s.bundle) for b in chosen)]
+        kept = tuple(move for move in whole.moves if move.bundle in chosen)
+        return replace(whole, splits=tuple(needed), moves=kept, moved_weight=sum(move.weight for move in kept))
+
+    def squares(placed: ClusterModel) -> float:
+        used = utilizations(placed.brokers, placed.bundles)
+        return sum(broker.capacity * used[broker.id] ** 2 for broker in placed.brokers)
+
+    def parted(made: Proposal, placed: ClusterModel) -> bool:
+        return all(len({b.owner for b in placed.bundles if inside(b.id, s.bundle)}) > 1 for s in made.splits)
+
+    cut = outcome(model, whole.splits, ())
+    picked: list[Move] = []
+    while True:
+        now = outcome(cut, (), picked)
+        found = []
+        for move in whole.moves:
+            if move in picked:
+                continue
+            made, placed = part([*picked, move]), outcome(cut, (), [*picked, move])
+            falls = balance_of(placed).busiest <= balance_of(now).busiest and squares(placed) < squares(now)
+            if falls and parted(made, placed) and affordable(made, options, model):
+                found.append((balance_of(placed).busiest, -move.weight, move))
+        if not found:
+            return [move.bundle for move in picked]
+        picked.append(min(found, key=lambda each: each[:2])[2])
+
+
+def inside(piece: BundleId, whole: BundleId) -> bool:
+    return piece.namespace == whole.namespace and whole.lower <= piece.lower and piece.upper <= whole.upper
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[ClusterModel, Proposal]:
+    """Whole weights and capacities that are powers of two, so that every sum is exact, and any moves at all."""
+    brokers = tuple(Broker(f"b{n}:8080", draw(st.sampled_from((0.5, 1.0, 2.0)))) for n in range(3))
+    names = [broker.id for broker in brokers]
+    owners = st.sampled_from([*names, None])
+    bundles = tuple(
+        bundle(n * 100, n * 100 + 100, *map(float, draw(st.tuples(*[st.integers(1, 9)] * 3))), owner=draw(owners))
+        for n in range(5)
+    )
+    model = ClusterModel(brokers, bundles)
+    cuts = tuple(Split(each.id, each.id.lower + 60, "") for each in bundles if draw(st.booleans()))
+    moves = []
+    for each in outcome(model, cuts, ()).bundles:
+        goes = draw(st.sampled_from([*names, each.owner]))
+        if goes is not None and goes != each.owner:
+            moves.append(Move(each.id, each.owner, goes, each.weight, ""))
+    at = balance_of(model)
+    return model, Proposal(cuts, tuple(moves), at, at, sum(move.weight for move in moves), (), "")
+
+
+@given(plans(), st.sampled_from((10.0, 30.0, 60.0)), st.integers(1, 4))
+def test_the_choice_is_the_one_that_whole_placements_lead_to(
+    drawn: tuple[ClusterModel, Proposal], percent: float, most: int
+) -> None:
+    model, whole = drawn
+    options = Options(budget=Budget(max_moves=most, max_moved_percent=percent))
+    found = first_round(model, whole, options)
+    wanted = picked_slowly(model, whole, options)
+    assert sorted(move.bundle for move in found.moves) == sorted(wanted) if found else not wanted

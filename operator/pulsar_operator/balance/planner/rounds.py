@@ -8,8 +8,9 @@ the busiest broker busier.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from heapq import nlargest
 from math import fsum
 
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
@@ -62,30 +63,94 @@ def first_round(model: ClusterModel, whole: Proposal, options: Options) -> Propo
     A move that brings nothing by itself, as half of a swap, waits for the other half to fit.
     """
     cut = outcome(model, whole.splits, ())
-    busiest, spread = balance_of(cut).busiest, _spread(cut)
+    begun = _Begun(cut, whole.splits)
     picked: list[Move] = []
     left = list(whole.moves)
     while left:
         best: tuple[float, float, Move] | None = None
         for move in left:
-            part = _part(whole, [*picked, move])
-            reached = outcome(cut, (), part.moves)
-            if _spread(reached) * SAME >= spread or _parts_nothing(part, reached):
+            busiest, falls = begun.with_move(move)
+            if not falls or busiest > begun.busiest * SAME:
                 continue
-            rank = balance_of(reached).busiest, -move.weight
-            if rank[0] <= busiest * SAME and (best is None or rank < best[:2]) and affordable(part, options, model):
+            rank = busiest, -move.weight
+            if best is not None and rank >= best[:2]:
+                continue
+            if not begun.parts_nothing(move) and affordable(_part(whole, [*picked, move]), options, model):
                 best = (*rank, move)
         if best is None:
             break
-        busiest = best[0]
         picked.append(best[2])
-        spread = _spread(outcome(cut, (), picked))
+        begun.make(best[2])
         left.remove(best[2])
     if not picked:
         return None
     part = _part(whole, picked)
     after = balance_of(outcome(model, part.splits, part.moves))
     return told(replace(part, after=after)) if left else replace(part, after=after)
+
+
+class _Begun:
+    """Loads of brokers and owners of bundles while the moves of a round are picked one by one.
+
+    What one more move makes of them is seen from the two brokers it concerns, so that a large plan costs little.
+    """
+
+    def __init__(self, model: ClusterModel, splits: Sequence[Split]) -> None:
+        self._capacity = {broker.id: broker.capacity for broker in model.brokers}
+        self._used = utilizations(model.brokers, model.bundles)
+        self._owners = {bundle.id: bundle.owner for bundle in model.bundles}
+        self._pieces = {
+            split.bundle: [each for each in self._owners if _inside(each, split.bundle)] for split in splits
+        }
+        self._rank()
+
+    @property
+    def busiest(self) -> float:
+        """Utilization of the busiest broker."""
+        return self._used[self._order[0]]
+
+    def with_move(self, move: Move) -> tuple[float, bool]:
+        """Utilization of the busiest broker with one move more, and whether loads are more even with it.
+
+        More even is a lower sum of load squared / capacity: what falls with every step, so that rounds come to an end.
+        """
+        source, destination = self._after(move)
+        concerned = {move.source: source, move.destination: destination}
+        others = next((self._used[each] for each in self._order if each not in concerned), 0.0)
+        was = self._squares(move.source, self._used.get(move.source or "", 0.0))
+        was += self._squares(move.destination, self._used[move.destination])
+        now = self._squares(move.source, source) + self._squares(move.destination, destination)
+        return max(others, source, destination), now * SAME < was
+
+    def parts_nothing(self, move: Move) -> bool:
+        """Whether a cut that it needs would have all its pieces at one broker in the end."""
+        owners = self._owners | {move.bundle: move.destination}
+        return any(
+            len({owners[each] for each in pieces}) == 1
+            for whole, pieces in self._pieces.items()
+            if whole != move.bundle and _inside(move.bundle, whole)
+        )
+
+    def make(self, move: Move) -> None:
+        """Go on from where this move leads."""
+        source, destination = self._after(move)
+        if move.source in self._used:
+            self._used[move.source] = source
+        self._used[move.destination] = destination
+        self._owners[move.bundle] = move.destination
+        self._rank()
+
+    def _after(self, move: Move) -> tuple[float, float]:
+        source = 0.0
+        if move.source in self._used:
+            source = self._used[move.source] - move.weight / self._capacity[move.source]
+        return source, self._used[move.destination] + move.weight / self._capacity[move.destination]
+
+    def _squares(self, broker: str | None, used: float) -> float:
+        return self._capacity[broker] * used * used if broker in self._capacity else 0.0
+
+    def _rank(self) -> None:
+        self._order = nlargest(3, self._used, key=lambda each: self._used[each])
 
 
 def wanted_cuts(model: ClusterModel, options: Options) -> tuple[Split, ...]:
@@ -142,19 +207,6 @@ def without_idle_cuts(proposal: Proposal) -> Proposal:
     """The plan without cuts none of whose pieces go anywhere."""
     moved = {move.bundle for move in proposal.moves}
     return replace(proposal, splits=tuple(split for split in proposal.splits if _needed(split, moved)))
-
-
-def _spread(model: ClusterModel) -> float:
-    """Sum of load squared / capacity: what falls with every step of a round, so that rounds come to an end."""
-    used = utilizations(model.brokers, model.bundles)
-    return fsum(broker.capacity * used[broker.id] ** 2 for broker in model.brokers)
-
-
-def _parts_nothing(part: Proposal, reached: ClusterModel) -> bool:
-    """Whether all that a cut makes of a bundle is at one broker in the end."""
-    return any(
-        len({each.owner for each in reached.bundles if _inside(each.id, split.bundle)}) == 1 for split in part.splits
-    )
 
 
 def _inside(piece: BundleId, whole: BundleId) -> bool:
