@@ -9,13 +9,14 @@ from typing import Any
 from pulsar_operator.api.constants import ANNOTATION_PROPOSAL, API_VERSION, LABEL_MANAGED_BY, MANAGED_BY, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.rebalance import BalanceStatus, ProposalStatus, PulsarRebalanceSpec
-from pulsar_operator.balance.execution.steps import Step, from_json, to_json, words
+from pulsar_operator.balance.execution.steps import Step, from_json, identify, to_json, words
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.proposal import Balance, Proposal
 
 STEPS_FILE = "steps.json"
 WORDS_FILE = "steps.txt"
+CHANGED = "the ConfigMap does not hold the steps as they were written"
 MAX_STEPS_BYTES = 900_000
 """A ConfigMap holds 1 MiB in all."""
 
@@ -151,13 +152,24 @@ def config_map(obj: Mapping[str, Any], name: str, ident: str, steps: Sequence[St
     }
 
 
-def read_steps(live: Mapping[str, Any] | None, ident: str) -> list[Step]:
-    """The steps of a proposal from its ConfigMap. Raises ValueError, in words, when they are not there as written."""
+def is_proposal(live: Mapping[str, Any], uid: str) -> bool:
+    """Whether a ConfigMap was made by `config_map`: for the PulsarRebalance with this UID, or for one of its name that
+    is gone, whose ConfigMap Kubernetes has not collected yet."""
+    marked = ANNOTATION_PROPOSAL in (live["metadata"].get("annotations") or {})
+    return marked or any(each.get("uid") == uid for each in live["metadata"].get("ownerReferences") or ())
+
+
+def read_steps(live: Mapping[str, Any] | None, proposal: ProposalStatus) -> list[Step]:
+    """The steps of a proposal from its ConfigMap. Raises ValueError, in words, when they are not there as written:
+    who may write ConfigMaps has not approved anything."""
     if live is None:
         raise ValueError("the ConfigMap with the steps is gone")
-    if (live["metadata"].get("annotations") or {}).get(ANNOTATION_PROPOSAL) != ident:
+    if (live["metadata"].get("annotations") or {}).get(ANNOTATION_PROPOSAL) != proposal.id:
         raise ValueError("the ConfigMap holds the steps of another proposal")
     try:
-        return from_json(json.loads((live.get("data") or {})[STEPS_FILE]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the ConfigMap does not hold the steps as they were written ({error})") from error
+        found = from_json(json.loads((live.get("data") or {})[STEPS_FILE]))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{CHANGED} ({error})") from error
+    if identify(found, proposal.computed_time) != proposal.id:
+        raise ValueError(f"{CHANGED}: somebody changed them")
+    return found

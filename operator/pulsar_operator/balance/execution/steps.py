@@ -15,7 +15,7 @@ from typing import Any
 
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.ranges import range_points
-from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
+from pulsar_operator.balance.planner.proposal import Move, Split
 
 Step = Split | Move
 
@@ -56,9 +56,9 @@ def _bundle(data: Mapping[str, Any]) -> BundleId:
     return BundleId(str(data["namespace"]), *range_points(str(data["range"])))
 
 
-def identify(proposal: Proposal, moment: str) -> str:
-    """Identity of a proposal: its steps and when it was computed."""
-    content = dumps([to_json([*proposal.splits, *proposal.moves]), moment], sort_keys=True)
+def identify(steps: Sequence[Step], moment: str) -> str:
+    """Identity of a proposal: its steps and when it was computed. The same after `to_json` and `from_json`."""
+    content = dumps([to_json(steps), moment], sort_keys=True)
     return sha256(content.encode()).hexdigest()[:12]
 
 

@@ -76,7 +76,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         if proposal is None or proposal.config_map_name is None:
             raise ValueError("the status does not say what was approved")
         live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, proposal.config_map_name)
-        steps = read_steps(live, proposal.id)
+        steps = read_steps(live, proposal)
     except ValueError as error:
         return await _invalidated(state, str(error))
     return await _advance(tools, state, steps)

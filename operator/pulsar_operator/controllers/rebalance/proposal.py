@@ -18,6 +18,7 @@ from pulsar_operator.api.v1alpha1.rebalance import (
 from pulsar_operator.balance.execution.custom_resource import (
     balance_status,
     config_map,
+    is_proposal,
     options_of,
     proposal_status,
     read_steps,
@@ -140,7 +141,7 @@ async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
         return ()
     live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, last.config_map_name)
     try:
-        return [step.bundle for step in read_steps(live, last.id) if isinstance(step, Move)]
+        return [step.bundle for step in read_steps(live, last) if isinstance(step, Move)]
     except ValueError:
         return ()
 
@@ -159,8 +160,8 @@ async def _publish(
     tools: Tools, state: RebalancePass, proposal: Proposal, weight: float, why: Reason | None
 ) -> Outcome:
     moment = timestamp(state.now)
-    ident = identify(proposal, moment)
     steps = steps_of(proposal)
+    ident = identify(steps, moment)
     name = f"{state.meta.name}-proposal" if steps else None
     if name is not None:
         manifest = config_map(state.obj, name, ident, steps)
@@ -170,7 +171,14 @@ async def _publish(
             )
         if not state.actor.act:
             return _withheld(state, proposal, proposal_status(proposal, ident, moment, weight, None))
-        await state.actor.apply(manifest, await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, name))
+        live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, name)
+        if live is not None and not is_proposal(live, state.meta.uid):
+            return _unknown(
+                state,
+                f"ConfigMap {name} exists and does not belong to this object: delete or rename it, or choose "
+                "another metadata.name",
+            )
+        await state.actor.apply(manifest, live)
         if state.actor.refused:
             return _unknown(state, f"Kubernetes refused the ConfigMap with the steps: {state.actor.refused[0]}")
     state.set(proposal=proposal_status(proposal, ident, moment, weight, name))
