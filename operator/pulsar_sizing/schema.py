@@ -51,4 +51,5 @@ MARKER_COLUMNS: Final[tuple[Column, ...]] = (
     Column("answered", "bool", "false = its traffic of this sample is Unknown, not zero"),
     Column("topics", "int64", "topics in its answer"),
     Column("error", "string", "what went wrong, without addresses of secrets", required=False),
+    Column("cpu", "float64", "share of its CPU that the broker uses, 1 = all of it; null = not known", required=False),
 )

@@ -225,6 +225,10 @@ class FakeBrokers:
     """What GET /admin/v2/brokers lists; None = those with topics."""
     faults: dict[str, Fault] = field(default_factory=dict)
     """By broker id; the id "" stands for the list of brokers."""
+    cpu: dict[str, float] = field(default_factory=dict)
+    """Percent of its CPU that a broker says it uses; the others do not say."""
+    metrics_faults: dict[str, Fault] = field(default_factory=dict)
+    """Of broker-stats/metrics alone."""
     token: str | None = None
     """Needed as bearer token where given."""
     bundles: int = 4
@@ -249,6 +253,7 @@ class FakeBrokers:
         app = web.Application()
         app.router.add_get("/admin/v2/brokers", self._list)
         app.router.add_get("/{host}/admin/v2/broker-stats/topics", self._stats)
+        app.router.add_get("/{host}/admin/v2/broker-stats/metrics", self._metrics)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -299,6 +304,18 @@ class FakeBrokers:
             self._at_once -= 1  # before the end of the answer, after which the next broker may be asked
         await response.write_eof()
         return response
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        broker = self._broker(request)
+        if (answer := await self._faulty(request, self.metrics_faults.get(broker, Fault()))) is not None:
+            return answer
+        cpu = {"brk_lb_cpu_usage": self.cpu[broker]} if broker in self.cpu else {}
+        each = [{"dimensions": {"namespace": f"t/{n}"}, "metrics": {"brk_topics_count": n}} for n in range(3)]
+        return web.json_response([*each, {"dimensions": {"broker": broker}, "metrics": {**cpu, "brk_lb_count": 1}}])
+
+    def _broker(self, request: web.Request) -> str:
+        host = request.match_info["host"]
+        return next((broker for broker in self.topics if broker.split(":")[0] == host), host)
 
     async def _chunks(self, broker: str) -> AsyncIterator[bytes]:
         for chunk in document(in_order(self.topics[broker], self.bundles), self.bundles):

@@ -1,4 +1,4 @@
-"""HTTP to a cluster's admin endpoint and to each of its brokers: two GET requests, streamed, with deadlines.
+"""HTTP to a cluster's admin endpoint and to each of its brokers: three GET requests, streamed, with deadlines.
 
 Broker statistics are answered by the broker that is asked, for itself, without a redirect; so every broker is asked at
 its own address. An id and its address come from the cluster's answer: one that is no host:port is never dialled, and
@@ -20,6 +20,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+
+from pulsar_sizing.collector.parse import CpuReader, FormatError
 
 CHUNK_BYTES = 64 * 1024
 CONNECT_SECONDS = 5.0
@@ -98,7 +100,27 @@ class BrokerClient:
 
         Raises CollectError, and whatever ``consume`` raises.
         """
-        url = self._target.address(broker) + "/admin/v2/broker-stats/topics"
+        await self._read(broker, "topics", consume)
+
+    async def cpu(self, broker: str) -> float | None:
+        """Share of its CPU that a broker uses, by its broker-stats/metrics; None where it does not say.
+
+        Raises CollectError.
+        """
+        reader = CpuReader()
+
+        async def consume(pieces: AsyncIterator[bytes]) -> None:
+            async for piece in pieces:
+                reader.feed(piece)
+
+        try:
+            await self._read(broker, "metrics", consume)
+        except FormatError as error:
+            raise CollectError(f"its answer is {error}") from None
+        return reader.share
+
+    async def _read(self, broker: str, statistics: str, consume: Callable[[AsyncIterator[bytes]], Any]) -> None:
+        url = f"{self._target.address(broker)}/admin/v2/broker-stats/{statistics}"
         async with _explained(self._deadline), self._session.get(url, allow_redirects=False) as response:
             _check(response.status)
             await consume(response.content.iter_chunked(CHUNK_BYTES))

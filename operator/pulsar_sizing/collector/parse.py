@@ -15,6 +15,7 @@ import ijson
 import pyarrow as pa
 
 from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.balance.model.observation import cpu_share
 from pulsar_sizing.arrow import schema_of
 from pulsar_sizing.schema import TRAFFIC_COLUMNS
 
@@ -165,6 +166,27 @@ class TopicsParser:
                 depth += 1
             elif depth < 5:
                 raise FormatError(_misplaced(depth, event))
+
+
+class CpuReader:
+    """Feed it a broker-stats/metrics document piece by piece; it holds one of its items, of which many brokers have
+    one for each namespace."""
+
+    def __init__(self) -> None:
+        self._items: Any = ijson.sendable_list()
+        self._events = ijson.items_coro(self._items, "item", use_float=True)
+        self.share: float | None = None
+        """Of its CPU that the broker uses, as far as it was read; None = it does not say."""
+
+    def feed(self, data: bytes) -> None:
+        """Parse the next piece. Raises FormatError. A document that is cut says no less than up to there."""
+        try:
+            self._events.send(data)
+        except ijson.JSONError as error:
+            raise FormatError(f"not JSON: {_first_line(error)}") from None
+        told = [share for share in (self.share, cpu_share(list(self._items))) if share is not None]
+        self.share = max(told, default=None)
+        del self._items[:]
 
 
 def _misplaced(depth: int, event: str) -> str:

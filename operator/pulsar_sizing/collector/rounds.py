@@ -1,5 +1,6 @@
 """One round: every broker of a cluster is asked once, what it says is recorded, and who did not answer is marked.
 
+When all were asked they are asked for the CPU that they use, in what is left of the time: that may fail without a loss.
 A broker that fails in any way (no connection, an error, a cut or empty answer, a full store) leaves no row: its traffic
 of that sample is unknown, which its marker says. The markers are written last, so they commit the round.
 """
@@ -8,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -29,6 +31,8 @@ NOT_ASKED = "not asked or not answered: the time of the round was over"
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class BrokerSample:
@@ -43,6 +47,8 @@ class BrokerSample:
     stored_bytes: int = 0
     seconds: float = 0.0
     error: str | None = None
+    cpu: float | None = None
+    """Share of its CPU that it uses; None = not known."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Limits:
     """Seconds for one request, until its last byte."""
     round_seconds: float = 120.0
     """Seconds for all brokers of a cluster; who was not asked by then is missing."""
+    cpu_seconds: float = 10.0
+    """Seconds of these for all brokers to tell what CPU they use."""
     concurrency: int = 4
     """Brokers asked at once; each holds one batch of rows in memory."""
     batch_rows: int = BATCH_ROWS
@@ -99,6 +107,8 @@ class Sampler:
             async with connect(self.target, deadline=self.limits.deadline) as client:
                 self._known = tuple(await client.brokers())
                 samples = await self._ask_all(client, sample_time)
+                left = min(self.limits.round_seconds - (self.clock() - began), self.limits.cpu_seconds)
+                samples = await self._with_cpu(client, samples, max(left, 0.0))
         except CollectError as error:
             listed, problem = False, str(error)
             samples = [BrokerSample(broker, False, error=problem) for broker in self._known]
@@ -115,17 +125,34 @@ class Sampler:
         return done
 
     async def _ask_all(self, client: BrokerClient, sample_time: datetime) -> list[BrokerSample]:
+        order = broker_order(self._known, self._turn)
+        ask = partial(self._sample_broker, client, sample_time)
+        results = await self._each(order, ask, self.limits.round_seconds)
+        return [results.get(broker, BrokerSample(broker, False, error=NOT_ASKED)) for broker in self._known]
+
+    async def _with_cpu(
+        self, client: BrokerClient, samples: Sequence[BrokerSample], seconds: float
+    ) -> list[BrokerSample]:
+        """The samples with the CPU that the brokers of those that answered use, as far as they say it in time."""
+        order = broker_order([sample.broker for sample in samples if sample.answered], self._turn)
+        told = await self._each(order, partial(_cpu, client), seconds)
+        return [_completed(each, *told.get(each.broker, (None, None))) for each in samples]
+
+    async def _each(
+        self, brokers: Sequence[str], ask: Callable[[str], Coroutine[Any, Any, T]], seconds: float
+    ) -> dict[str, T]:
+        """What each broker says, at most so many asked at once; those that did not within the time are absent."""
         slots = asyncio.Semaphore(self.limits.concurrency)
-        results: dict[str, BrokerSample] = {}
+        results: dict[str, T] = {}
 
-        async def ask(broker: str) -> None:
+        async def one(broker: str) -> None:
             async with slots:
-                results[broker] = await self._sample_broker(client, broker, sample_time)
+                results[broker] = await ask(broker)
 
-        tasks = [asyncio.create_task(ask(broker)) for broker in broker_order(self._known, self._turn)]
+        tasks = [asyncio.create_task(one(broker)) for broker in brokers]
         try:
             if tasks:
-                await asyncio.wait(tasks, timeout=self.limits.round_seconds)
+                await asyncio.wait(tasks, timeout=seconds)
         finally:
             for task in tasks:
                 task.cancel()
@@ -133,9 +160,9 @@ class Sampler:
         for task in tasks:
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
-        return [results.get(broker, BrokerSample(broker, False, error=NOT_ASKED)) for broker in self._known]
+        return results
 
-    async def _sample_broker(self, client: BrokerClient, broker: str, sample_time: datetime) -> BrokerSample:
+    async def _sample_broker(self, client: BrokerClient, sample_time: datetime, broker: str) -> BrokerSample:
         began = self.clock()
         error = ""
         for attempt in range(1, ATTEMPTS + 1):
@@ -198,6 +225,7 @@ class Sampler:
             "answered": [s.answered for s in samples],
             "topics": [s.topics for s in samples],
             "error": [s.error for s in samples],
+            "cpu": [s.cpu for s in samples],
         }
         try:
             upload = self.store.upload(MARKERS, self.instance, self.target.cluster, sample_time, "markers")
@@ -236,6 +264,18 @@ class Sampler:
                     "broker sampled in part" if sample.answered else "broker did not answer",
                     extra={"cluster": done.cluster, "broker": sample.broker, "problem": sample.error},
                 )
+
+
+async def _cpu(client: BrokerClient, broker: str) -> tuple[float | None, str | None]:
+    """Share of its CPU, and what went wrong."""
+    try:
+        return await client.cpu(broker), None
+    except CollectError as error:
+        return None, f"its CPU is not known: {error}"
+
+
+def _completed(sample: BrokerSample, cpu: float | None, problem: str | None) -> BrokerSample:
+    return replace(sample, cpu=cpu, error="; ".join(filter(None, (sample.error, problem))) or None)
 
 
 class _StoreFailedError(Exception):

@@ -26,9 +26,9 @@ compute: Any = pyarrow.compute
 UNREADABLE: Final = "file_unreadable"
 WRONG_SCHEMA: Final = "file_wrong_schema"
 READERS: Final = 8
-MARKER_TABLE: Final = pa.schema(
-    [field for field in table_schema(MARKERS) if field.name in ("sample_time", "broker", "answered", "topics")]
-)
+MARKER_TABLE: Final = pa.schema([field for field in table_schema(MARKERS) if field.name != "error"])
+MILLION: Final = 1_000_000
+"""Shares of a CPU are added up in millionths: the order of whole numbers does not matter."""
 
 
 class VanishedError(Exception):
@@ -71,6 +71,8 @@ class Markers:
     """The brokers that were registered at the newest round."""
     by_broker: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Samples that should be there of each broker, and those that it answered."""
+    cpu: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Samples of each broker that tell its CPU, and the sum of its shares in millionths."""
 
 
 def unit_of(moment: datetime) -> int:
@@ -203,8 +205,7 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
         verdict = _footer(store, path, MARKERS)
         if not isinstance(verdict, str):
             try:
-                with store.open(path) as stream:
-                    tables.append(parquet.ParquetFile(stream).read(MARKER_TABLE.names).cast(MARKER_TABLE))
+                tables.append(_marker_rows(store, path))
                 continue
             except FileNotFoundError:
                 raise VanishedError(path) from None
@@ -212,6 +213,7 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
                 verdict = UNREADABLE
         rejected[verdict] += 1
     said = pa.concat_tables(tables)
+    cpu = _cpu(said)
     topics = compute.max_element_wise(compute.fill_null(said["topics"], 0), 0)
     # Null where the broker did not answer.
     told = said.append_column("told", compute.if_else(said["answered"], topics, pa.scalar(None, pa.int64())))
@@ -230,7 +232,29 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
         newest=newest.as_py(),
         brokers=tuple(sorted(there)),
         by_broker={row["broker"]: (row["sample_time_count"], row["told_max_count"]) for row in by_broker.to_pylist()},
+        cpu=cpu,
     )
+
+
+def _marker_rows(store: Store, path: str) -> Any:
+    """The markers of a file; what an older collector did not write is null."""
+    with store.open(path) as stream:
+        found = parquet.ParquetFile(stream).read(MARKER_TABLE.names)
+    for column in MARKER_TABLE:
+        if column.name not in found.column_names:
+            found = found.append_column(column, pa.nulls(found.num_rows, column.type))
+    return found.select(MARKER_TABLE.names).cast(MARKER_TABLE)
+
+
+def _cpu(said: Any) -> dict[str, tuple[int, int]]:
+    """By broker, each sample once. Nothing is told by what is no share; more than all of a CPU is all of it."""
+    counts = compute.and_(compute.greater(said["cpu"], 0.0), compute.is_finite(said["cpu"]))
+    parts = compute.multiply(compute.min_element_wise(said["cpu"], 1.0), float(MILLION))
+    told = said.select(["sample_time", "broker"]).append_column("parts", parts).filter(counts)
+    told = told.set_column(2, "parts", compute.round(told["parts"]).cast(pa.int64()))
+    once = told.group_by(["sample_time", "broker"]).aggregate([("parts", "max")])
+    found = once.group_by("broker").aggregate([("parts_max", "count"), ("parts_max", "sum")])
+    return {row["broker"]: (row["parts_max_count"], row["parts_max_sum"]) for row in found.to_pylist()}
 
 
 def window_of(days: Sequence[datetime], length: timedelta) -> tuple[datetime, datetime]:

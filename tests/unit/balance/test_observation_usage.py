@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.balance.model.observation import Usage, overload_load, usage_of
+from pulsar_operator.balance.model.observation import Usage, cpu_share, overload_load, usage_of
 
 
 def metrics(**values: object) -> list[dict[str, Any]]:
@@ -34,6 +34,27 @@ def metrics(**values: object) -> list[dict[str, Any]]:
 )
 def test_the_most_used_resource(told: object, found: Usage | None) -> None:
     assert usage_of(told) == found
+
+
+@pytest.mark.parametrize(
+    ("told", "share"),
+    [
+        ([], None),
+        (metrics(), None),
+        (metrics(cpu=75.0), 0.75),
+        ([*metrics(cpu=7), *metrics(cpu=9)], 0.09),
+        (metrics(cpu=0), 0.0),
+        (metrics(cpu=-3), None),
+        (metrics(cpu=float("nan")), None),
+        (metrics(cpu=inf), None),
+        (metrics(cpu="NaN"), None),
+        (metrics(cpu=None), None),
+        ([*metrics(cpu=-3), *metrics(cpu=9)], 0.09),
+        ({"cpu": 3}, None),
+    ],
+)
+def test_a_figure_of_the_processor_that_is_none_is_unknown(told: object, share: float | None) -> None:
+    assert cpu_share(told) == share
 
 
 def test_the_load_from_which_a_broker_has_too_much() -> None:

@@ -348,3 +348,43 @@ async def test_arrow_errors_of_the_store_do_not_end_the_round(
     done = await sampler(brokers, tmp_path).sample(NOW)
     assert {s.error for s in done.brokers} == {"its sample could not be stored: out of space"}
     assert done.error == "the markers could not be stored: out of space"
+
+
+def cpu(root: Path) -> dict[str, float | None]:
+    return {row["broker"]: row["cpu"] for row in recorded(root, MARKERS)}
+
+
+async def test_markers_tell_the_cpu_that_brokers_use(brokers: FakeBrokers, tmp_path: Path) -> None:
+    brokers.cpu = {A: 37.5, B: -1.0}
+    done = await sampler(brokers, tmp_path).sample(NOW)
+    assert done.complete and cpu(tmp_path) == {A: 0.375, B: None, C: None}
+    assert {error for *_, error in markers(tmp_path).values()} == {None}, "one that does not say has not failed"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault(status=500), "its CPU is not known: HTTP 500"),
+        (Fault(body=b"<html>"), "its CPU is not known: its answer is not JSON"),
+        (Fault(hang=True), None),
+    ],
+)
+async def test_traffic_counts_without_the_cpu(
+    brokers: FakeBrokers, tmp_path: Path, fault: Fault, words: str | None
+) -> None:
+    brokers.cpu = {A: 10.0, B: 20.0, C: 30.0}
+    brokers.metrics_faults = {B: fault}
+    done = await sampler(brokers, tmp_path, Limits(cpu_seconds=0.3 if fault.hang else 60)).sample(NOW)
+    assert done.complete and of(recorded(tmp_path)) == {A: 3, B: 5, C: 7}
+    if not fault.hang:
+        assert cpu(tmp_path) == {A: 0.1, B: None, C: 0.3}
+        assert (markers(tmp_path)[B][2] or "").startswith(words or "")
+    else:
+        assert cpu(tmp_path)[B] is None
+
+
+async def test_who_did_not_answer_is_not_asked_for_its_cpu(brokers: FakeBrokers, tmp_path: Path) -> None:
+    brokers.cpu = {A: 10.0, B: 20.0, C: 30.0}
+    brokers.faults[B] = Fault(status=500)
+    await sampler(brokers, tmp_path).sample(NOW)
+    assert cpu(tmp_path) == {A: 0.1, B: None, C: 0.3} and markers(tmp_path)[B][2] == "HTTP 500"

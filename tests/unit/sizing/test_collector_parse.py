@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_sizing.arrow import table_schema
-from pulsar_sizing.collector.parse import FormatError, TopicsParser
+from pulsar_sizing.collector.parse import CpuReader, FormatError, TopicsParser
 from pulsar_sizing.schema import TRAFFIC
 from tests.fakes.broker_stats import FakeTopic, document, in_order, keys_of
 
@@ -222,3 +222,28 @@ def test_what_is_no_document(data: bytes, words: str) -> None:
     with pytest.raises(FormatError) as error:
         parse(data, piece=16)
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+def test_the_cpu_of_a_broker_is_found_in_any_pieces(piece: int) -> None:
+    items = [{"metrics": {"brk_topics_count": n}, "dimensions": {"namespace": f"t/{n}"}} for n in range(9)]
+    items[4]["metrics"] = {"brk_lb_cpu_usage": 12.5}
+    data = json.dumps(items).encode()
+    reader = CpuReader()
+    for start in range(0, len(data), piece):
+        reader.feed(data[start : start + piece])
+    assert reader.share == 0.125
+
+
+@pytest.mark.parametrize(
+    "data", [b"[]", b"{}", b"3", b'["a"]', b'[{"metrics": {"brk_lb_cpu_usage": "NaN"}}]', b'[{"metrics": null}]']
+)
+def test_a_broker_that_does_not_tell_its_cpu(data: bytes) -> None:
+    reader = CpuReader()
+    reader.feed(data)
+    assert reader.share is None
+
+
+def test_metrics_that_are_no_json() -> None:
+    with pytest.raises(FormatError, match="not JSON"):
+        CpuReader().feed(b"<html>")

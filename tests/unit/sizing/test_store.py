@@ -111,8 +111,8 @@ def test_what_is_no_data_is_not_listed(tmp_path: Path) -> None:
 def test_markers_have_a_tree_of_their_own(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     upload = store.upload(MARKERS, "i", "c", HOUR, "markers")
-    values = {"sample_time": [HOUR], "broker": ["h:1"], "answered": [False], "topics": [0], "error": [None]}
-    upload.write(pa.table(values, schema=table_schema(MARKERS)))
+    row = {"sample_time": HOUR, "broker": "h:1", "answered": False, "topics": 0}
+    upload.write(pa.Table.from_pylist([row], table_schema(MARKERS)))
     upload.commit()
     assert files(tmp_path)[0].startswith("markers/v1/instance=i/cluster=c/day=")
     assert seen(tmp_path) == Counter()

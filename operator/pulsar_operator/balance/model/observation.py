@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -70,8 +70,9 @@ class Usage:
 
 
 CPU = "CPU"
+CPU_METRIC = "brk_lb_cpu_usage"
 RESOURCES = {
-    "brk_lb_cpu_usage": CPU,
+    CPU_METRIC: CPU,
     "brk_lb_bandwidth_in_usage": "network in",
     "brk_lb_bandwidth_out_usage": "network out",
 }
@@ -84,15 +85,30 @@ def usage_of(metrics: Any) -> Usage | None:
     """The most used resource in ``GET /broker-stats/metrics``, a list of dimensions with metrics; None where none is
     told. The load report has the same figures, and answers with an error under the extensible load manager."""
     found: dict[str, float] = {}
-    for each in metrics if isinstance(metrics, list) else ():
-        values = each.get("metrics") if isinstance(each, Mapping) else None
-        for name, words in RESOURCES.items():
-            if isinstance(values, Mapping) and name in values:
-                found[words] = max(found.get(words, 0.0), _number(values[name]) / 100)
+    for name, words in RESOURCES.items():
+        for value in _told(metrics, name):
+            found[words] = max(found.get(words, 0.0), _number(value) / 100)
     if not found:
         return None
     resource = max(found, key=lambda each: found[each])
     return Usage(found[resource], resource, found.get(CPU))
+
+
+def cpu_share(metrics: Any) -> float | None:
+    """Share of its CPU that a broker uses, 1 = all of it, by the same document, or by some items of its list.
+
+    None where it is not told, or what is told is no number of at least 0.
+    """
+    told = [value for value in _told(metrics, CPU_METRIC) if isinstance(value, int | float)]
+    return max((value / 100 for value in told if 0 <= value < inf), default=None)
+
+
+def _told(metrics: Any, name: str) -> Iterator[Any]:
+    """What a list of dimensions with metrics says of one metric."""
+    for each in metrics if isinstance(metrics, list) else ():
+        values = each.get("metrics") if isinstance(each, Mapping) else None
+        if isinstance(values, Mapping) and name in values:
+            yield values[name]
 
 
 def overload_load(loads: Mapping[str, float], usages: Mapping[str, Usage], share: float) -> float:
