@@ -136,10 +136,9 @@ def _merged_counts(part: Any) -> Answer:
     hour, found = part
     found = list(found)
     codes = pa.array([topic for topics, *_ in found for topic in topics]).dictionary_encode()
-    lengths = np.concatenate([np.diff(offsets) for _, offsets, _, _ in found])
-    keys = np.repeat(codes.indices.to_numpy(), lengths)
+    offsets = np.append(0, np.cumsum(np.concatenate([np.diff(offsets) for _, offsets, _, _ in found])))
     buckets, counts = (np.concatenate([each[n] for each in found]) for n in (2, 3))
-    values = quantiles(merged(keys, buckets, counts, len(codes.dictionary)), SHARE)
+    values = quantiles(merged(codes.indices.to_numpy(), offsets, buckets, counts, len(codes.dictionary)), SHARE)
     return [(topic, hour, value) for topic, value in zip(codes.dictionary.to_pylist(), values.tolist(), strict=True)]
 
 

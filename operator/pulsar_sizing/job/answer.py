@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -27,6 +28,7 @@ SHARD_TOPICS: Final = 16_384
 """Topics that a task holds at once, with their histograms of some 21 hours: about 250 MB."""
 POSITIONS: Final = 1 << 32
 READ: Final = ("topic", "position", "buckets", "counts")
+READ_SCHEMA: Final = pa.schema([TOPICS_SCHEMA.field(name) for name in READ])
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,9 @@ def heaviest(
     """Weigh all topics. What comes to this process is bounded by namespaces and brokers, see weights.py."""
     if not shards:
         return Heaviest({}, [])
-    weighed = spark.parallelize(shards, len(shards)).map(partial(_weighed, store.place, percentile, growth))
-    # Not kept for the second look, which few recordings need: what Spark keeps it serializes with classes of its
-    # machine learning, and the job's image has none of that.
-    answers = weighed.map(partial(_answer, dict(walls), brokers)).collect()
+    dealt = spark.parallelize(shards, len(shards))
+    weigh = partial(_weighed, store.place, percentile, growth)
+    answers = dealt.map(partial(_answer, weigh, dict(walls), brokers)).collect()
     found = {
         name: _together([each.tops[name] for each in answers if name in each.tops], walls.get(name, ()))
         for name in sorted({name for each in answers for name in each.tops})
@@ -85,7 +86,9 @@ def heaviest(
     hot = [(topic, weight) for each in answers for topic, weight in each.hot if weight > limit]
     bases = frozenset(weights.partitioned_name(topic) for topic, _ in hot)
     if bases - {topic for topic, _ in hot}:
-        hot = weighed.flatMap(lambda each: weights.related(each, bases)).collect()
+        # Weighed anew and not kept from the first look: what Spark keeps it serializes with classes of its machine
+        # learning, and the job's image has none of that.
+        hot = dealt.flatMap(partial(_related, weigh, bases)).collect()
     return Heaviest(found, sorted(hot))
 
 
@@ -121,35 +124,57 @@ def _files(store: Store, folders: Sequence[str]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _weighed(place: Place, percentile: float, growth: float, shard: Shard) -> weights.Weights:
+def _weighed(place: Place, percentile: float, growth: float, shard: Shard, names: str = "") -> weights.Weights:
     store = Store(place.root, s3_endpoint=place.s3_endpoint)
-    busy, newest = (read_state(store, paths, shard.low, shard.high) for paths in (shard.busy, shard.newest))
+    busy, newest = (read_state(store, paths, shard.low, shard.high, names) for paths in (shard.busy, shard.newest))
     return weights.topic_weights(busy, newest, percentile, growth)
 
 
-def _answer(walls: Mapping[str, Sequence[int]], brokers: int, found: weights.Weights) -> weights.Answer:
-    return weights.answer(found, walls, brokers)
+def _answer(
+    weigh: Callable[[Shard], weights.Weights], walls: Mapping[str, Sequence[int]], brokers: int, shard: Shard
+) -> weights.Answer:
+    return weights.answer(weigh(shard), walls, brokers)
 
 
-def read_state(store: Store, paths: Sequence[str], low: int, high: int) -> Any:
-    """Rows of the state's summaries with a position in [low, high): topic, position, buckets, counts."""
-    schema = pa.schema([TOPICS_SCHEMA.field(name) for name in READ])
-    return pa.concat_tables([schema.empty_table(), *_parts(store, paths, low, high)])
+def _related(
+    weigh: Callable[[Shard, str], weights.Weights], bases: frozenset[str], shard: Shard
+) -> list[tuple[str, int]]:
+    names = f"^(?:{'|'.join(map(re.escape, sorted(bases)))})(?:$|-partition-)"
+    return weights.related(weigh(shard, names), bases)
 
 
-def _parts(store: Store, paths: Sequence[str], low: int, high: int) -> Iterator[Any]:
+def read_state(store: Store, paths: Sequence[str], low: int, high: int, names: str = "") -> Any:
+    """Rows of the state's summaries with a position in [low, high): topic, position, buckets, counts.
+
+    Only of topics that have the regular expression `names` in their name: row groups without any are read no further.
+    """
+    return pa.concat_tables([READ_SCHEMA.empty_table(), *_parts(store, paths, low, high, names)])
+
+
+def _parts(store: Store, paths: Sequence[str], low: int, high: int, names: str) -> Iterator[Any]:
     for path in paths:
         with store.open(path) as stream:
             file = parquet.ParquetFile(stream)
             index = file.schema_arrow.names.index("position")
             spans = [file.metadata.row_group(n).column(index).statistics for n in range(file.num_row_groups)]
             wanted = [n for n, span in enumerate(spans) if span.min < high and span.max >= low]
+            if names:
+                wanted = [n for n in wanted if compute.any(_match(_columns(file, [n], ["topic"]), names)).as_py()]
             if wanted:
-                table = file.read_row_groups(wanted, columns=list(READ), use_threads=False)
+                table = _columns(file, wanted, READ)
                 inside = compute.and_(
                     compute.greater_equal(table["position"], low), compute.less(table["position"], high)
                 )
-                yield table.filter(inside).cast(pa.schema([TOPICS_SCHEMA.field(name) for name in READ]))
+                table = table.filter(compute.and_(inside, _match(table, names)) if names else inside)
+                yield table.cast(READ_SCHEMA)
+
+
+def _columns(file: Any, groups: Sequence[int], names: Sequence[str]) -> Any:
+    return file.read_row_groups(groups, columns=list(names), use_threads=False)
+
+
+def _match(table: Any, names: str) -> Any:
+    return compute.match_substring_regex(table["topic"], names)
 
 
 def _together(parts: Sequence[weights.Top], walls: Sequence[int]) -> weights.Top:

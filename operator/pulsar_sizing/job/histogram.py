@@ -10,6 +10,7 @@ the same error as one of all values together.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -46,21 +47,48 @@ def counted(keys: Array, buckets: Array, many: int) -> tuple[Array, Array, Array
     return offsets.astype(np.int32), (distinct % width).astype(np.int16), counts.astype(np.int32)
 
 
-def merged(keys: Array, buckets: Array, counts: Array, many: int) -> Array:
-    """Sum of histograms: an entry for each key (0 to many - 1) and bucket; samples by key and bucket as a matrix."""
-    width = int(buckets.max(initial=0)) + 1
-    sums = np.bincount(keys.astype(np.int64) * width + buckets, weights=counts, minlength=many * width)
-    return sums.reshape(many, width)
+@dataclass(frozen=True)
+class Histograms:
+    """Histograms of some keys, one after the other, each from its least bucket to its greatest."""
+
+    starts: Array
+    """Index of each key's first count, and behind the last one's last."""
+    least: Array
+    """Bucket of each key's first count; any number where it has none."""
+    counts: Array
+    """Samples by key and bucket; 0 where buckets between hold nothing."""
 
 
-def quantiles(histograms: Array, share: float) -> Array:
-    """Of a matrix of :func:`merged` the cost of each key that `share` of its samples do not exceed; 0 without samples.
+def merged(keys: Array, offsets: Array, buckets: Array, counts: Array, many: int) -> Histograms:
+    """Sums of histograms by key (0 to many - 1), in any order.
+
+    Histogram n is of keys[n] and has the buckets, ascending, and counts at offsets[n] to offsets[n + 1].
+    """
+    lengths = np.diff(offsets)
+    some = np.flatnonzero(lengths)
+    # Costs of a topic are within some dozens of buckets, those of all topics within hundreds: as rows of one width most
+    # of the numbers would be 0.
+    least = np.full(many, np.iinfo(np.int16).max, np.int64)
+    most = np.full(many, -1, np.int64)
+    np.minimum.at(least, keys[some], buckets[offsets[:-1][some]])
+    np.maximum.at(most, keys[some], buckets[offsets[1:][some] - 1])
+    starts = np.append(0, np.cumsum(np.maximum(most - least + 1, 0)))
+    places = np.repeat((starts[:-1] - least)[keys], lengths) + buckets
+    return Histograms(starts, least, np.bincount(places, weights=counts, minlength=int(starts[-1])))
+
+
+def quantiles(histograms: Histograms, share: float) -> Array:
+    """The cost of each key that `share` of its samples do not exceed; 0 without samples.
 
     The value at index floor(share * (n - 1)) of the n sorted ones, as NumPy's method "lower". Raises ValueError unless
     0 <= share <= 1.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share is {share}: must be between 0 and 1")
-    reached = np.cumsum(histograms, axis=1)
-    index = np.floor((reached[:, -1:] - 1) * share)
-    return values_of(np.argmax(reached > index, axis=1))
+    # Whole numbers below 2^53, so that sums of floating-point numbers are exact.
+    reached = np.append(0.0, np.cumsum(histograms.counts))
+    before, after = reached[histograms.starts[:-1]], reached[histograms.starts[1:]]
+    wanted = before + np.floor((after - before - 1) * share)
+    places = np.searchsorted(reached[1:], wanted, side="right")
+    found = histograms.least + places - histograms.starts[:-1]
+    return values_of(np.where(after > before, found, 0))

@@ -17,19 +17,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from pulsar_sizing.job.cells import Cells, at_positions, folded
 from pulsar_sizing.job.histogram import Array, merged, quantiles
 from pulsar_sizing.job.state import HourState
 
+compute: Any = pyarrow.compute
+"""pyarrow has no annotations; calls of this module are not type-checked."""
+
 BUSY_HOURS: Final = 3
 SHARE_OF_ADVICE: Final = 0.5
 """A topic above this share of a broker's fair share may need more partitions."""
 _PARTITION: Final = re.compile(r"-partition-\d+$")
+_NAMESPACE: Final = "://(?P<namespace>[^/]*/[^/]*)/"
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,8 @@ class Top:
 class Weights:
     """Topics of one shard."""
 
-    topics: list[str]
+    topics: Any
+    """Arrow array of their names."""
     positions: Array
     weights: Array
 
@@ -118,41 +125,23 @@ def topic_weights(busy: Any, newest: Any, percentile: float, growth: float) -> W
 
     `newest` are those of the newest hour, for topics that the busy hours do not know.
     """
-    rows = pa.concat_tables([busy, newest]).combine_chunks()
-    column = rows["topic"].dictionary_encode().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
-    if not names:
-        return Weights([], np.empty(0, np.int64), np.empty(0, np.int64))
-    known = int(codes[: busy.num_rows].max(initial=-1)) + 1
-    # Codes come in the order of the rows: those from `known` on are of topics that the newest hour alone knows.
-    counts = np.diff(_offsets(rows["buckets"]))
-    keep = np.arange(len(codes)) < busy.num_rows
-    keep |= codes >= known
-    entries = np.repeat(keep, counts)
-    keys = np.repeat(codes, counts)[entries]
-    histograms = merged(keys, _values(rows["buckets"])[entries], _values(rows["counts"])[entries], len(names))
+    new = compute.invert(compute.is_in(newest["topic"], busy["topic"]))
+    rows = pa.concat_tables([busy, newest.filter(new)])
+    names = _one(rows["topic"].dictionary_encode())
+    keys, many = names.indices.to_numpy(), len(names.dictionary)
+    buckets, counts = _one(rows["buckets"]), _one(rows["counts"])
+    offsets = buckets.offsets.to_numpy()
+    histograms = merged(keys, offsets - offsets[0], buckets.flatten().to_numpy(), counts.flatten().to_numpy(), many)
     costs = quantiles(histograms, percentile / 100)
-    positions = np.zeros(len(names), np.int64)
-    positions[codes] = rows["position"].to_numpy()
-    return Weights(names, positions, np.floor(costs * growth + 0.5).astype(np.int64))
+    positions = np.zeros(many, np.int64)
+    positions[keys] = rows["position"].to_numpy()
+    return Weights(names.dictionary, positions, np.floor(costs * growth + 0.5).astype(np.int64))
 
 
-def _offsets(column: Any) -> Array:
-    part = column.chunk(0)
-    found: Array = part.offsets.to_numpy()
-    return found
-
-
-def _values(column: Any) -> Array:
-    found: Array = column.chunk(0).flatten().to_numpy()
-    return found
-
-
-def namespace_of(topic: str) -> str:
-    """``tenant/namespace`` of a full topic name."""
-    parts = topic.partition("://")[2].split("/", 2)
-    return "/".join(parts[:2])
+def _one(column: Any) -> Any:
+    """A column as one array."""
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
 
 
 def partitioned_name(topic: str) -> str:
@@ -162,29 +151,28 @@ def partitioned_name(topic: str) -> str:
 
 def answer(found: Weights, walls: Mapping[str, Sequence[int]], brokers: int) -> Answer:
     """What of a shard is collected. `walls` are today's boundaries by namespace."""
-    names: dict[str, int] = {}
-    codes = np.fromiter(
-        (names.setdefault(namespace_of(topic), len(names)) for topic in found.topics), np.int64, len(found.topics)
-    )
-    order = np.argsort(codes, kind="stable")
-    edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    spaces = compute.extract_regex(found.topics, _NAMESPACE).field("namespace").dictionary_encode()
+    codes = spaces.indices.to_numpy()
+    order = np.lexsort((found.positions, codes))
+    edges = np.searchsorted(codes[order], np.arange(len(spaces.dictionary) + 1)).tolist()
+    positions, weights = found.positions[order], found.weights[order]
     tops = {}
-    for name, code in names.items():
-        mine = order[edges[code] : edges[code + 1]]
-        weights = found.weights[mine]
-        heaviest = int(weights.max())
-        top = max(found.topics[index] for index in mine[weights == heaviest].tolist())
-        cells = folded(at_positions(found.positions[mine], weights), walls.get(name, ()))
-        tops[name] = Top(top, heaviest, int(weights.sum()), len(mine), cells)
+    for name, (first, end) in zip(spaces.dictionary.to_pylist(), pairwise(edges), strict=True):
+        mine = weights[first:end]
+        heaviest = int(mine.max())
+        top = max(found.topics.take(order[first:end][mine == heaviest]).to_pylist())
+        cells = folded(at_positions(positions[first:end], mine), walls.get(name, ()))
+        tops[name] = Top(top, heaviest, int(mine.sum()), end - first, cells)
     limit = SHARE_OF_ADVICE * int(found.weights.sum()) / max(brokers, 1)
-    hot = np.flatnonzero(found.weights > limit).tolist()
-    return Answer(tops, [(found.topics[index], int(found.weights[index])) for index in hot])
+    hot = np.flatnonzero(found.weights > limit)
+    names = found.topics.take(hot).to_pylist()
+    return Answer(tops, list(zip(names, found.weights[hot].tolist(), strict=True)))
 
 
 def related(found: Weights, bases: frozenset[str]) -> list[tuple[str, int]]:
     """Topics of a shard, and their weights, that are one of these or a partition of one."""
     return [
-        (topic, int(weight))
-        for topic, weight in zip(found.topics, found.weights.tolist(), strict=True)
+        (topic, weight)
+        for topic, weight in zip(found.topics.to_pylist(), found.weights.tolist(), strict=True)
         if partitioned_name(topic) in bases
     ]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import floor
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 from pulsar_sizing.job import weights
 from pulsar_sizing.job.answer import READ
 from pulsar_sizing.job.cells import Cells, at_positions, folded, joined
 from pulsar_sizing.job.conclude import Today, bundle_weights, today
-from pulsar_sizing.job.histogram import GAMMA
+from pulsar_sizing.job.histogram import GAMMA, values_of
 from pulsar_sizing.job.rows import TOPICS_SCHEMA
 from pulsar_sizing.job.state import BrokerHour, HourState
 
@@ -79,17 +82,69 @@ def test_a_topic_weighs_its_percentile_in_the_busy_hours_or_in_the_newest() -> N
     newest = state_rows(("a", {300: 9}), ("new", {150: 9}))
     found = weights.topic_weights(busy, newest, 95.0, 2.0)
     value = {n: 2 * GAMMA**n / (GAMMA + 1) for n in (100, 150, 200)}
-    assert found.topics == ["a", "b", "new"]
+    assert found.topics.to_pylist() == ["a", "b", "new"]
     assert found.weights.tolist() == [round(2 * value[100]), 0, round(2 * value[150])]
-    assert found.positions.tolist() == [crc32(name.encode()) for name in found.topics]
+    assert found.positions.tolist() == [crc32(name.encode()) for name in ("a", "b", "new")]
     assert weights.topic_weights(busy, newest, 100.0, 1.0).weights[0] == round(value[200])
-    assert weights.topic_weights(state_rows(), newest, 50.0, 1.0).topics == ["a", "new"]
-    assert weights.topic_weights(state_rows(), state_rows(), 50.0, 1.0).topics == []
+    assert weights.topic_weights(state_rows(), newest, 50.0, 1.0).topics.to_pylist() == ["a", "new"]
+    assert weights.topic_weights(state_rows(), state_rows(), 50.0, 1.0).topics.to_pylist() == []
+
+
+NAMES = [
+    f"{domain}://acme/{namespace}/{topic}"
+    for domain in ("persistent", "non-persistent")
+    for namespace in ("shop", "till")
+    for topic in ("a", "b-partition-0", "b-partition-1", "é/c")
+]
+COUNTS = st.dictionaries(st.integers(0, 700), st.integers(1, 9), max_size=4)
+ROWS = st.lists(st.tuples(st.sampled_from(NAMES), COUNTS), max_size=20)
+
+
+@given(ROWS, ROWS, st.floats(0, 100), st.integers(1, 3))
+def test_a_shard_answers_as_its_topics_one_by_one_would(
+    busy: list[tuple[str, dict[int, int]]], newest: list[tuple[str, dict[int, int]]], percentile: float, brokers: int
+) -> None:
+    samples: dict[str, list[int]] = {}
+    known = {topic for topic, _ in busy}
+    for topic, counts in [*busy, *(row for row in newest if row[0] not in known)]:
+        samples.setdefault(topic, []).extend(bucket for bucket, count in counts.items() for _ in range(count))
+    wanted = {topic: weight_of(sorted(held), percentile / 100) for topic, held in samples.items()}
+
+    found = weights.topic_weights(*(state_rows(*map(ascending, rows)) for rows in (busy, newest)), percentile, 1.2)
+    assert dict(zip(found.topics.to_pylist(), found.weights.tolist(), strict=True)) == wanted
+    shard = weights.answer(found, {}, brokers)
+    limit = sum(wanted.values()) / brokers / 2
+    assert sorted(shard.hot) == sorted((topic, weight) for topic, weight in wanted.items() if weight > limit)
+    spaces = {"/".join(topic.split("/")[2:4]) for topic in wanted}
+    assert shard.tops.keys() == spaces
+    for space in spaces:
+        mine = {topic: weight for topic, weight in wanted.items() if f"://{space}/" in topic}
+        top, cells = shard.tops[space], shard.tops[space].cells
+        heaviest = max((weight, topic) for topic, weight in mine.items())
+        assert (top.weight, top.topic, top.total, top.topics) == (*heaviest, sum(mine.values()), len(mine))
+        by_position = sorted((crc32(topic.encode()), weight, 1) for topic, weight in mine.items())
+        assert [*zip(cells.positions.tolist(), cells.weights.tolist(), cells.topics.tolist(), strict=True)] == (
+            by_position
+        )
+    bases = frozenset({"persistent://acme/shop/b", "persistent://acme/till/a"})
+    related = {topic: wanted[topic] for topic in wanted if weights.partitioned_name(topic) in bases}
+    assert dict(weights.related(found, bases)) == related
+
+
+def ascending(row: tuple[str, dict[int, int]]) -> tuple[str, dict[int, int]]:
+    """As histograms are written."""
+    return row[0], dict(sorted(row[1].items()))
+
+
+def weight_of(buckets: list[int], share: float) -> int:
+    bucket = buckets[floor(share * (len(buckets) - 1))] if buckets else 0
+    cost = float(values_of(np.array([bucket]))[0])
+    return floor(cost * 1.2 + 0.5)
 
 
 def loads(content: Mapping[str, int]) -> weights.Weights:
     positions = np.array([crc32(name.encode()) for name in content], np.int64)
-    return weights.Weights(list(content), positions, np.array(list(content.values()), np.int64))
+    return weights.Weights(pa.array(content, pa.string()), positions, np.array(list(content.values()), np.int64))
 
 
 def test_cells_are_few_and_lose_nothing() -> None:
