@@ -20,8 +20,10 @@ from pulsar_conformance.settings import CONFIGURED, INTERVALS
 from pulsar_conformance.skips import EXPECTED_SKIPS
 from pulsar_operator.adapters.metrics import PrometheusMetrics
 from pulsar_operator.api.constants import Component
+from pulsar_operator.api.healing import SETS, Healing
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster import Ensemble
+from pulsar_operator.domain.conditions import STALLED_SECONDS
 from pulsar_operator.domain.policies import (
     GLOBAL_POLICIES,
     LOCAL_POLICIES,
@@ -175,6 +177,39 @@ def metrics() -> str:
     return table(["name", "type", "labels", "meaning"], rows)
 
 
+def waiting() -> str:
+    """What ends a state that is not Ready, by the reason of Ready, and what tools that wait make of it."""
+    later = f"after {STALLED_SECONDS:g} s"
+    kinds = (
+        (Healing.CHANGE, "a change of the object, or of what it found", "True", "Failed", "Degraded"),
+        (Healing.CONSENT, "a person's word", "True", "Failed", "Suspended"),
+        (Healing.OTHERS, "something outside the object", f"True {later}", "Failed", "Degraded"),
+        (Healing.ITSELF, "time", "absent", "InProgress", "Progressing"),
+    )
+    rows = [
+        [
+            text,
+            _reasons(kind),
+            stalled,
+            f"`{kstatus}`{_until(kind, 'InProgress')}",
+            f"`{argo}`{_until(kind, 'Progressing')}",
+        ]
+        for kind, text, stalled, kstatus, argo in kinds
+    ]
+    return table(["what ends it", "reasons of `Ready`", "`Stalled`", "kstatus", "Argo CD"], rows)
+
+
+def _reasons(kind: Healing) -> str:
+    if kind is Healing.ITSELF:
+        return "all others"
+    return ", ".join(f"`{reason}`" for reason in sorted(SETS[kind]))
+
+
+def _until(kind: Healing, before: str) -> str:
+    """What is said until then."""
+    return f", until then `{before}`" if kind is Healing.OTHERS else ""
+
+
 def rights() -> str:
     """The table of rights in a watched namespace, from the chart's own page."""
     text = (ROOT / "helm/pulsar-operator/README.md").read_text(encoding="utf-8")
@@ -249,6 +284,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "topic-policies": topic_policies,
     "unmanaged-policies": unmanaged_policies,
     "metrics": metrics,
+    "waiting": waiting,
     "rights": rights,
 }
 

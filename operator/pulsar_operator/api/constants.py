@@ -103,11 +103,15 @@ class Component(StrEnum):
 
 
 class ConditionType(StrEnum):
-    """Condition types; adjectives or past tense, True is the good state except Progressing and Drifted."""
+    """Condition types; adjectives or past tense, True is the good state except Progressing, Stalled,
+    Reconciling and Drifted."""
 
     READY = "Ready"
     ACCEPTED = "Accepted"
     PROGRESSING = "Progressing"
+    # Of kstatus, which Flux and others wait by: set only while True.
+    STALLED = "Stalled"
+    RECONCILING = "Reconciling"
     # PulsarInstance
     CONFIGURATION_STORE_READY = "ConfigurationStoreReady"
     CLUSTERS_READY = "ClustersReady"

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.healing import HEALING, Healing
 from pulsar_operator.api.v1alpha1.base import Condition, ConditionStatus
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+STALLED_SECONDS: Final = 60.0
+"""So long something outside the object may be on its way before it counts as what will not come."""
+ABNORMAL: Final = (ConditionType.STALLED.value, ConditionType.RECONCILING.value)
+"""Conditions that follow from the others (source: kstatus of cli-utils, "abnormal-true" conditions)."""
 
 
 def timestamp(moment: datetime) -> str:
@@ -34,6 +40,8 @@ class ConditionSet:
     previous: Iterable[dict[str, Any]]
     generation: int | None
     now: datetime
+    heals: frozenset[Reason] = frozenset()
+    """Reasons that this object gets over by itself, whatever holds for others."""
     _set: dict[ConditionType, tuple[ConditionStatus, Reason, str]] = field(default_factory=dict)
 
     def set(self, kind: ConditionType, status: ConditionStatus | bool, reason: Reason, message: str) -> None:
@@ -72,7 +80,8 @@ class ConditionSet:
         self.set(ConditionType.READY, TRUE, Reason.READY, ready_message)
 
     def result(self) -> list[Condition]:
-        """All known conditions, in the declared order; lastTransitionTime changes only with the status."""
+        """All known conditions, in the declared order, and what follows from them; lastTransitionTime changes only with
+        the status."""
         before = {c.get("type"): c for c in self.previous}
         out: list[Condition] = []
         for kind in dict.fromkeys([*self.known, *self._set]):
@@ -89,4 +98,44 @@ class ConditionSet:
                     last_transition_time=str(old["lastTransitionTime"]) if old and same else timestamp(self.now),
                 )
             )
-        return out
+        return out + abnormal(out, before, self.now, self.heals)
+
+
+def abnormal(
+    conditions: Sequence[Condition],
+    previous: Mapping[Any, Mapping[str, Any]],
+    now: datetime,
+    heals: frozenset[Reason] = frozenset(),
+) -> list[Condition]:
+    """Stalled, where waiting does not make the object Ready; Reconciling, where it is Ready and something is under way.
+
+    Neither where neither holds, which kstatus takes for False. ``previous`` has the stored conditions by type.
+    """
+    found = {each.type: each for each in conditions}
+    ready, progressing = found.get(ConditionType.READY.value), found.get(ConditionType.PROGRESSING.value)
+    if ready is None:
+        return []
+    if ready.status is not TRUE:
+        stalled = Reason(ready.reason) not in heals and _stalled(ready, conditions, now)
+        return [_following(ConditionType.STALLED, ready, previous, now)] if stalled else []
+    if progressing is not None and progressing.status is TRUE:
+        return [_following(ConditionType.RECONCILING, progressing, previous, now)]
+    return []
+
+
+def _stalled(ready: Condition, conditions: Sequence[Condition], now: datetime) -> bool:
+    healing = HEALING[Reason(ready.reason)]
+    if healing is not Healing.OTHERS:
+        return healing is not Healing.ITSELF
+    # Ready may be False for longer than for this reason: the condition it has it from knows since when.
+    told = next((c for c in conditions if c.type != ready.type and c.reason == ready.reason), ready)
+    since = parse_time(told.last_transition_time)
+    return since is not None and (now - since).total_seconds() >= STALLED_SECONDS
+
+
+def _following(
+    kind: ConditionType, cause: Condition, previous: Mapping[Any, Mapping[str, Any]], now: datetime
+) -> Condition:
+    old = previous.get(kind.value)
+    since = str(old["lastTransitionTime"]) if old is not None and old.get("status") == TRUE.value else timestamp(now)
+    return cause.model_copy(update={"type": kind.value, "status": TRUE, "last_transition_time": since})

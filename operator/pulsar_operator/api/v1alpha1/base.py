@@ -179,7 +179,7 @@ class CommonStatus(ApiModel):
     """Status fields every kind has."""
 
     observed_generation: Annotated[int | None, BeforeValidator(_observed)] = None
-    """metadata.generation the status was computed from; -1 = the operator has not looked yet."""
+    """metadata.generation the conditions are about; -1 = the operator has not looked yet."""
     conditions: Conditions = Field(default_factory=list)
     """Conditions by type; Ready is the summary."""
     pending_actions: Annotated[list[str], Field(max_length=200)] | None = None

@@ -72,6 +72,9 @@ class ManagedStatus(CommonStatus):
     managed_fields: FieldNames = Field(default_factory=list)
     """Fields this object has set in Pulsar; written before the first write that extends it. A field that leaves the
     spec is reset in Pulsar only when it is in this list."""
+    applied_generation: int | None = None
+    """metadata.generation that was last given to Pulsar completely: a difference found later is drift. Absent until
+    then, and while something that had vanished from Pulsar is made again."""
     refused_fields: FieldNames = Field(default_factory=list)
     """Declared fields Pulsar refused, and those that wait for another to be changed first; one that is not in
     managedFields was never set by this object."""

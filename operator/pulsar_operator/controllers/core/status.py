@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import UNOBSERVED, Condition
+from pulsar_operator.domain.conditions import ABNORMAL, abnormal
 from pulsar_operator.ports import Deps, Json
 
 
@@ -41,14 +42,19 @@ async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str
 
 
 async def write_condition(deps: Deps, obj: Json, condition: Condition) -> Json | None:
-    """Write one condition where it differs, with the rest of the status as ``obj`` has it; as write_status.
+    """Write one condition where it differs, and what follows from it, with the rest of the status as ``obj`` has it; as
+    write_status.
 
     All of it is sent: server-side apply takes away what its manager leaves out. Raises PortError.
     """
     status, new = _stored(obj), wire(condition)
-    others = list(status.get("conditions") or ())
+    stored = list(status.get("conditions") or ())
+    others = [each for each in stored if each.get("type") not in ABNORMAL]
     at = next((n for n, each in enumerate(others) if each.get("type") == condition.type), None)
     conditions = [new, *others] if at is None else [*others[:at], new, *others[at + 1 :]]
+    known = [Condition.model_validate(each) for each in conditions]
+    follows = abnormal(known, {each.get("type"): each for each in stored}, deps.clock.now())
+    conditions += [wire(each) for each in follows]
     return await _write(deps, obj, {**status, "conditions": conditions}, version=obj["metadata"]["resourceVersion"])
 
 

@@ -177,7 +177,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         unreachable = self.unreachable(p, facts)
         if unreachable:
             # A cluster that was not seen need not have this generation: what differs there later is no drift yet.
-            p.fields.pop("observed_generation", None)
+            p.fields.pop("applied_generation", None)
         p.fields.update(await self.status_fields(p, scope, facts))
         if unreachable and p.conditions.is_true(ConditionType.READY):
             why = "; ".join(f"{each}: {scope.admin.failures.get(each, 'not asked')}" for each in unreachable)
@@ -370,7 +370,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
 def _settled(obj: Json) -> bool:
     """Whether an object was left Ready at its generation, so that a look at it will most likely write nothing."""
     meta, status = obj["metadata"], obj.get("status") or {}
-    same = status.get("observedGeneration") == meta.get("generation")
+    same = status.get("appliedGeneration") == meta.get("generation")
     kept = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN) == DeletionPolicy.RETAIN
     guarded = kept or FINALIZER in (meta.get("finalizers") or ())
     return same and guarded and "deletionTimestamp" not in meta and is_true(obj, ConditionType.READY.value)

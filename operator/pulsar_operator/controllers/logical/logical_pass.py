@@ -88,7 +88,7 @@ class LogicalPass(Generic[SpecT, StatusT]):
         return Memory(
             managed=frozenset(self.before.managed_fields),
             refused=frozenset(self.before.refused_fields),
-            applied=self.before.observed_generation == self.meta.generation and not self.renewed,
+            applied=self.before.applied_generation == self.meta.generation and not self.renewed,
             established=self.before.pulsar_name is not None,
         )
 
@@ -132,8 +132,8 @@ class LogicalPass(Generic[SpecT, StatusT]):
         wanted = frozenset(self.before.managed_fields) | {f for f in managed if not is_among(f, again)}
         if wanted != frozenset(self.before.managed_fields):
             update["managed_fields"] = sorted(wanted)
-        if creating and self.before.observed_generation is not None:
-            update["observed_generation"] = None
+        if creating and self.before.applied_generation is not None:
+            update["applied_generation"] = None
         if update:
             await self.store(update)
 
@@ -145,7 +145,8 @@ class LogicalPass(Generic[SpecT, StatusT]):
 
     async def write(self) -> bool:
         """Write the status when it differs."""
-        status = self.before.model_copy(update={**self.fields, "conditions": self.conditions.result()})
+        told = {"observed_generation": self.meta.generation, "conditions": self.conditions.result()}
+        status = self.before.model_copy(update={**self.fields, **told})
         if self.look_only:
             if differs(self.obj, status):
                 raise LookAgainError
@@ -236,7 +237,7 @@ class Result:
         if self.exists:
             p.fields["pulsar_name"] = name
         if done and (self.exists or self.refused or self.plan.problems):
-            p.fields["observed_generation"] = p.meta.generation
+            p.fields["applied_generation"] = p.meta.generation
         return self._ready(p, name)
 
     def _accepted(self, p: LogicalPass[Any, Any]) -> None:

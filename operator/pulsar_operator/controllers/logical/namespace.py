@@ -141,7 +141,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         if live is None:
             return {"clusters": [], "bundle_count": None}
         # Only what was applied completely counts as applied; see Result.report.
-        complete = p.fields.get("observed_generation") == p.meta.generation
+        complete = p.fields.get("applied_generation") == p.meta.generation
         applied = {"applied_defaults": digest_of(p.inherited)} if complete else {}
         known = {c.name: c for c in p.before.clusters}
         clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]

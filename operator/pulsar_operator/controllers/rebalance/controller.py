@@ -195,6 +195,8 @@ class RebalanceController:
         conditions, status = state.conditions, state.status
         if conditions.explained(ConditionType.READY) is None:
             _summarize(conditions)
+        if state.spec.repeat_seconds is not None:
+            conditions.heals = frozenset({Reason.PLAN_INVALIDATED})  # there will be another proposal
         text = summary(
             status.proposal.before if status.proposal else None,
             status.proposal.after if status.proposal else None,

@@ -73,8 +73,9 @@ class Report:
             examples=self._examples(),
             drift=self._drift(),
             refused_fields=self._refused_fields(),
-            observed_generation=self.p.meta.generation,
         )
+        if self.turns.all_given and not any(each.unreachable_since for each in clusters):
+            fields["applied_generation"] = self.p.meta.generation
         self._pending_actions()
         before = self.p.before
         if before.drifted and counts[State.DRIFTED] < before.drifted and now < self.turns.presumed_until:

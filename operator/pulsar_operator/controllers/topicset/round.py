@@ -93,7 +93,7 @@ class TopicOfSet(LogicalPass[PulsarTopicSpec, PulsarTopicStatus]):
     async def write_ahead(self, managed: frozenset[str], *, creating: bool) -> None:
         """The set has stored its managed fields before the round."""
         if creating:
-            self.before = self.before.model_copy(update={"observed_generation": None})
+            self.before = self.before.model_copy(update={"applied_generation": None})
 
 
 class SetTopics(TopicController):
@@ -211,7 +211,7 @@ class Round:
         before = status.model_copy(
             update={
                 "managed_fields": list(mine.before.managed_fields),
-                "observed_generation": 1 if turn.given else None,
+                "applied_generation": 1 if turn.given else None,
                 "pulsar_name": full if turn.seen else None,
             }
         )
@@ -237,7 +237,7 @@ class Round:
             next(c for c in after.conditions if c.type == kind.value)
             for kind in (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
         )
-        turn.given = after.observed_generation == 1
+        turn.given = after.applied_generation == 1
         turn.seen = turn.seen or after.pulsar_name is not None
         turn.pending = tuple(after.pending_actions or ())
         for each in after.clusters:

@@ -1,0 +1,134 @@
+"""What ends a state in which an object is not Ready, by its reason: time alone, another object, or a person.
+
+The one place that decides about condition ``Stalled``, and with it about what kstatus and Argo CD make of an object.
+Every reason is in exactly one of the sets below, also those that never stand in Ready.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pulsar_operator.api.constants import Reason
+
+
+class Healing(StrEnum):
+    """What ends it."""
+
+    ITSELF = "Itself"
+    """Nobody need do anything: the operator, Kubernetes or Pulsar goes on. Also reasons of what is well."""
+    OTHERS = "Others"
+    """Something outside the object: it may be on its way, as when everything is applied at once, or never come."""
+    CONSENT = "Consent"
+    """A person stopped it, or is asked first."""
+    CHANGE = "Change"
+    """The object, or what it found, must be changed."""
+
+
+_OTHERS = {
+    Reason.FORBIDDEN,
+    Reason.REFERENCE_NOT_FOUND,
+    Reason.REFERENCE_NOT_ALLOWED,
+    Reason.DUPLICATE,
+    Reason.NAME_CONFLICT,
+    Reason.DEPENDENTS_EXIST,
+    Reason.NOT_EMPTY,
+    Reason.IN_USE,
+    # What Pulsar refuses today it may take tomorrow: a cluster that is registered, a limit that another object raises.
+    Reason.REJECTED_BY_PULSAR,
+    Reason.NO_BROKER_MATCHES,
+    Reason.CONFLICTING_WRITER,
+}
+_CONSENT = {
+    Reason.PAUSED,
+    Reason.DRY_RUN,
+    Reason.SCALED_TO_ZERO,
+    Reason.CONFIRMATION_REQUIRED,
+    Reason.WAITING_FOR_CONFIRMATION,
+    Reason.WAITING_FOR_APPROVAL,
+    Reason.STOPPED_BY_USER,
+}
+_CHANGE = {
+    Reason.INVALID_SPEC,
+    Reason.METADATA_LOST,
+    Reason.METADATA_CONFLICT,
+    Reason.IMMUTABLE_IN_PULSAR,
+    Reason.PLAN_INVALIDATED,
+    Reason.NOT_SUPPORTED,
+}
+_ITSELF = {
+    Reason.READY,
+    Reason.NOT_READY,
+    Reason.PENDING,
+    Reason.UNKNOWN,
+    Reason.VALID,
+    # A defect, or a call that failed: tried again, and the next answer may be another.
+    Reason.INTERNAL_ERROR,
+    Reason.DELETING,
+    Reason.NOT_APPLICABLE,
+    # The parent has a condition of its own, which says whether it waits for somebody.
+    Reason.PARENT_NOT_READY,
+    Reason.PARENT_GONE,
+    Reason.WAITING_FOR_GARBAGE_COLLECTION,
+    Reason.METADATA_INITIALIZED,
+    Reason.METADATA_UNREACHABLE,
+    Reason.WAITING_FOR_ZOOKEEPER,
+    Reason.WAITING_FOR_METADATA,
+    Reason.WAITING_FOR_BOOKIES,
+    Reason.WAITING_FOR_BROKERS,
+    Reason.WAITING_FOR_CONFIGURATION_STORE,
+    Reason.WAITING_FOR_CLUSTERS,
+    # Kubernetes goes on trying: a registry, a node or a volume may be back, or be added, at any moment.
+    Reason.IMAGE_PULL_FAILED,
+    Reason.CRASH_LOOPING,
+    Reason.UNSCHEDULABLE,
+    Reason.VOLUME_PENDING,
+    Reason.ROLLING,
+    Reason.POD_REPLACED,
+    Reason.ROLLED,
+    Reason.DRAINING,
+    Reason.DRAIN_INCOMPLETE,
+    Reason.APPLIED,
+    Reason.DELETED,
+    Reason.NOT_DELETED,
+    Reason.CREATED,
+    Reason.ADOPTED,
+    Reason.UPDATED,
+    Reason.REPAIRED,
+    Reason.IN_SYNC,
+    Reason.DRIFT_FOUND,
+    Reason.DRIFT_REPAIRED,
+    Reason.ADMIN_UNREACHABLE,
+    Reason.TOPIC_FENCED,
+    Reason.COMPACTION_TRIGGERED,
+    Reason.BROKERS_SHARED,
+    Reason.NO_BROKERS_FOR_OTHERS,
+    Reason.FINALIZER_RELEASED,
+    Reason.HANDED_OVER,
+    Reason.PROPOSED,
+    Reason.BALANCED,
+    Reason.NO_DATA,
+    Reason.ALREADY_DRAINED,
+    Reason.NO_IMPROVEMENT_POSSIBLE,
+    Reason.APPROVED,
+    Reason.AUTO_APPROVED,
+    Reason.WAITING_FOR_BALANCER,
+    Reason.BROKERS_CHANGING,
+    Reason.EXECUTING,
+    Reason.STEP_DONE,
+    Reason.MEASURING,
+    Reason.COMPLETED,
+    Reason.REFRESHED,
+    Reason.EXPIRED,
+    Reason.LOAD_BALANCER_PAUSED,
+    Reason.LOAD_BALANCER_RESUMED,
+    Reason.LOAD_BALANCER_NOT_RESUMED,
+}
+SETS: dict[Healing, frozenset[Reason]] = {
+    Healing.ITSELF: frozenset(_ITSELF),
+    Healing.OTHERS: frozenset(_OTHERS),
+    Healing.CONSENT: frozenset(_CONSENT),
+    Healing.CHANGE: frozenset(_CHANGE),
+}
+"""All reasons."""
+HEALING: dict[Reason, Healing] = {reason: healing for healing, reasons in SETS.items() for reason in reasons}
+"""What ends it, by reason."""
