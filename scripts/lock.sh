@@ -13,3 +13,8 @@ export_to requirements/dev.txt --all-groups
 export_to requirements/conformance.txt --only-group conformance
 # What the image of the collector and the Spark job holds.
 export_to requirements/sizing.txt --only-group sizing
+# What makes wheels of packages that have none (pyspark), where an image is built without this machine's packages.
+{
+    echo "# What makes wheels of the packages that are published as source alone."
+    echo setuptools | "$UV" pip compile -q --generate-hashes --no-header --no-annotate --python-version 3.11 --universal -
+} > requirements/build.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -9,10 +10,14 @@ from e2e.kind import versions
 from e2e.kind.cache import Cache, digest_paths, digest_texts
 from e2e.kind.nodeimage import scratch_folder
 from e2e.kind.prereq import Need
-from e2e.kind.shell import Log
+from e2e.kind.shell import CommandError, Log
 from e2e.kind.steps import Step, file_step
+from requirements import fetch
 
 SOURCES = Path(__file__).parents[2] / "operator" / "pulsar_conformance" / "java"
+#: The libraries by their hashes, for who builds the image without Maven.
+LOCKED = Path(__file__).parents[2] / "requirements" / "java.txt"
+PROGRAM = "conformance-client-1.jar"
 #: What Maven reads; what an editor or a build by hand leaves beside it is none of it.
 READ = ("pom.xml", "src")
 JAVAC = Need("javac", ("openjdk-17-jdk-headless",), "the conformance suite has a Java program")
@@ -43,6 +48,18 @@ def java_client_step(cache: Cache) -> Step:
             home.mkdir(parents=True)
             for jar in (*(folder / "target").glob("*.jar"), *(folder / "target" / "lib").glob("*.jar")):
                 shutil.move(jar, home / jar.name)
+        compare(home)
 
-    outputs = [home / "conformance-client-1.jar", home / f"pulsar-client-{versions.PULSAR}.jar"]
+    outputs = [home / PROGRAM, home / f"pulsar-client-{versions.PULSAR}.jar"]
     return file_step(cache, "java client", "java-client", java_client_digest(), outputs=outputs, build=build)
+
+
+def compare(home: Path) -> None:
+    """Raise CommandError when the libraries are others than the locked ones: then two images would not be the same."""
+    found = {
+        jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in home.glob("*.jar") if jar.name != PROGRAM
+    }
+    locked = {Path(path).name: digest for digest, path in fetch.locked_jars(LOCKED)}
+    other = sorted(name for name in found.keys() | locked.keys() if found.get(name) != locked.get(name))
+    if other:
+        raise CommandError(f"{LOCKED.name} says otherwise of {', '.join(other)}: write what Maven fetched into it")

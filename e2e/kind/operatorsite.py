@@ -1,4 +1,4 @@
-"""The operator's Python packages, laid out for its image: made outside the image, for the image's Python."""
+"""The packages that the operator depends on, for its image: fetched outside the image, for the image's Python."""
 
 from __future__ import annotations
 
@@ -9,17 +9,11 @@ from pathlib import Path
 
 from e2e.kind import versions
 from e2e.kind.cache import Cache, digest_paths, digest_texts
-from e2e.kind.nodeimage import scratch_folder
 from e2e.kind.shell import Argument, Log
 from e2e.kind.steps import SkippedError, Step, file_step
 
 #: The operator's dependencies with their hashes.
 LOCKED = "requirements/runtime.txt"
-#: What the images take from the project's wheel is made of: the operator and the sizing package.
-OPERATOR_INPUTS = ("operator/pulsar_operator", "operator/pulsar_sizing", "crds", "pyproject.toml", "README.md")
-#: In the wheel for those who install it, and not in these images: a new check would change the operator's image.
-LEFT_OUT = "pulsar_conformance"
-REQUIRED = ("operator/pulsar_operator/__main__.py", "pyproject.toml", "README.md")
 
 
 @dataclass(frozen=True)
@@ -33,59 +27,27 @@ class ImagePython:
 OPERATOR = ImagePython(versions.IMAGE_PYTHON, versions.wheel_platform())
 
 
-def site_folder(cache: Cache) -> Path:
-    """The folder that holds ``deps`` (the locked dependencies) and ``app`` (the project's own wheel), both unpacked."""
-    return cache.root / "operator-site"
+def operator_site(cache: Cache) -> Path:
+    """The folder of the unpacked packages."""
+    return cache.root / "operator-site" / "deps"
 
 
-def operator_site_steps(cache: Cache, root: Path) -> list[Step]:
-    """Fill the site folder, so that building the image needs no network.
+def operator_site_step(cache: Cache, root: Path) -> Step:
+    """Fill the folder, so that building the image needs no network."""
+    site = operator_site(cache)
 
-    Two folders, because they become two layers: a change of the operator's code then moves only the small one.
-    """
-    site = site_folder(cache)
-
-    def build_deps(log: Log) -> None:
+    def build(log: Log) -> None:
         require(root, LOCKED)
-        install(
-            log, pinned_uv(cache, log), site / "deps", OPERATOR, "--require-hashes", "--requirements", root / LOCKED
-        )
+        install(log, pinned_uv(cache, log), site, OPERATOR, "--require-hashes", "--requirements", root / LOCKED)
 
-    def build_app(log: Log) -> None:
-        # Without this, an image would be made with the packages of an earlier checkout.
-        shutil.rmtree(site / "app", ignore_errors=True)
-        require(root, *REQUIRED)
-        uv = pinned_uv(cache, log)
-        with scratch_folder(cache, "operator-wheel") as folder:
-            log.run([uv, "build", "--wheel", "--quiet", "--out-dir", folder, root])
-            (wheel,) = folder.glob("*.whl")
-            install(log, uv, site / "app", OPERATOR, "--no-deps", wheel)
-            shutil.rmtree(site / "app" / LEFT_OUT)
-
-    return [
-        file_step(
-            cache,
-            "operator-site dependencies",
-            "operator-deps",
-            deps_digest(root),
-            outputs=[site / "deps"],
-            build=build_deps,
-        ),
-        file_step(
-            cache, "operator-site wheel", "operator-app", app_digest(root), outputs=[site / "app"], build=build_app
-        ),
-    ]
+    digest = operator_site_digest(root)
+    return file_step(cache, "operator-site dependencies", "operator-deps", digest, outputs=[site], build=build)
 
 
-def deps_digest(root: Path) -> str:
-    """Inputs hash of the operator's dependencies."""
+def operator_site_digest(root: Path) -> str:
+    """Inputs hash of the packages."""
     lock = digest_paths(root, [root / LOCKED])
     return digest_texts("deps-1", lock, versions.UV, OPERATOR.version, OPERATOR.platform)
-
-
-def app_digest(root: Path) -> str:
-    """Inputs hash of the operator's own wheel."""
-    return digest_texts("app-1", versions.UV, digest_paths(root, [root / name for name in OPERATOR_INPUTS]))
 
 
 def pinned_uv(cache: Cache, log: Log) -> Path:

@@ -29,7 +29,7 @@ class Extra:
     """A folder of an image's context that comes from the cache and not from the repository."""
 
     path: str
-    """Its place in the context."""
+    """Its place in the context. The Dockerfile names it with a ``*``: it builds without it too."""
     folder: Callable[[Cache], Path]
     digest: Callable[[Path, Source], str]
     """Inputs hash, by the root of the repository."""
@@ -48,23 +48,18 @@ class Product:
     extras: tuple[Extra, ...] = ()
 
 
-#: Of the project's own wheel the operator and the sizing package, which shares its pure parts.
-APP = Extra(
-    "site/app",
-    lambda cache: operatorsite.site_folder(cache) / "app",
-    lambda root, _source: operatorsite.app_digest(root),
-)
+#: Where the Dockerfiles look for packages, and fetch them when there is no such folder.
+PACKAGES = "packages"
 OPERATOR = Product(
     "pulsar-operator:dev",
     "operator",
     Base.PYTHON,
     (
         Extra(
-            "site/deps",
-            lambda cache: operatorsite.site_folder(cache) / "deps",
-            lambda root, _source: operatorsite.deps_digest(root),
+            PACKAGES,
+            operatorsite.operator_site,
+            lambda root, _source: operatorsite.operator_site_digest(root),
         ),
-        APP,
     ),
 )
 CONFORMANCE = Product(
@@ -72,7 +67,7 @@ CONFORMANCE = Product(
     "conformance_image",
     Base.JAVA,
     (
-        Extra("site", conformancesite.conformance_site, conformancesite.conformance_site_digest),
+        Extra(PACKAGES, conformancesite.conformance_site, conformancesite.conformance_site_digest),
         Extra("java-client", javaclient.java_client, lambda _root, _source: javaclient.java_client_digest()),
     ),
 )
@@ -80,10 +75,7 @@ SIZING = Product(
     "pulsar-sizing:dev",
     "sizing_image",
     Base.JAVA,
-    (
-        Extra("site/deps", sizingsite.sizing_site, sizingsite.sizing_site_digest),
-        APP,
-    ),
+    (Extra(PACKAGES, sizingsite.sizing_site, sizingsite.sizing_site_digest),),
 )
 PRODUCTS = (
     Product(f"pulsar-bookie:{versions.DEV_TAG}", "bookie_image"),
@@ -122,7 +114,7 @@ class ImageBuilder:
     def steps(self) -> list[Step]:
         """What images take from the cache, then one step an image; what the repository lacks is skipped with a word."""
         return [
-            *operatorsite.operator_site_steps(self.cache, self.root),
+            operatorsite.operator_site_step(self.cache, self.root),
             conformancesite.conformance_site_step(self.cache, self.root, self.source),
             javaclient.java_client_step(self.cache),
             sizingsite.sizing_site_step(self.cache, self.root, self.source),
@@ -167,8 +159,8 @@ class ImageBuilder:
 
     def _sources(self, product: Product) -> list[Path]:
         sources = dockerfile.copy_sources((self.root / product.folder / "Dockerfile").read_text())
-        extras = {extra.path for extra in product.extras}
-        return dockerfile.source_paths(self.root, [source for source in sources if source.strip("/") not in extras])
+        extras = {f"{extra.path}*" for extra in product.extras}
+        return dockerfile.source_paths(self.root, [source for source in sources if source not in extras])
 
     def _add(self, log: Log, extra: Extra, context: Path) -> None:
         folder = extra.folder(self.cache)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import threading
@@ -15,7 +16,7 @@ import pytest
 
 from e2e.kind import javaclient, versions
 from e2e.kind.cache import Cache
-from e2e.kind.shell import Log
+from e2e.kind.shell import CommandError, Log
 from pulsar_conformance.java import protocol
 from pulsar_conformance.java.client import JavaClient, JavaMessage, JavaProcess, JavaTransaction
 from pulsar_conformance.java.protocol import Connection, JavaError, JavaProcessDied, Pipes
@@ -339,13 +340,17 @@ def test_the_build_is_of_the_pinned_version_and_done_again_when_a_source_changes
     (sources / "pom.xml").write_text(pom)
     (sources / "src" / "Main.java").write_text("class Main {}")
     monkeypatch.setattr(javaclient, "SOURCES", sources)
+    library = f"pulsar-client-{versions.PULSAR}.jar"
+    lock = tmp_path / "java.txt"
+    lock.write_text(f"{hashlib.sha256(b'').hexdigest()}  org/apache/pulsar/pulsar-client/{versions.PULSAR}/{library}\n")
+    monkeypatch.setattr(javaclient, "LOCKED", lock)
     commands: list[list[str]] = []
 
     def maven(_log: Log, argv: list[str], *, cwd: Path) -> None:
         commands.append(argv)
         (cwd / "target" / "lib").mkdir(parents=True)
         (cwd / "target" / "conformance-client-1.jar").write_text((cwd / "src" / "Main.java").read_text())
-        (cwd / "target" / "lib" / f"pulsar-client-{versions.PULSAR}.jar").touch()
+        (cwd / "target" / "lib" / library).touch()
 
     monkeypatch.setattr(Log, "run", maven)
     cache = Cache(tmp_path / "cache")
@@ -361,3 +366,6 @@ def test_the_build_is_of_the_pinned_version_and_done_again_when_a_source_changes
     assert not javaclient.java_client_step(cache).fresh()
     javaclient.java_client_step(cache).build(log)
     assert (javaclient.java_client(cache) / "conformance-client-1.jar").read_text() == "class Main { int a; }"
+    lock.write_text(lock.read_text() + f"{'0' * 64}  g/a/1/a-1.jar\n")
+    with pytest.raises(CommandError, match=r"java.txt says otherwise of a-1.jar"):
+        javaclient.java_client_step(cache).build(log)

@@ -13,7 +13,6 @@ from e2e.kind.docker import Docker
 from e2e.kind.dockerfile import MissingSourceError, copy_sources, source_paths, stage
 from e2e.kind.nodeload import containerd_name, manifest_ids, parse_listing
 from e2e.kind.productimages import CONFORMANCE, OPERATOR, SIZING, ImageBuilder, Product, product_tags
-from e2e.kind.shell import CommandError
 from e2e.kind.steps import SkippedError
 
 SUITE = "operator/pulsar_conformance"
@@ -40,18 +39,24 @@ def root(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
     files = ("proxy/Dockerfile", "proxy/start.py", "shared/a.py", "other/b.py", "operator/Dockerfile")
     files += ("conformance_image/Dockerfile", f"{SUITE}/run.py", f"{SUITE}/java/Main.java")
+    files += ("operator/pulsar_operator/main.py", "operator/pulsar_sizing/main.py", "requirements/runtime.txt")
+    files += ("requirements/conformance.txt", "requirements/sizing.txt", "requirements/java.txt")
     for name in (*files, "sizing_image/Dockerfile", "sizing_image/start.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     (folder / "proxy" / "Dockerfile").write_text("FROM x\nCOPY proxy/start.py shared/ /opt/\n")
-    (folder / "operator" / "Dockerfile").write_text("FROM x\nCOPY site/deps /d\nCOPY site/app /a\n")
+    (folder / "operator" / "Dockerfile").write_text(
+        "FROM x\nCOPY requirements/runtime.txt packages* /d\nCOPY operator/pulsar_operator /a\n"
+    )
     (folder / "conformance_image" / "Dockerfile").write_text(
-        f"FROM x\nCOPY java-client /j\nCOPY site /s\nCOPY {SUITE}/*.py /e\n"
+        "FROM x\nCOPY requirements/java.txt java-client* /j\nCOPY requirements/conformance.txt packages* /s\n"
+        f"COPY {SUITE}/*.py /e\n"
     )
     (folder / "sizing_image" / "Dockerfile").write_text(
-        "FROM x\nCOPY site/deps /d\nCOPY sizing_image/start.py /\nCOPY site/app /a\n"
+        "FROM x\nCOPY requirements/sizing.txt packages* /d\nCOPY sizing_image/start.py sizing_image/left_out.txt /\n"
+        "COPY operator/pulsar_operator operator/pulsar_sizing /a\n"
     )
-    (folder / "operator" / "pulsar_operator").mkdir()
+    (folder / "sizing_image" / "left_out.txt").write_text("# nothing\n")
     return folder
 
 
@@ -107,16 +112,14 @@ def test_an_image_depends_on_its_base(root: Path) -> None:
     ("changed", "matters"),
     [
         ("operator/pulsar_operator/main.py", True),
-        ("operator/pulsar_sizing/main.py", True),
-        ("pyproject.toml", True),
+        ("operator/pulsar_sizing/main.py", False),
         ("requirements/runtime.txt", True),
         ("requirements/sizing.txt", False),
-        ("crds/x.yaml", True),
         ("requirements/dev.txt", False),
         ("shared/a.py", False),
     ],
 )
-def test_the_operator_image_depends_on_its_wheel_and_its_locked_dependencies(
+def test_the_operator_image_depends_on_its_code_and_its_locked_dependencies(
     root: Path, changed: str, matters: bool
 ) -> None:
     before = builder(root).digest(OPERATOR)
@@ -131,6 +134,7 @@ def test_the_operator_image_depends_on_its_wheel_and_its_locked_dependencies(
         (f"{SUITE}/run.py", True),
         (f"{SUITE}/new.py", True),
         ("requirements/conformance.txt", True),
+        ("requirements/java.txt", True),
         ("conformance_image/Dockerfile", True),
         ("conformance_image/README.md", False),
         (f"{SUITE}/java/Main.java", False),
@@ -162,11 +166,12 @@ def test_the_conformance_image_depends_on_the_java_client(root: Path, monkeypatc
         ("operator/pulsar_sizing/main.py", True),
         ("operator/pulsar_operator/main.py", True),
         ("requirements/sizing.txt", True),
+        ("sizing_image/left_out.txt", True),
         ("requirements/runtime.txt", False),
         ("sizing_image/README.md", False),
     ],
 )
-def test_the_sizing_image_depends_on_its_wheel_its_start_and_its_locked_dependencies(
+def test_the_sizing_image_depends_on_its_code_its_start_and_its_locked_dependencies(
     root: Path, changed: str, matters: bool
 ) -> None:
     before = builder(root).digest(SIZING)
@@ -174,35 +179,6 @@ def test_the_sizing_image_depends_on_its_wheel_its_start_and_its_locked_dependen
     file.parent.mkdir(exist_ok=True)
     file.write_text((file.read_text() if file.exists() else "") + "\n# changed\n")
     assert (builder(root).digest(SIZING) != before) is matters
-
-
-def unpacked(folder: Path) -> Path:
-    """Packages of which every pattern of LEFT_OUT fits something, a folder where it names one."""
-    for pattern in sizingsite.LEFT_OUT:
-        path = folder / pattern.replace("*", "1")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".jar":
-            path.write_text("")
-        else:
-            path.mkdir()
-            (path / "file").write_text("")
-    return folder
-
-
-def test_packages_of_the_sizing_image_lose_what_is_listed_and_nothing_else(tmp_path: Path) -> None:
-    site = unpacked(tmp_path)
-    kept = {"pyspark/jars/spark-kubernetes_2.jar", "pyspark/jars/hive-storage-api-2.jar", "pyarrow/lib.so"}
-    for name in kept:
-        (site / name).write_text("")
-    sizingsite.leave_out(site)
-    assert {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()} == kept
-
-
-def test_packages_of_another_kind_stop_the_build(tmp_path: Path) -> None:
-    site = unpacked(tmp_path)
-    (site / "pyspark" / "jars" / "rocksdbjni-1.jar").unlink()
-    with pytest.raises(CommandError, match=r"rocksdbjni-\*\.jar fits nothing"):
-        sizingsite.leave_out(site)
 
 
 def test_wheels_of_the_sizing_image_fit_its_base(root: Path) -> None:
@@ -246,7 +222,7 @@ def test_folders_of_the_cache_go_to_their_place_in_the_context(root: Path, tmp_p
     for extra in CONFORMANCE.extras:
         builder(root)._add(ran, extra, context)  # type: ignore[arg-type]
     assert ran == [
-        ["cp", "-al", str(cache / "conformance-site"), str(context / "site")],
+        ["cp", "-al", str(cache / "conformance-site"), str(context / "packages")],
         ["cp", "-al", str(cache / "java-client"), str(context / "java-client")],
     ]
     with pytest.raises(SkippedError, match="operator-site/deps is not there yet"):
