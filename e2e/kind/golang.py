@@ -1,4 +1,5 @@
-"""Go programs built from source: Kubernetes, etcd, CoreDNS, kind, Helm and the test cluster's volume provisioner."""
+"""Go programs built from source: Kubernetes, etcd, CoreDNS, kind, Helm, the test cluster's volume provisioner, and
+what says how GitOps tools see an object."""
 
 from __future__ import annotations
 
@@ -69,6 +70,7 @@ ETCD = Program("etcd", versions.ETCD)
 COREDNS = Program("coredns", versions.COREDNS)
 PROVISIONER = Program("local-provisioner", versions.PROVISIONER_LIB)
 HELM = Program("helm", versions.HELM, package="helm.sh/helm/v3/cmd/helm")
+GITOPS_HEALTH = Program("gitops-health", versions.CLI_UTILS)
 KIND = Program("kind", versions.KIND, package=f"sigs.k8s.io/kind@v{versions.KIND}", installed=True)
 
 

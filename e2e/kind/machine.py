@@ -19,7 +19,7 @@ from e2e.kind.shell import CommandError, Log
 from e2e.kind.source import OVERRIDE, Source, choose, known_source
 from e2e.kind.steps import Runner, Step
 
-TOOLS = (golang.KUBERNETES, golang.ETCD, golang.KIND, golang.HELM)
+TOOLS = (golang.KUBERNETES, golang.ETCD, golang.KIND, golang.HELM, golang.GITOPS_HEALTH)
 NODE_PROGRAMS = (golang.KUBERNETES, golang.ETCD, golang.KIND, golang.COREDNS, golang.PROVISIONER)
 GO_NEEDS = (prereq.GIT,)
 ROOTFS_NEEDS = (prereq.MMDEBSTRAP,)
@@ -139,7 +139,11 @@ class Machine:
         java = [pulsar.distribution_step(self.cache), javaclient.java_client_step(self.cache)]
         needs = JAVA_NEEDS
         if self._known() == "stock" and sys.platform == "linux" and self.docker.server_version():
-            return [*self._stock_cluster_tools(golang.HELM), prereq.prerequisites_step(needs), *java]
+            return [
+                *self._stock_cluster_tools(golang.HELM, golang.GITOPS_HEALTH),
+                prereq.prerequisites_step(needs),
+                *java,
+            ]
         return [*self._go_steps(TOOLS, *needs), *java]
 
     def _go_steps(self, programs: tuple[golang.Program, ...], *needs: prereq.Need) -> list[Step]:

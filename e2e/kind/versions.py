@@ -14,6 +14,10 @@ KIND = "0.33.0"
 HELM = "3.21.4"
 #: The Kubernetes libraries that Helm is built against: a patch later than in its own go.mod, which the proxy lacks.
 HELM_KUBERNETES_LIBS = "0.36.3"
+#: kstatus, and the interpreter that Argo CD runs health checks with.
+CLI_UTILS = "0.37.2"
+CLI_UTILS_KUBERNETES_LIBS = KUBERNETES_STAGING
+GOPHER_LUA = "1.1.2"
 PROVISIONER_LIB = "13.0.0"
 CSI_LIB_UTILS = "0.25.0"
 PULSAR = "4.0.8"
@@ -75,6 +79,9 @@ def go_placeholders() -> dict[str, str]:
         "COREDNS": COREDNS,
         "HELM": HELM,
         "HELM_KUBERNETES_LIBS": HELM_KUBERNETES_LIBS,
+        "CLI_UTILS": CLI_UTILS,
+        "CLI_UTILS_KUBERNETES_LIBS": CLI_UTILS_KUBERNETES_LIBS,
+        "GOPHER_LUA": GOPHER_LUA,
         "PROVISIONER_LIB": PROVISIONER_LIB,
         "CSI_LIB_UTILS": CSI_LIB_UTILS,
     }

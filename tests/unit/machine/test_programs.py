@@ -16,7 +16,7 @@ from e2e.kind.paths import paths
 from e2e.kind.prereq import Need, explain, packages_for
 from e2e.kind.rootfs import JAVA, PYTHON, mmdebstrap_command
 
-PROGRAMS = (golang.KUBERNETES, golang.ETCD, golang.COREDNS, golang.HELM, golang.PROVISIONER)
+PROGRAMS = (golang.KUBERNETES, golang.ETCD, golang.COREDNS, golang.HELM, golang.PROVISIONER, golang.GITOPS_HEALTH)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
