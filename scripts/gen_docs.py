@@ -167,6 +167,7 @@ def metrics() -> str:
     found.admin_call("c", "GET", "200", 0.0)
     found.kube_write("apply", "Service")
     found.event_seen("PulsarTopic")
+    found.count_objects(lambda: {("PulsarTopic", "Ready"): 1})
     rows = []
     for family in found.registry.collect():
         if family.name.startswith("pulsar_operator_"):

@@ -114,6 +114,7 @@ class Operator:
             cache=cache,
             hints=PolicyWatch(self.deps),
         )
+        self.metrics.count_objects(self.engine.tally)
         self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen)
         self._phase: str | None = "starting"
         self.health = HealthServer(

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 PASS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 ADMIN_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+Tally = Callable[[], Mapping[tuple[str, str], int]]
+"""Counts by kind and reason."""
+
+
+class _Objects:
+    """A collector of prometheus_client: counts when the metrics are read, so that what is gone has no series."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def collect(self) -> Iterable[Metric]:
+        """The one metric."""
+        family = GaugeMetricFamily(
+            "pulsar_operator_objects",
+            "Custom resources in the watched namespaces, by the reason of their condition Ready.",
+            labels=["kind", "reason"],
+        )
+        for labels, number in sorted(self._tally().items()):
+            family.add_metric(labels, number)
+        yield family
 
 
 class PrometheusMetrics:
@@ -62,6 +84,10 @@ class PrometheusMetrics:
             ["kind"],
             registry=self.registry,
         )
+
+    def count_objects(self, tally: Tally) -> None:
+        """Ask for the number of custom resources, by kind and reason of Ready, whenever the metrics are read. Once."""
+        self.registry.register(_Objects(tally))
 
     def reconciled(self, kind: str, result: str, seconds: float) -> None:
         """One reconcile ended; result is ok, requeue or error."""

@@ -342,6 +342,7 @@ def test_metrics_text() -> None:
     metrics.admin_call("c", "GET", "200", 0.1)
     metrics.kube_write("apply", "Pod")
     metrics.event_seen("Pod")
+    metrics.count_objects(lambda: {("PulsarTopic", "Ready"): 3, ("PulsarTopic", "InvalidSpec"): 1})
     now = 112.5
     text = metrics.render().decode()
     for line in (
@@ -352,6 +353,8 @@ def test_metrics_text() -> None:
         'pulsar_operator_admin_calls_total{cluster="c",method="GET",status="200"} 1.0',
         'pulsar_operator_kube_writes_total{kind="Pod",verb="apply"} 1.0',
         'pulsar_operator_watch_last_seen_age_seconds{kind="Pod"} 12.5',
+        'pulsar_operator_objects{kind="PulsarTopic",reason="InvalidSpec"} 1.0',
+        'pulsar_operator_objects{kind="PulsarTopic",reason="Ready"} 3.0',
     ):
         assert line in text
 

@@ -254,6 +254,10 @@ class Engine:
             self._passed.clear()
             self._first_pass.clear()
 
+    def tally(self) -> Mapping[tuple[str, str], int]:
+        """How many objects there are, by kind and reason of Ready."""
+        return self._world.index.tally()
+
     def not_ready(self) -> str | None:
         """What was not looked at yet since the start, or cannot be listed; None when there is nothing such."""
         problem = self._resync.problem()

@@ -7,11 +7,11 @@ creation, deletion, spec, a condition, the published endpoints. Used by engine.p
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pulsar_operator.api.constants import FINALIZER, GROUP, Component, Kind
+from pulsar_operator.api.constants import FINALIZER, GROUP, Component, ConditionType, Kind, Reason
 from pulsar_operator.ports import Json, Key
 
 PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
@@ -147,6 +147,8 @@ class Seen:
     conditions: tuple[tuple[str, str], ...]
     published: str
     """Fields of the status that others act on."""
+    reason: str
+    """Of its condition Ready; for the tally alone."""
     references: frozenset[Key]
     mentions: frozenset[Key]
     alias: Key | None
@@ -179,10 +181,22 @@ def seen_of(kind: Kind, obj: Json) -> Seen:
         guarded=FINALIZER in (meta.get("finalizers") or ()),
         conditions=tuple((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()),
         published=published(kind, status),
+        reason=_reason(status),
         references=references(kind, obj),
         mentions=mentions(kind, obj),
         alias=alias(kind, obj),
     )
+
+
+_REASONS = frozenset(reason.value for reason in Reason)
+
+
+def _reason(status: Json) -> str:
+    """Unknown where there is no condition Ready yet, or a word that only another version of the operator knows."""
+    conditions = status.get("conditions") or ()
+    told = (str(c.get("reason")) for c in conditions if c.get("type") == ConditionType.READY.value)
+    reason = next(told, "")
+    return reason if reason in _REASONS else Reason.UNKNOWN.value
 
 
 def _clusters(status: Json) -> list[str]:
@@ -218,12 +232,23 @@ class RefIndex:
     def __init__(self) -> None:
         self._seen: dict[Key, Seen] = {}
         self._referrers: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._tally: Counter[tuple[str, str]] = Counter()
 
     def __len__(self) -> int:
         return len(self._seen)
 
     def __contains__(self, key: object) -> bool:
         return key in self._seen
+
+    def tally(self) -> Mapping[tuple[str, str], int]:
+        """How many objects there are, by kind and reason of Ready; none that is 0."""
+        return dict(self._tally)
+
+    def _count(self, key: Key, seen: Seen, by: int) -> None:
+        place = key.kind.value, seen.reason
+        self._tally[place] += by
+        if not self._tally[place]:
+            del self._tally[place]
 
     def keys(self, kind: Kind) -> Iterator[Key]:
         """Known objects of a kind."""
@@ -241,6 +266,9 @@ class RefIndex:
         if before == now:
             return NOTHING
         self._seen[key] = now
+        self._count(key, now, 1)
+        if before is not None:
+            self._count(key, before, -1)
         self._link(key, before.references | before.mentions if before else frozenset(), now.references | now.mentions)
         if before is not None and not now.outward_change(before) and now.references == before.references:
             return Effect(now.own_change(before), frozenset(), frozenset(), changed=now.own_change(before))
@@ -257,6 +285,7 @@ class RefIndex:
         before = self._seen.pop(key, None)
         if before is None:
             return NOTHING
+        self._count(key, before, -1)
         self._link(key, before.references | before.mentions, frozenset())
         return Effect(
             own=True,
