@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, Final
 
 from pulsar_operator.api.constants import ConditionType, Reason
@@ -12,6 +13,8 @@ from pulsar_operator.api.healing import HEALING, Healing
 from pulsar_operator.api.v1alpha1.base import Condition, ConditionStatus
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+CLOCKS_DIFFER: Final = 60.0
+"""Seconds between two machines at most."""
 
 STALLED_SECONDS: Final = 60.0
 """So long something outside the object may be on its way before it counts as what will not come."""
@@ -27,6 +30,16 @@ def timestamp(moment: datetime) -> str:
 def parse_time(text: str | None) -> datetime | None:
     """A time of a status; None when there is none."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+
+
+def seconds_since(moment: datetime, now: datetime) -> float:
+    """Seconds from a time that a status tells until now.
+
+    0 for one to come by no more than the clocks of machines differ, infinite for a later one: the clock was set back,
+    and nothing may wait until it has caught up.
+    """
+    seconds = (now - moment).total_seconds()
+    return inf if seconds < -CLOCKS_DIFFER else max(seconds, 0.0)
 
 
 @dataclass

@@ -245,3 +245,11 @@ async def test_the_status_names_the_drain_that_is_asked_for(brokers: Brokers) ->
     assert found.status is not None and (found.status.rebalance, found.status.bundles) == (NAME, 1)
     nowhere = await brokers.drains().leave(PODS, NAME)
     assert nowhere.status is not None and nowhere.status.rebalance is None
+
+
+async def test_the_time_begins_anew_where_the_clock_was_set_back(brokers: Brokers) -> None:
+    """Otherwise the pods would wait, beyond their time-out, until the clock has caught up."""
+    brokers.said(["east-broker-2"], -5 * 3600)
+    found = await brokers.drains().leave(["east-broker-2"], NAME)
+    assert not found.go and found.status is not None
+    assert found.status.since == timestamp(brokers.clock.moment)

@@ -75,6 +75,7 @@ def decide(
     themselves in that minute: what bundles cost is learned from them, and when a broker has too much. Weights that are
     averages of other hours (``options.memory`` 0) are not held against them.
     """
+    memory = _until(memory, now)
     if steady.settling(memory.history, now, options):
         # What moved counts nothing at first, which is no trend either.
         return Decision(False, balance_of(observed), steady.SETTLES), memory
@@ -148,6 +149,13 @@ def remembered(memory: Memory, observed: ClusterModel) -> ClusterModel:
 def weighted(observed: ClusterModel, weights: Mapping[BundleId, float]) -> ClusterModel:
     """The model with other weights of its bundles."""
     return replace(observed, bundles=tuple(weighing(bundle, weights[bundle.id]) for bundle in observed.bundles))
+
+
+def _until(memory: Memory, now: float) -> Memory:
+    """The memory without times to come, which happened just now: a clock that was set back is not waited for."""
+    looked = memory.looked if memory.looked is None else min(memory.looked, now)
+    spent = tuple((min(when, now), share) for when, share in memory.spent)
+    return replace(memory, history=steady.until(memory.history, now), looked=looked, spent=spent)
 
 
 def _seen(

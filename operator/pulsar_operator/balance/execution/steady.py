@@ -139,6 +139,14 @@ def refused(history: History, now: float) -> History:
     return replace(history, refused=now)
 
 
+def until(history: History, now: float) -> History:
+    """The history without times to come."""
+    since, done, vain = (
+        None if at is None else min(at, now) for at in (history.uneven_since, history.acted, history.refused)
+    )
+    return History(since, done, vain, {bundle: min(when, now) for bundle, when in history.moved.items()})
+
+
 def cooling(history: History, now: float, options: SteadyOptions) -> frozenset[BundleId]:
     """Bundles that moved too short ago to move again."""
     return frozenset(bundle for bundle, when in history.moved.items() if now - when < options.rest)

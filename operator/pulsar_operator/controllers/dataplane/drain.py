@@ -163,9 +163,10 @@ class BrokerDrains:
 
     def _since(self, name: str, now: datetime) -> datetime:
         """Since when they are to go on this occasion, as the status says: whichever of them answer by now, its time
-        goes on."""
+        goes on, and begins anew where the clock was set back."""
         old = (self._cluster.get("status") or {}).get("drain") or {}
-        return (parse_time(old.get("since")) if old.get("occasion") == name else None) or now
+        since = parse_time(old.get("since")) if old.get("occasion") == name else None
+        return min(since or now, now)
 
     async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Seen:
         try:

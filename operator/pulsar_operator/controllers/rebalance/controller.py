@@ -7,8 +7,6 @@ done: the cluster controller sees to that (dataplane/load_balancer.py) and names
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Kind, Reason
@@ -26,7 +24,7 @@ from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
-from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time
+from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time, seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Key, PortError
 
 CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
@@ -149,9 +147,7 @@ class RebalanceController:
         """A proposal waits: for approval, for its end, or for its expiry."""
 
         computed = parse_time(state.status.proposal.computed_time if state.status.proposal else None)
-        left = (
-            (computed + timedelta(seconds=state.spec.expire_seconds) - state.now).total_seconds() if computed else 0.0
-        )
+        left = state.spec.expire_seconds - seconds_since(computed, state.now) if computed else 0.0
         if state.command == "stop":
             state.done_command = True
             return execution.stopped(state, Reason.STOPPED_BY_USER, f"Stopped before it began; {FOR_ANOTHER}")
@@ -187,7 +183,7 @@ class RebalanceController:
             (state.status.progress.finished_time if state.status.progress else None)
             or (state.status.proposal.computed_time if state.status.proposal else None)
         )
-        left = (last + timedelta(seconds=state.spec.repeat_seconds) - state.now).total_seconds() if last else 0.0
+        left = state.spec.repeat_seconds - seconds_since(last, state.now) if last else 0.0
         return Outcome(requeue_after=left) if left > 0 else await proposal.propose(self._tools, state)
 
     async def _finish(self, state: RebalancePass) -> None:

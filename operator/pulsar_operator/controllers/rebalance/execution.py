@@ -7,7 +7,7 @@ and forgets it when its leader changes) is asked again.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from math import isinf
 
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
@@ -22,7 +22,7 @@ from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
-from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
 
 HOLD_SECONDS = 2.0
@@ -90,7 +90,10 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
         step = steps[done]
         asked = parse_time(progress.current_since) if progress.current == words(step) else None
         seen = await _look(state, step, asked=asked is not None)
-        waited = (state.now - asked).total_seconds() if asked else 0.0
+        waited = seconds_since(asked, state.now) if asked else 0.0
+        if isinf(waited):
+            state.progress(current_since=timestamp(state.now))
+            waited = 0.0
         idle = isinstance(step, Move) and step.weight == 0
         if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
             seen = Seen(State.DONE, "bundle unloaded; assigned on next lookup")
@@ -171,8 +174,7 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
             tools.memories[state.meta.uid] = acted(known, now, moved, SteadyOptions())
         return _finished(state)
     _executing(state, Reason.EXECUTING, _done(state))
-    pace = timedelta(seconds=60 / state.spec.budget.moves_per_minute)
-    left = (asked + pace - state.now).total_seconds() if asked is not None else 0.0
+    left = 60 / state.spec.budget.moves_per_minute - seconds_since(asked, state.now) if asked is not None else 0.0
     return Outcome(requeue_after=max(left, 0.1))
 
 
@@ -193,7 +195,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     ended = parse_time(progress.finished_time)
     assert ended is not None
     period = await traffic.stats_period()
-    left = (ended + timedelta(seconds=2 * period + 5) - state.now).total_seconds()
+    left = 2 * period + 5 - seconds_since(ended, state.now)
     state.carry(ConditionType.PROPOSAL_READY)
     if left > 0:
         text = f"All {progress.total} steps are done; measuring when the rates are {2 * period} s old"
@@ -224,7 +226,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         await state.actor.record_event(Reason.COMPLETED, text)
     if not state.spec.repeat_seconds:
         return DONE
-    return Outcome(requeue_after=max((ended - state.now).total_seconds() + state.spec.repeat_seconds, 0.1))
+    return Outcome(requeue_after=max(state.spec.repeat_seconds - seconds_since(ended, state.now), 0.1))
 
 
 async def _invalidated(state: RebalancePass, message: str) -> Outcome:

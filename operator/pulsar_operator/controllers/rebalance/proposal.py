@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from math import inf
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
@@ -37,7 +36,7 @@ from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import sizing_url
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
-from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 from pulsar_operator.domain.texts import without_userinfo
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
@@ -137,7 +136,7 @@ async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
     ended = parse_time(progress.finished_time if progress else None)
     if last is None or last.config_map_name is None or ended is None:
         return ()
-    if state.now - ended > timedelta(seconds=COOLING_SECONDS):
+    if seconds_since(ended, state.now) > COOLING_SECONDS:
         return ()
     live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, last.config_map_name)
     try:

@@ -20,7 +20,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.traffic import Traffic
-from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.conditions import ConditionSet, seconds_since
 from pulsar_operator.ports import Deps, Json
 
 LIFE = (
@@ -64,7 +64,7 @@ class Tools:
     def carried(self, cluster: str, now: datetime, period: float) -> dict[BundleId, float]:
         """Weights of the bundles that moved too short ago for the statistics, made every ``period`` s, to know."""
         known, late = self.weights.get(cluster, {}), 2 * period + 30
-        for bundle in [each for each, (when, _) in known.items() if (now - when).total_seconds() > late]:
+        for bundle in [each for each, (when, _) in known.items() if seconds_since(when, now) > late]:
             del known[bundle]
         return {bundle: weight for bundle, (_, weight) in known.items()}
 
