@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pulsar_sizing.arrow import parquet
 from pulsar_sizing.job import weights
 from pulsar_sizing.job.cells import Cells, folded, joined
+from pulsar_sizing.job.costs import Factors, applied
 from pulsar_sizing.job.rows import PLACEMENT_SCHEMA, TOPICS_SCHEMA
 from pulsar_sizing.job.state import PLACEMENT, SUMMARY, HourState, Manifest, State
 from pulsar_sizing.store import Place, Store
@@ -71,12 +72,13 @@ def heaviest(
     growth: float,
     walls: Mapping[str, Sequence[int]],
     brokers: int,
+    factors: Factors,
 ) -> Heaviest:
     """Weigh all topics. What comes to this process is bounded by namespaces and brokers, see weights.py."""
     if not shards:
         return Heaviest({}, [])
     dealt = spark.parallelize(shards, len(shards))
-    weigh = partial(_weighed, store.place, percentile, growth)
+    weigh = partial(_weighed, store.place, percentile, growth, factors)
     answers = dealt.map(partial(_answer, weigh, dict(walls), brokers)).collect()
     found = {
         name: _together([each.tops[name] for each in answers if name in each.tops], walls.get(name, ()))
@@ -124,10 +126,12 @@ def _files(store: Store, folders: Sequence[str]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _weighed(place: Place, percentile: float, growth: float, shard: Shard, names: str = "") -> weights.Weights:
+def _weighed(
+    place: Place, percentile: float, growth: float, factors: Factors, shard: Shard, names: str = ""
+) -> weights.Weights:
     store = Store(place.root, s3_endpoint=place.s3_endpoint)
     busy, newest = (read_state(store, paths, shard.low, shard.high, names) for paths in (shard.busy, shard.newest))
-    return weights.topic_weights(busy, newest, percentile, growth)
+    return applied(weights.topic_weights(busy, newest, percentile, growth), factors)
 
 
 def _answer(

@@ -15,13 +15,14 @@ from pulsar_sizing import layout
 from pulsar_sizing.job.inventory import READERS, UNREADABLE, Hour, Markers, VanishedError, groups, markers
 from pulsar_sizing.job.pieces import Piece, cut
 from pulsar_sizing.job.reading import Target, Told, count_rejected, tell
-from pulsar_sizing.job.state import PLACEMENT, SUMMARY, BrokerHour, HourState, State
+from pulsar_sizing.job.state import CARRIED, PLACEMENT, SUMMARY, BrokerHour, HourState, State
 from pulsar_sizing.store import Store
 
 TASKS_A_CORE: Final = 8
 """More tasks spread the work better, each costs a few milliseconds."""
 MANY_FILES: Final = 600
 """Of an hour on average; above it compaction is behind, and opening files takes longer than reading them."""
+TABLES: Final = (SUMMARY, PLACEMENT, CARRIED)
 
 Say = Callable[[str], None]
 
@@ -69,7 +70,7 @@ def work_out(
             say(f"reading {len(again)} hours again, without files that are damaged")
             # What a piece wrote whose neighbour was damaged may have another name when it is cut anew.
             for unit in again:
-                for table in (SUMMARY, PLACEMENT):
+                for table in TABLES:
                     store.delete_folder(f"{state.segment(run, table)}/unit={unit}")
         left = {unit: left[unit] for unit in again}
     return dict(sorted(done.items()))
@@ -89,7 +90,8 @@ def tell_all(
 ) -> list[Told]:
     """Have Spark work out all pieces."""
     lists = dealt(pieces, TASKS_A_CORE * spark.defaultParallelism)
-    work = partial(tell, store.place, Target(state.segment(run, SUMMARY), state.segment(run, PLACEMENT)), model)
+    target = Target(*(state.segment(run, table) for table in TABLES))
+    work = partial(tell, store.place, target, model)
     # A few numbers a piece: their sum is bounded by the files, not by the rows.
     return spark.parallelize(lists, len(lists)).flatMap(lambda mine: work(iter(mine))).collect()
 
@@ -122,6 +124,8 @@ def _hour_state(
     brokers = {name: BrokerHour(expected=n, answered=k) for name, (n, k) in sorted(said.by_broker.items())}
     for name, cost in sorted(costs.items()):
         brokers[name] = (brokers.get(name) or BrokerHour()).model_copy(update={"cost": cost})
+    for name, (samples_told, cpu) in said.cpu.items():
+        brokers[name] = brokers[name].model_copy(update={"told": samples_told, "cpu": cpu})
     return HourState(
         digest=hour.digest,
         segment=run if samples else "",

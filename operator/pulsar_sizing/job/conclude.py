@@ -18,6 +18,7 @@ from pulsar_operator.balance.sizing.provisioning import partition_advice, verdic
 from pulsar_operator.balance.sizing.result import (
     BrokerSizing,
     CellWeight,
+    CostSizing,
     ExpectedBalance,
     NamespaceSizing,
     SizingResult,
@@ -50,6 +51,8 @@ class Observed:
     """Topics near or above a broker's share with all their partitions."""
     round: datetime | None
     """Sample time of `today`."""
+    cost: CostSizing | None = None
+    """What was learned of the costs of topics."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
         verdict=_unknown(len(brokers), withheld) if withheld else _verdict(request, weight, brokers, observed),
         balance=_balance(plan, loads, brokers),
         rejected=seen.rejected,
+        cost=observed.cost,
     )
 
 

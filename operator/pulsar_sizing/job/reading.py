@@ -17,6 +17,7 @@ import pyarrow.compute
 
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.arrow import parquet
+from pulsar_sizing.job.carried import CARRIED_SCHEMA
 from pulsar_sizing.job.inventory import VanishedError
 from pulsar_sizing.job.pieces import END, Piece
 from pulsar_sizing.job.rows import COLUMNS, PLACEMENT_SCHEMA, TOPICS_SCHEMA, WORDS, reduced
@@ -59,6 +60,7 @@ class Target:
 
     topics: str
     placement: str
+    carried: str
 
 
 def tell(place: Place, target: Target, model: CostModel, pieces: Iterator[Piece]) -> Iterator[Told]:
@@ -77,6 +79,7 @@ def _piece(store: Store, target: Target, model: CostModel, piece: Piece) -> Told
     found = reduced(table, piece.unit, model, piece.last_round)
     _write(store, f"{target.topics}/unit={piece.unit}/{piece.name}.parquet", found.topics, TOPICS_SCHEMA)
     _write(store, f"{target.placement}/unit={piece.unit}/{piece.name}.parquet", found.placement, PLACEMENT_SCHEMA)
+    _write(store, f"{target.carried}/unit={piece.unit}/{piece.name}.parquet", found.carried, CARRIED_SCHEMA)
     return Told(piece.unit, found.samples, found.duplicates, found.costs, found.rejected)
 
 

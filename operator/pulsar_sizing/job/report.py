@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody u
 
 from pulsar_operator.balance.model.names import short_brokers
 from pulsar_operator.balance.model.ranges import boundary_texts
-from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.balance.sizing.result import CostSizing, SizingResult
 from pulsar_sizing.job import plots
 from pulsar_sizing.job.conclude import Today, bundle_weights, loads_after
 from pulsar_sizing.job.document import Table, document
@@ -68,6 +68,7 @@ def tables(result: SizingResult, found: Details) -> list[Table]:
         _namespaces(result, found.today),
         _hottest(result),
         _by_hour(found.hottest),
+        _costs(result),
         Table(
             "Topics that need more partitions",
             ("topic", "now", "advised", "why"),
@@ -187,6 +188,23 @@ def _by_hour(hottest: Heat) -> Table:
     return Table("Busiest hour of the hottest topics", ("topic", "hour, UTC", "mean cost then, MB/s equivalents"), rows)
 
 
+def _costs(result: SizingResult) -> Table:
+    cost = result.cost
+    rows = [(each.topic, f"{each.factor:.2f}", f"{each.error:.2f}") for each in cost.topics] if cost else []
+    note = f"{cost.factors} topics have a factor, all others {cost.others:.2f}. " if cost else ""
+    title = "What topics cost by the CPU of the brokers, for what their traffic says"
+    return Table(title, ("topic", "factor", "standard error"), list(rows), note + _explained(cost))
+
+
+def _explained(cost: CostSizing | None) -> str:
+    if cost is None or cost.deviation is None or cost.learned is None:
+        return ""
+    return (
+        f"Brokers' shares of the CPU are off their shares of the cost by {cost.deviation:.1%} on average, "
+        f"{cost.learned:.1%} with what was learned ({cost.observations} hours of {cost.brokers} brokers)."
+    )
+
+
 def summary(result: SizingResult) -> str:
     """The result in a few lines."""
     balance = result.balance
@@ -199,6 +217,8 @@ def summary(result: SizingResult) -> str:
         f"weights      percentile {result.percentile:g} of the busiest hours, times {result.growth:g}",
         f"brokers      {result.verdict.verdict}: {result.verdict.reason}",
     ]
+    if explained := _explained(result.cost):
+        lines.append(f"cost         {explained}")
     if result.namespaces:
         lines.append(f"bundles      {now} now, {wanted} recommended, namespaces: {len(result.namespaces)}")
         promise = f"busiest broker {balance.before:.3f} times the mean now, {balance.after:.3f} promised"

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pulsar_operator.balance.model.load import CostModel
+from pulsar_sizing.job.carried import carried
 from pulsar_sizing.job.histogram import Array, buckets_of, counted
 
 compute: Any = pyarrow.compute
@@ -71,6 +72,8 @@ class Reduced:
     """Table of TOPICS_SCHEMA, ascending by position and name."""
     placement: Any
     """Table of PLACEMENT_SCHEMA."""
+    carried: Any
+    """Table of CARRIED_SCHEMA."""
     samples: int = 0
     duplicates: int = 0
     costs: dict[str, int] = field(default_factory=dict)
@@ -116,6 +119,7 @@ def reduced(table: Any, unit: int, model: CostModel, last_round: int | None) -> 
     return Reduced(
         _topics(once, unit),
         _placement(once, last_round),
+        carried(once.names, once.topic, *once.words["broker"], once.amounts["cost"]),
         samples=len(once.topic),
         duplicates=len(rows.topic) - len(once.topic),
         costs=_costs(once),

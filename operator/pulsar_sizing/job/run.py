@@ -11,8 +11,9 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from pulsar_operator.balance.model.capacity import capacities_of
 from pulsar_operator.balance.sizing.result import SizingResult
-from pulsar_sizing.job import answer, inventory, weights
+from pulsar_sizing.job import answer, costs, inventory, weights
 from pulsar_sizing.job.compute import Say, work_out
 from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today
 from pulsar_sizing.job.request import Request, RequestError
@@ -126,6 +127,8 @@ def _observe(
     brokers = told.brokers or tuple(sorted({row["broker"] for row in placed}))
     counted = [unit for unit, hour in inside.items() if hour.samples]
     of_busy = [unit for unit in counted if unit % 24 in busy]
+    capacities = capacities_of(brokers, (), request.capacities)
+    cost = costs.learned(recorded.spark, recorded.store, state, manifest, counted, capacities)
     found = answer.heaviest(
         recorded.spark,
         recorded.store,
@@ -134,6 +137,7 @@ def _observe(
         request.growth,
         {name: each.boundaries for name, each in now.items()},
         len(brokers),
+        costs.factors_of(cost),
     )
     return Observed(
         brokers=brokers,
@@ -151,6 +155,7 @@ def _observe(
         ],
         hot_topics=found.hot,
         round=told.newest,
+        cost=costs.section(cost),
     )
 
 

@@ -5,6 +5,7 @@ The unit of work is an hour of recorded traffic. Below ``state/v2/instance=<i>/c
     manifest-<number>.json                         the pointer: for every hour its segment, files read and totals
     segments/<run>/summary/unit=<hour>/...         one row a topic: sums of its samples, histogram of their costs
     segments/<run>/placement/unit=<hour>/...       of the newest hour: bundles and brokers of its last round
+    segments/<run>/carried/unit=<hour>/...         one row a heavy topic and broker (carried.py); not in older hours
 
 An hour whose files differ from those the manifest names (by name, size and time of change) is worked out again from all
 its files and replaces what was there. So each file counts exactly once, late files and compaction need no care, and an
@@ -28,6 +29,7 @@ from pulsar_sizing.store import Store, StoreError
 STATE_VERSION: Final = 2
 SUMMARY: Final = "summary"
 PLACEMENT: Final = "placement"
+CARRIED: Final = "carried"
 KEEP_MANIFESTS: Final = 2
 """A reader that took the one before the last still finds its segments."""
 ABANDONED: Final = timedelta(hours=6)
@@ -49,6 +51,10 @@ class BrokerHour(_Model):
     answered: int = 0
     cost: int = 0
     """Sum over its rows that count, in byte-equivalents per second."""
+    told: int = 0
+    """Samples that tell its CPU; 0 in hours that an older job worked out."""
+    cpu: int = 0
+    """Sum of the shares of its CPU, in millionths."""
 
 
 class HourState(_Model):

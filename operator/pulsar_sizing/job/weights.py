@@ -149,6 +149,11 @@ def partitioned_name(topic: str) -> str:
     return _PARTITION.sub("", topic)
 
 
+def partitioned_names(topics: Any) -> Any:
+    """The same of an Arrow array of names."""
+    return compute.replace_substring_regex(topics, _PARTITION.pattern, "")
+
+
 def answer(found: Weights, walls: Mapping[str, Sequence[int]], brokers: int) -> Answer:
     """What of a shard is collected. `walls` are today's boundaries by namespace."""
     spaces = compute.extract_regex(found.topics, _NAMESPACE).field("namespace").dictionary_encode()

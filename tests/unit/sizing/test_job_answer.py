@@ -9,7 +9,8 @@ from zlib import crc32
 import pyarrow as pa
 import pytest
 
-from pulsar_sizing.job import answer, weights
+from pulsar_sizing.job import answer
+from pulsar_sizing.job.costs import Factors, weights
 from pulsar_sizing.job.rows import TOPICS_SCHEMA
 from pulsar_sizing.job.state import SUMMARY, HourState, Manifest, State
 from pulsar_sizing.store import Store, Upload
@@ -65,7 +66,7 @@ def test_a_hot_topic_comes_with_all_its_partitions(
     store, state, manifest = written(tmp_path)
     shards = answer.shards(store, state, manifest, [BUSY], NEWEST)
     assert len(shards) == (6 if topics == 4 else 1)
-    found = answer.heaviest(spark.sparkContext, store, shards, 95.0, 1.0, {}, 3)
+    found = answer.heaviest(spark.sparkContext, store, shards, 95.0, 1.0, {}, 3, Factors())
     buckets = CONTENT[NEWEST] | CONTENT[BUSY]
     assert found.hot == sorted(
         (topic, weight_of(buckets[topic])) for topic in (HOT, *(f"{HOT}-partition-{n}" for n in range(3)))

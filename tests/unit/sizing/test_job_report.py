@@ -10,9 +10,11 @@ import pytest
 from pulsar_operator.balance.sizing.result import (
     BrokerSizing,
     CellWeight,
+    CostSizing,
     ExpectedBalance,
     NamespaceSizing,
     SizingResult,
+    TopicCost,
     Verdict,
 )
 from pulsar_sizing.job import cli, report
@@ -164,3 +166,20 @@ def test_wrong_use_is_said_before_spark_starts(more: list[str], words: str, caps
 def test_a_wrong_word_in_the_environment_is_said() -> None:
     with pytest.raises(RequestError, match="must be true or false"):
         cli.parser({"PULSAR_SIZING_FULL": "maybe"})
+
+
+def test_what_was_learned_of_costs_is_told() -> None:
+    topics = (TopicCost(topic=HOSTILE, factor=2.25, error=0.125),)
+    cost = CostSizing(
+        brokers=3, observations=500, deviation=0.123, learned=0.045, factors=1, others=0.875, topics=topics
+    )
+    found = report.text(result(cost=cost), report.Details())
+    assert f"{HOSTILE}  2.25    0.12" in found
+    assert "by 12.3% on average, 4.5% with what was learned (500 hours of 3 brokers)" in found
+    assert "all others 0.88" in found
+    read = SizingResult.model_validate_json(result(cost=cost).model_dump_json(by_alias=True))
+    assert read.cost == cost
+    without = result().model_dump(mode="json", by_alias=True, exclude={"cost"})
+    assert SizingResult.model_validate(without).cost is None, "of an older job"
+    few = report.summary(result(cost=CostSizing(brokers=3, observations=5)))
+    assert "cost " not in few

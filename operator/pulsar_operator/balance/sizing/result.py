@@ -81,6 +81,36 @@ class ExpectedBalance(_Model):
     bound: float
 
 
+class TopicCost(_Model):
+    """What a topic with all its partitions costs brokers, by the CPU that they used."""
+
+    topic: str
+    factor: float
+    """Times what its traffic says; 1 is what the cluster's traffic costs on average."""
+    error: float
+    """Standard error."""
+
+
+class CostSizing(_Model):
+    """How well the cost of the traffic explains the CPU that brokers used, and what was learned from it."""
+
+    brokers: int
+    """That told their CPU."""
+    observations: int
+    """Brokers times hours."""
+    deviation: float | None = None
+    """By how much, on average, a broker's share of the CPU is off its share of the cost, in hours that were not learned
+    from; 0.30 = 30 %. None = too little was recorded to say."""
+    learned: float | None = None
+    """The same with the factors; equal where none are used."""
+    factors: int = 0
+    """Topics with a factor of their own that is used."""
+    others: float = 1.0
+    """Factor of all other topics, so that the total stays what it is."""
+    topics: tuple[TopicCost, ...] = ()
+    """Those whose weight changes most, at most 20."""
+
+
 class SizingResult(_Model):
     """What the job concluded about one cluster."""
 
@@ -102,3 +132,5 @@ class SizingResult(_Model):
     balance: ExpectedBalance
     rejected: dict[str, int] = Field(default_factory=dict)
     """Rows and files left out, by reason."""
+    cost: CostSizing | None = None
+    """None = no broker's CPU was recorded, or by a job that did not look at it."""
