@@ -9,8 +9,8 @@ from zlib import crc32
 import pyarrow as pa
 import pytest
 
-from pulsar_sizing.job import answer
-from pulsar_sizing.job.costs import Factors, weights
+from pulsar_sizing.job import answer, weights
+from pulsar_sizing.job.costs import Factors
 from pulsar_sizing.job.rows import TOPICS_SCHEMA
 from pulsar_sizing.job.state import SUMMARY, HourState, Manifest, State
 from pulsar_sizing.store import Store, Upload
