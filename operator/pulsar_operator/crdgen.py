@@ -318,7 +318,7 @@ class _Dumper(yaml.SafeDumper):
 
 def render(kind: Kind) -> str:
     """The file of a kind. Raises UnsupportedSchemaError when it would be too large for client-side apply."""
-    body = yaml.dump(crd(kind), Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+    body = yaml.dump(crd(kind), Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
     text = f"# Generated from the models by `python -m pulsar_operator.crdgen --out crds/`; do not edit.\n---\n{body}"
     if len(text.encode()) > MAX_FILE_BYTES:
         raise UnsupportedSchemaError(f"{kind}: {len(text.encode())} bytes, more than {MAX_FILE_BYTES}")
