@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pulsar_start.errors import StartError
 
 ENVIRONMENT_PREFIX = "PULSAR_CONF_"
+OWN_PREFIXES = (ENVIRONMENT_PREFIX, "ZOO_", "POD_")
+OWN_VARIABLES = "PULSAR_OPERATOR_VARIABLES"
+"""Names of the variables the operator set, where others come from whole Secrets or ConfigMaps, which it cannot read."""
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _ASSIGNMENT = re.compile(r"\s*(?P<key>[^\s=:#!]+)\s*(?:[=:]\s*|\s|$)")
@@ -44,6 +47,19 @@ def overrides_of_environment(environ: Mapping[str, str]) -> dict[str, str]:
     }
     check(overrides, "environment")
     return overrides
+
+
+def check_variables(environ: Mapping[str, str]) -> None:
+    """Refuses variables of this program that the operator did not set. Raises StartError with their names."""
+    if OWN_VARIABLES not in environ:
+        return
+    own = environ[OWN_VARIABLES].split(",")
+    others = sorted(name for name in environ if name.startswith(OWN_PREFIXES) and name not in own)
+    if others:
+        raise StartError(
+            f"environment: {', '.join(others)} cannot come from envFrom: take them out of the Secret or ConfigMap, or "
+            "set its prefix; settings of Pulsar belong into config"
+        )
 
 
 def check(overrides: Mapping[str, str], source: str) -> None:

@@ -53,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str], None]) -> Start:
     """Writes the configuration and says what was overridden."""
+    layering.check_variables(environ)
     paths = Paths.from_environ(environ)
     overrides = _overrides(component, paths, environ)
     for line in layering.describe(overrides):

@@ -57,7 +57,7 @@ _WORDS = re.compile(
 """Fields whose text is told: names and words of closed lists. Any other may be where users write what they like,
 secrets too, and stays out of events and logs; numbers, switches and quantities are told everywhere but in free text."""
 _FREE_TEXT = re.compile(
-    r"(^|\.)(data|stringData|annotations|labels|env|nodeSelector|affinity|tolerations|args|command)[.\[]"
+    r"(^|\.)(data|stringData|annotations|labels|env|nodeSelector|affinity|tolerations|args|command|volumeAttributes)[.\[]"
 )
 
 

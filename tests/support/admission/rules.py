@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
+from tests.support.admission.pods import POD_PATCHES
 from tests.support.admission.samples import minimal
 
 Json = dict[str, Any]
@@ -178,6 +179,11 @@ CREATES: tuple[Create, ...] = (
     Create(PC, "pod-serviceAccountName", {"broker": {"pod": {"serviceAccountName": "x"}}}, "unknown field"),
     Create(PC, "pod-securityContext", {"broker": {"pod": {"securityContext": {}}}}, "unknown field"),
     Create(PC, "env-twice", {"broker": {"pod": {"env": [{"name": "A"}, {"name": "A"}]}}}, "Duplicate value"),
+    *(Create(PC, f"pod-{name}", {"broker": {"pod": pod}}, refused) for name, (pod, refused) in POD_PATCHES.items()),
+    *(
+        Create(PI, f"pod-{name}", merged(MANAGED, {"configurationStore": {"managed": {"pod": pod}}}), refused)
+        for name, (pod, refused) in POD_PATCHES.items()
+    ),
     Create(PC, "heap-percent", {"broker": {"jvm": {"heap": "50%"}}}, PATTERN),
     # PulsarTenant
     *(

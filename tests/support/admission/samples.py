@@ -26,12 +26,14 @@ from pulsar_operator.api.v1alpha1.cluster import (
     LedgerVolumes,
     MetadataStore,
     PulsarClusterSpec,
+    Standalone,
 )
 from pulsar_operator.api.v1alpha1.compaction import CRON
 from pulsar_operator.api.v1alpha1.entries import Permission
 from pulsar_operator.api.v1alpha1.instance import ConfigurationStore, ExternalZooKeeper, PulsarInstanceSpec
 from pulsar_operator.api.v1alpha1.isolation_policy import FailureDomain, PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.namespace import Bundles, PulsarNamespaceSpec
+from pulsar_operator.api.v1alpha1.pods import MOUNT_PATH, EmptyDirVolume, EnvFrom, EnvVar, EnvVarSource, Volume
 from pulsar_operator.api.v1alpha1.policies import (
     AutoTopicCreation,
     LedgerPersistence,
@@ -59,6 +61,7 @@ VALUES: Mapping[FieldKey, Any] = {
     (Ensemble, "ensemble_size"): 5,
     (Ensemble, "write_quorum"): 4,
     (Ensemble, "ack_quorum"): 3,
+    (EmptyDirVolume, "medium"): "Memory",
     (ExternalZooKeeper, "servers"): "zk-0.zk:2181,10.0.0.1",
     (ExternalZooKeeper, "chroot"): "/pulsar/east",
     (PulsarClusterSpec, "version"): "4.0.6",
@@ -104,6 +107,10 @@ CHOICES: tuple[tuple[FieldKey, ...], ...] = (
     ((Bundles, "count"), (Bundles, "boundaries"), (Bundles, "sizing")),
     ((PulsarTopicSetSpec, "names"), (PulsarTopicSetSpec, "count"), (PulsarTopicSetSpec, "patterns")),
     ((TopicSchema, "definition"), (TopicSchema, "key")),
+    tuple((Volume, name) for name in Volume.model_fields if name != "name"),
+    ((EnvVar, "value"), (EnvVar, "value_from")),
+    tuple((EnvVarSource, name) for name in EnvVarSource.model_fields),
+    ((EnvFrom, "secret_ref"), (EnvFrom, "config_map_ref")),
 )
 """Members of which exactly one is set."""
 
@@ -174,8 +181,11 @@ def largest(kind: Kind) -> list[Sample]:
         Sample(kind, f"Distributed-{label}", walk(model, omit=omit | set(STANDALONE_ONLY)) | {"mode": "Distributed"})
         for label, omit in _choices_within(model)
     ]
-    standalone = walk(model, omit=set(DISTRIBUTED_ONLY)) | {"mode": "Standalone"}
-    return [*out, Sample(kind, "Standalone", standalone)]
+    out += [
+        Sample(kind, f"Standalone-{label}", walk(model, omit=omit | set(DISTRIBUTED_ONLY)) | {"mode": "Standalone"})
+        for label, omit in _choices_within(Standalone)
+    ]
+    return out
 
 
 def largest_status(kind: Kind) -> Json:
@@ -184,14 +194,17 @@ def largest_status(kind: Kind) -> Json:
 
 
 def _choices_within(model: type[BaseModel]) -> list[tuple[str, set[FieldKey]]]:
-    """One (label, fields left out) for each way to choose; of several choices the ways are paired."""
+    """One (label, fields left out) for each way to choose; of several choices the ways are paired, but those below the
+    first are all met with each of its own."""
     used = [group for group in CHOICES if any(owner in _models_below(model) for owner, _ in group)]
     if not used:
         return [("", set())]
     out: list[tuple[str, set[FieldKey]]] = []
-    for number in range(max(len(group) for group in used)):
+    first, others = used[0], used[1:]
+    inner = max((len(group) for group in others), default=1)
+    for number in range(len(first) * inner):
         omit: set[FieldKey] = set()
-        chosen = [group[number % len(group)] for group in used]
+        chosen = [first[number // inner], *(group[number % len(group)] for group in others)]
         for each, group in zip(chosen, used, strict=True):
             omit |= set(group) - {each} | EXCLUDED.get(each, frozenset())
         out.append(("-".join(name for _, name in chosen), omit))
@@ -295,6 +308,8 @@ SAMPLES_BY_PATTERN: Mapping[str, str] = {
     CRON: "*/15 3 * * 1-5",
     r"^[0-9]+[kKmMgG]$": "512m",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "SOME_NAME",
+    r"^([A-Za-z_][A-Za-z0-9_]*)?$": "SOME_",
+    MOUNT_PATH: "/mnt/some",
     r"^https?://[^\s?#]+$": "http://demo-sizing.pulsar:8080",
     r"^[-=:.A-Za-z0-9_]+/([-=:.A-Za-z0-9_]+|\*)$": "shop/orders",
     r"^[-.A-Za-z0-9_]+:[0-9]+$": "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080",

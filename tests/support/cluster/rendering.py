@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import API_VERSION, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.domain.render import ClusterInputs, ImageTemplates, Owner, StoreAddress, spec_problems
+from tests.support.cluster.pod_fields import EVERY_FIELD
 
 IMAGES = ImageTemplates("pulsar-broker:{version}", "pulsar-bookie:{version}", "pulsar-proxy:{version}")
 
@@ -68,19 +69,7 @@ _JVMS = st.none() | st.fixed_dictionaries(
     {}, optional={"heap": _SIZES, "directMemory": _SIZES, "options": st.just(["-Dx=y"])}
 )
 _RESOURCES = st.none() | st.just({"requests": {"cpu": 1, "memory": "1Gi"}}) | st.just({"limits": {"memory": "2Gi"}})
-_PODS = st.none() | st.fixed_dictionaries(
-    {},
-    optional={
-        "labels": st.just({"team": "a", "app.kubernetes.io/component": "hijack"}),
-        "annotations": st.just({"note": "b"}),
-        "nodeSelector": st.just({"disk": "ssd"}),
-        "affinity": st.just({"nodeAffinity": {}}),
-        "tolerations": st.just([{"key": "k", "operator": "Exists"}]),
-        "topologySpreadConstraints": st.just([]),
-        "priorityClassName": st.just("high"),
-        "env": st.just([{"name": "EXTRA", "value": "$(POD_NAME)"}]),
-    },
-)
+_PODS = st.none() | st.fixed_dictionaries({}, optional={name: st.just(value) for name, value in EVERY_FIELD.items()})
 
 
 def _section(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:

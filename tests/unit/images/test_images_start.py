@@ -119,6 +119,16 @@ def test_precedence_defaults_then_config_map_then_pod(environ: dict[str, str]) -
     assert (home / "conf/standalone.conf").read_text() == "# stock\nadvertisedAddress=\nstock=1\n"
 
 
+@pytest.mark.parametrize("name", ["PULSAR_CONF_clusterName", "ZOO_DOMAIN", "POD_IP"])
+def test_variables_of_the_operator_do_not_come_from_a_secret_as_a_whole(name: str, environ: dict[str, str]) -> None:
+    own = {"POD_NAME": "my-broker-0", "PULSAR_CONF_advertisedAddress": "pod"}
+    listed = environ | own | {"PULSAR_OPERATOR_VARIABLES": ",".join(own), "AWS_SECRET_ACCESS_KEY": "canary"}
+    assert argv("broker", listed)
+    with pytest.raises(StartError, match=f"{name} cannot come from envFrom"):
+        argv("broker", listed | {name: "canary"})
+    assert argv("broker", environ | own | {name: "set by hand, outside of Kubernetes"})
+
+
 def test_rendered_configuration_is_for_our_user_only(environ: dict[str, str]) -> None:
     argv("broker", environ)
     rendered = Path(environ["PULSAR_HOME"], "conf-rendered/broker.conf")

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.base import EnvVar, Jvm, Resources
+from pulsar_operator.api.v1alpha1.base import Jvm, Resources
 from pulsar_operator.api.v1alpha1.cluster import Ensemble, Preset
 from pulsar_operator.domain.render import QuorumError, check_config, render_cluster, resolve_quorum, spec_problems
-from pulsar_operator.domain.render.config import check_env, check_jvm, layered, overrides_text
+from pulsar_operator.domain.render.config import check_jvm, layered, overrides_text
 from pulsar_operator.domain.render.presets import PRODUCTION, SMALL, container_resources, jvm_arguments, mebibytes
 from pulsar_operator.domain.render.quorum import default_quorum
 from tests.support.cluster.rendering import container, distributed, inputs, overrides, standalone
@@ -131,14 +131,6 @@ def test_a_key_is_either_reserved_or_the_users(component: Component, manager: st
         theirs, left = render({key: "theirs"})
         assert theirs.get(key, "theirs") == "theirs", key
         assert key not in left, key
-
-
-def test_env_names_of_the_operator_are_refused() -> None:
-    names = ["PULSAR_CONF_clusterName", "ZOO_REPLICAS", "POD_NAME", "PULSAR_HOME", "FINE", "FINE"]
-    problems = check_env("spec.broker.pod.env", [EnvVar(name=name) for name in names])
-    assert len(problems) == 5
-    assert all("spec.broker.pod.env" in problem for problem in problems)
-    assert "twice" in problems[-1]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render import render_cluster, render_configuration_store, selector_text
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.names import child_name, is_claim_of, is_labelled
+from tests.support.cluster.pod_fields import USERS
 from tests.support.cluster.rendering import (
     CLUSTER_NAMES,
     DISTRIBUTED_SPECS,
@@ -39,6 +40,7 @@ Manifest = dict[str, Any]
 WORKLOAD_LABELS = {LABEL_COMPONENT, LABEL_OWNER_KIND, LABEL_OWNER_NAME, LABEL_MANAGED_BY, LABEL_NAME}
 DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+RESTRICTED_VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 SLOW = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
@@ -114,7 +116,8 @@ def check_pod(pod: Manifest, claims: list[Manifest], names: set[tuple[str, str]]
     assert context["runAsNonRoot"] is True
     assert context["runAsUser"] > 0
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
-    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    check_users(pod)
+    volumes = {volume["name"]: volume for volume in pod["volumes"] if not volume["name"].startswith(USERS)}
     for volume in volumes.values():
         assert volume.keys() - {"name"} <= {"configMap", "emptyDir"}
         if "configMap" in volume:
@@ -124,7 +127,8 @@ def check_pod(pod: Manifest, claims: list[Manifest], names: set[tuple[str, str]]
     assert security["allowPrivilegeEscalation"] is False
     assert security["readOnlyRootFilesystem"] is True
     assert security["capabilities"] == {"drop": ["ALL"]}
-    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    mounts = [mount for mount in container["volumeMounts"] if not mount["name"].startswith(USERS)]
+    mounted = {mount["name"]: mount["mountPath"] for mount in mounts}
     assert set(mounted) == set(volumes) | {claim["metadata"]["name"] for claim in claims}
     assert set(WRITABLE.items()) <= set(mounted.items())
     ports = {port["name"] for port in container["ports"]}
@@ -138,6 +142,14 @@ def check_pod(pod: Manifest, claims: list[Manifest], names: set[tuple[str, str]]
     env = [entry["name"] for entry in container["env"]]
     assert env[0] == "POD_NAME"
     assert len(env) == len(set(env))
+
+
+def check_users(pod: Manifest) -> None:
+    """Of what users add, too, nothing breaks the standard (https://kubernetes.io/docs/concepts/security/)."""
+    for volume in pod["volumes"]:
+        assert volume.keys() - {"name"} <= RESTRICTED_VOLUMES
+    names = [volume["name"] for volume in pod["volumes"]]
+    assert len(names) == len(set(names))
 
 
 def check_selects_pods(manifest: Manifest, manifests: list[Manifest]) -> None:

@@ -1,4 +1,4 @@
-"""Building blocks shared by all kinds: model base, names, references, conditions, volumes, pod templates."""
+"""Building blocks shared by all kinds: model base, names, references, conditions, volumes."""
 
 from __future__ import annotations
 
@@ -230,46 +230,6 @@ class Jvm(ApiModel):
     """Maximum direct memory, Java notation."""
     options: Annotated[list[Annotated[str, Field(min_length=2, max_length=512)]], Field(max_length=64)] | None = None
     """Further JVM arguments, appended last."""
-
-
-class EnvVar(ApiModel):
-    """A plain environment variable of the main container."""
-
-    name: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-    """Name; names starting with PULSAR_CONF_ or ZOO_ are the operator's own."""
-    value: Annotated[str, Field(max_length=4096)] = ""
-    """Value."""
-
-
-class PodTemplate(ApiModel):
-    """What a user may set on pods: an allow-list, so that a pod always passes Pod Security Standard restricted."""
-
-    labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
-    """Extra labels; the operator's own win."""
-    annotations: Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64)] | None = None
-    """Extra annotations."""
-    node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
-    """Node labels the pods need."""
-    affinity: dict[str, Any] | None = None
-    """Affinity as in a PodSpec, checked by Kubernetes when the pod is made; absent = spread over nodes where
-    possible."""
-    tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = None
-    """Tolerations as in a PodSpec, checked by Kubernetes when the pod is made."""
-    topology_spread_constraints: Annotated[list[dict[str, Any]], Field(max_length=16)] | None = None
-    """Topology spread constraints as in a PodSpec, checked by Kubernetes when the pod is made."""
-    priority_class_name: Annotated[str, Field(max_length=253)] | None = None
-    """PriorityClass of the pods."""
-    env: (
-        Annotated[
-            list[EnvVar],
-            Field(
-                max_length=64,
-                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-            ),
-        ]
-        | None
-    ) = None
-    """Extra environment variables of the main container."""
 
 
 ConfigMapValues = Annotated[

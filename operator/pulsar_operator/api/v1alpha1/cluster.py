@@ -15,7 +15,6 @@ from pulsar_operator.api.v1alpha1.base import (
     ConfigMapValues,
     Jvm,
     ObjectReference,
-    PodTemplate,
     Preset,
     PulsarVersion,
     ReclaimPolicy,
@@ -28,6 +27,7 @@ from pulsar_operator.api.v1alpha1.base import (
 from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
+from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import KIBI, ByteSize
 
 

@@ -13,7 +13,6 @@ from pulsar_operator.api.v1alpha1.base import (
     CommonStatus,
     Jvm,
     ObjectName,
-    PodTemplate,
     Preset,
     PulsarVersion,
     ReclaimPolicy,
@@ -24,6 +23,7 @@ from pulsar_operator.api.v1alpha1.base import (
     validations,
 )
 from pulsar_operator.api.v1alpha1.images import StoreImages
+from pulsar_operator.api.v1alpha1.pods import PodTemplate
 
 ZOOKEEPER_SERVERS = r"^[A-Za-z0-9.-]+(:[0-9]{1,5})?(,[A-Za-z0-9.-]+(:[0-9]{1,5})?)*$"
 CHROOT = r"^(/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, ANNOTATION_RESTART_REASON
+from pulsar_operator.domain.apply import first_difference
 
 Json = Mapping[str, Any]
 
@@ -75,6 +76,8 @@ def _volumes(pod: Json, template: Json) -> str | None:
     for name in sorted(new):
         if name not in old:
             return f"volume {name} added"
+        if first_difference(new[name], old[name]):
+            return f"volume {name} changed"
     for name in sorted(old):
         if name not in new and "persistentVolumeClaim" not in old[name]:
             return f"volume {name} removed"
@@ -112,6 +115,7 @@ _CONTAINER_FIELDS = (
     "command",
     "args",
     "ports",
+    "envFrom",
     "imagePullPolicy",
     "securityContext",
     "startupProbe",

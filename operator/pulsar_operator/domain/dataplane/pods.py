@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.render.config import ENV_PREFIXES
+from pulsar_operator.domain.render.pod_checks import ENV_PREFIXES
 from pulsar_operator.domain.texts import without_secrets
 
 Json = Mapping[str, Any]

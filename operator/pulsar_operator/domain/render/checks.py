@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.base import Jvm, PodTemplate, Preset, Resources
+from pulsar_operator.api.v1alpha1.base import Jvm, Preset, Resources
 from pulsar_operator.api.v1alpha1.cluster import (
     BookKeeper,
     Broker,
@@ -12,8 +12,10 @@ from pulsar_operator.api.v1alpha1.cluster import (
     Standalone,
 )
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
-from pulsar_operator.domain.render.config import check_config, check_env, check_jvm
+from pulsar_operator.domain.render.config import check_config, check_jvm
+from pulsar_operator.domain.render.pod_checks import pod_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
@@ -83,7 +85,7 @@ def _problems(
     return [
         *check_config(component, config),
         *check_jvm(f"{field}.jvm", jvm),
-        *check_env(f"{field}.pod.env", pod.env if pod else None),
+        *pod_problems(f"{field}.pod", pod),
     ]
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
-from pulsar_operator.api.v1alpha1.base import PodTemplate
 from pulsar_operator.api.v1alpha1.cluster import ProxyService, ServiceType
+from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, jvm_text, overrides_text
 from pulsar_operator.domain.render.names import (
     Owner,
@@ -26,6 +26,7 @@ from pulsar_operator.domain.render.names import (
     service_host,
     workload_name,
 )
+from pulsar_operator.domain.render.pod_extras import env_entries, env_sources, mount_entries, volume_entries
 
 Manifest = dict[str, Any]
 
@@ -33,6 +34,8 @@ START = ("python3", "/opt/pulsar-operator/pulsar_start")
 CONFIG_FOLDER = "/etc/pulsar-operator/config"
 RENDERED_FOLDER = "/pulsar/conf-rendered"
 USER = 10000
+OWN_VARIABLES = "PULSAR_OPERATOR_VARIABLES"
+"""Names of the operator's own variables, for a container that gets others from Secrets or ConfigMaps as a whole."""
 WRITABLE = {"tmp": "/tmp", "logs": "/pulsar/logs", "conf-rendered": RENDERED_FOLDER}
 """emptyDir volumes of every pod: name to mount path. /tmp must allow execution (RocksDB and Netty unpack libraries)."""
 
@@ -284,6 +287,7 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
         "volumes": [
             {"name": "config", "configMap": {"name": config_map_name(workload.name, config_hash(config_data))}},
             *({"name": name, "emptyDir": {}} for name in WRITABLE),
+            *volume_entries(pod.volumes),
         ],
     }
     if workload.pull_secrets:
@@ -308,15 +312,20 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
     mounts = [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}]
     mounts += [{"name": name, "mountPath": path} for name, path in WRITABLE.items()]
     mounts += [{"name": claim.name, "mountPath": claim.path} for claim in workload.claims]
+    mounts += mount_entries(pod.volume_mounts)
     # POD_NAME comes first: Kubernetes expands $(POD_NAME) only from variables defined before.
     env = [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, *workload.env]
-    env += [env_value(variable.name, variable.value) for variable in pod.env or ()]
+    if pod.env_from:
+        # The start program refuses any other of its variables: the operator cannot see the keys of a Secret.
+        env.append(env_value(OWN_VARIABLES, ",".join([each["name"] for each in env])))
+    env += env_entries(pod.env)
     return {
         "name": workload.component.value,
         "image": workload.image,
         "imagePullPolicy": workload.pull_policy,
         "command": [*START, workload.run_as or workload.component.value],
         "env": env,
+        **env_sources(pod.env_from),
         "ports": [{"name": name, "containerPort": port} for name, port in workload.ports.items()],
         "resources": workload.resources,
         "securityContext": {

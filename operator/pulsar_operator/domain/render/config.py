@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.base import EnvVar, Jvm
+from pulsar_operator.api.v1alpha1.base import Jvm
 from pulsar_operator.domain.render.reserved import (
     AUTORECOVERY_KEYS,
     AUTORECOVERY_PREFIXES,
@@ -27,8 +27,6 @@ _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]")
 _TYPED_JVM = ("-Xmx", "-Xms", "-XX:MaxDirectMemorySize", "-XX:MaxHeapSize", "-XX:InitialHeapSize")
 _FORBIDDEN_JVM = ("-jar", "-cp", "-classpath", "--class-path", "-version", "--version", "-help", "--help", "-h")
-ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_")
-_ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED", "PULSAR_OPERATOR_CONFIG")
 
 
 def layered(*layers: Mapping[str, str] | None) -> dict[str, str]:
@@ -80,21 +78,6 @@ def reserved_because(component: Component, key: str) -> str | None:
         if key.startswith(prefix):
             return reason
     return None
-
-
-def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
-    """Why extra environment variables are refused; ``field`` is where they stand in the spec."""
-    problems, seen = [], set()
-    for variable in env or ():
-        if variable.name.startswith(ENV_PREFIXES) or variable.name in _ENV_NAMES:
-            problems.append(
-                f'{field} name "{variable.name}" is reserved: names starting with {", ".join(ENV_PREFIXES)} and the '
-                "folders of the image are the operator's own; use the component's config field"
-            )
-        if variable.name in seen:
-            problems.append(f'{field} name "{variable.name}" appears twice: keep one of them')
-        seen.add(variable.name)
-    return problems
 
 
 def check_jvm(field: str, jvm: Jvm | None) -> list[str]:

@@ -1,0 +1,55 @@
+"""A pod template with every field set, some as the API server would write them otherwise (false, 0, other units)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+USERS = "user-"
+"""Begins the names of what users add to pods here."""
+
+EVERY_FIELD: Json = {
+    "labels": {"team": "a", "app.kubernetes.io/component": "hijack"},
+    "annotations": {"note": "b"},
+    "nodeSelector": {"disk": "ssd"},
+    "affinity": {"nodeAffinity": {}},
+    "tolerations": [{"key": "k", "operator": "Exists"}],
+    "topologySpreadConstraints": [],
+    "priorityClassName": "system-node-critical",
+    "env": [
+        {"name": "EXTRA", "value": "$(POD_NAME)"},
+        {"name": "EMPTY"},
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "key", "optional": False}}},
+        {"name": "SETTING", "valueFrom": {"configMapKeyRef": {"name": "files", "key": "a", "optional": True}}},
+        {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+    ],
+    "envFrom": [
+        {"prefix": "S3_", "secretRef": {"name": "s3", "optional": True}},
+        {"prefix": "", "configMapRef": {"name": "files"}},
+    ],
+    "volumes": [
+        {"name": f"{USERS}token", "secret": {"secretName": "token", "optional": False, "items": []}},
+        {"name": f"{USERS}files", "configMap": {"name": "files", "items": [{"key": "a", "path": "b"}]}},
+        {"name": f"{USERS}scratch", "emptyDir": {"sizeLimit": "1024Mi"}},
+        {"name": f"{USERS}ram", "emptyDir": {"medium": "Memory"}},
+        {
+            "name": f"{USERS}both",
+            "projected": {
+                "sources": [
+                    {"secret": {"name": "token"}},
+                    {"serviceAccountToken": {"path": "token", "audience": "vault"}},
+                ]
+            },
+        },
+        {
+            "name": f"{USERS}vault",
+            "csi": {"driver": "secrets-store.csi.k8s.io", "readOnly": True, "volumeAttributes": {"class": "v"}},
+        },
+        {"name": f"{USERS}claim", "persistentVolumeClaim": {"claimName": "models", "readOnly": False}},
+    ],
+    "volumeMounts": [
+        {"name": f"{USERS}token", "mountPath": "/mnt/token", "readOnly": True},
+        {"name": f"{USERS}files", "mountPath": "/pulsar/lib/filter.jar", "subPath": "b", "readOnly": False},
+    ],
+}

@@ -1,0 +1,186 @@
+"""What users say of pods reaches them, and nothing of the operator's own is hidden or replaced by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.pods import PodTemplate
+from pulsar_operator.domain.render import render_cluster, spec_problems
+from pulsar_operator.domain.render.pod_checks import NEEDED, SEALED, pod_problems
+from tests.support.cluster.pod_fields import EVERY_FIELD, USERS
+from tests.support.cluster.rendering import SPECS, container, distributed, inputs, of_kind
+
+Json = dict[str, Any]
+TOKEN: Json = {"name": "token", "secret": {"secretName": "broker-token", "optional": False}}
+
+
+def pod_spec(component: Component, spec: PulsarClusterSpec) -> Json:
+    assert spec_problems(spec) == []
+    manifests = render_cluster(inputs(spec)).of(component)
+    return dict(of_kind(manifests, "StatefulSet")["spec"]["template"]["spec"])
+
+
+def problems(**pod: Any) -> list[str]:
+    return pod_problems("spec.broker.pod", PodTemplate.model_validate(pod))
+
+
+ENV: list[tuple[Json, Json]] = [
+    ({"name": "A", "value": "x"}, {"name": "A", "value": "x"}),
+    ({"name": "A"}, {"name": "A", "value": ""}),
+    (
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "secret", "optional": False}}},
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "secret"}}},
+    ),
+    (
+        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}}},
+        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}}},
+    ),
+    (
+        {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+        {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "rendered"), ENV)
+def test_variables_come_last_and_from_where_they_were_said_to(given: Json, rendered: Json) -> None:
+    pod = pod_spec(Component.BROKER, distributed(broker={"pod": {"env": [given]}}))
+    assert pod["containers"][0]["env"][-1] == rendered
+    assert pod["containers"][0]["env"][0]["name"] == "POD_NAME"
+
+
+def test_whole_secrets_come_with_a_list_of_the_operators_own_variables() -> None:
+    sources = [{"prefix": "S3_", "secretRef": {"name": "s3"}}, {"configMapRef": {"name": "c", "optional": True}}]
+    section = {"pod": {"envFrom": sources, "env": [{"name": "MINE", "value": "x"}]}}
+    main = pod_spec(Component.BROKER, distributed(broker=section))["containers"][0]
+    assert main["envFrom"] == sources
+    values = {entry["name"]: entry.get("value") for entry in main["env"]}
+    assert values["PULSAR_OPERATOR_VARIABLES"] == "POD_NAME,PULSAR_CONF_advertisedAddress"
+    assert values["MINE"] == "x"
+    without = container(render_cluster(inputs(distributed())).of(Component.BROKER))
+    assert "envFrom" not in without
+    assert "PULSAR_OPERATOR_VARIABLES" not in {entry["name"] for entry in without["env"]}
+
+
+VOLUMES: list[tuple[Json, Json]] = [
+    ({"secret": {"secretName": "s", "items": [{"key": "a.b", "path": "x/y"}]}}, {}),
+    ({"secret": {"secretName": "s", "optional": False, "items": []}}, {"secret": {"secretName": "s"}}),
+    ({"configMap": {"name": "c", "optional": True}}, {}),
+    ({"emptyDir": {}}, {}),
+    ({"emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}, {}),
+    ({"projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "vault"}}]}}, {}),
+    (
+        {"csi": {"driver": "secrets-store.csi.k8s.io", "readOnly": True, "volumeAttributes": {"class": "v"}}},
+        {},
+    ),
+    (
+        {"persistentVolumeClaim": {"claimName": "models", "readOnly": False}},
+        {"persistentVolumeClaim": {"claimName": "models"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "rendered"), VOLUMES)
+def test_volumes_are_added_and_mounted(source: Json, rendered: Json) -> None:
+    mount = {"name": "extra", "mountPath": "/mnt/extra", "subPath": "a", "readOnly": True}
+    section = {"pod": {"volumes": [{"name": "extra", **source}], "volumeMounts": [mount]}}
+    plain = pod_spec(Component.BOOKIE, distributed())
+    pod = pod_spec(Component.BOOKIE, distributed(bookkeeper={"replicas": 2, **section}))
+    assert pod["volumes"] == [*plain["volumes"], {"name": "extra", **(rendered or source)}]
+    assert pod["containers"][0]["volumeMounts"] == [*plain["containers"][0]["volumeMounts"], mount]
+
+
+MOUNTS_REFUSED = [
+    *(path for folder in (*SEALED, *NEEDED) for path in (folder, f"{folder}/")),
+    *(f"{folder}/inside" for folder in SEALED),
+    "//tmp",
+    "/pulsar",
+    "/opt",
+    "/etc/../etc/pulsar-operator",
+    "/mnt/..",
+    "/pulsar/./logs",
+]
+
+
+@pytest.mark.parametrize("path", MOUNTS_REFUSED)
+def test_nothing_is_mounted_over_what_the_operator_needs(path: str) -> None:
+    (problem,) = problems(volumes=[TOKEN], volumeMounts=[{"name": "token", "mountPath": path}])
+    assert problem.startswith(f'spec.broker.pod.volumeMounts mountPath "{path}" ')
+    assert problem.endswith(("choose another path", "write the path without it"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/mnt/token", "/pulsar/logs/heap", "/tmp/cache", "/pulsar/lib/filter.jar", "/etc/ssl/certs", "/pulsar/datas"],
+)
+def test_what_hides_nothing_may_be_mounted(path: str) -> None:
+    assert problems(volumes=[TOKEN], volumeMounts=[{"name": "token", "mountPath": path}]) == []
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        ({"volumes": [TOKEN, TOKEN]}, 'spec.broker.pod.volumes name "token" appears twice: keep one'),
+        ({"volumeMounts": [{"name": "token", "mountPath": "/mnt/x"}]}, 'volume "token", which is not in volumes'),
+        (
+            {"volumes": [TOKEN], "volumeMounts": [{"name": "token", "mountPath": p} for p in ("/mnt/x", "/mnt/x/")]},
+            'mountPath "/mnt/x" appears twice',
+        ),
+        *(
+            ({"volumes": [{"name": name, "emptyDir": {}}]}, f'volumes name "{name}" is the operator\'s own volume')
+            for name in ("config", "tmp", "logs", "conf-rendered", "data", "journal-0", "ledgers-15")
+        ),
+    ],
+)
+def test_collisions_are_refused_by_name(pod: Json, words: str) -> None:
+    (problem,) = problems(**pod)
+    assert words in problem
+
+
+def test_env_names_of_the_operator_are_refused() -> None:
+    names = ["PULSAR_CONF_clusterName", "ZOO_REPLICAS", "POD_NAME", "PULSAR_HOME", "PULSAR_OPERATOR_X", "FINE", "FINE"]
+    found = problems(env=[{"name": name} for name in names])
+    assert len(found) == 6
+    assert all("spec.broker.pod.env" in problem for problem in found)
+    assert "twice" in found[-1]
+
+
+@given(SPECS)
+def test_every_volume_and_mount_of_the_operators_own_is_known_to_the_check(spec: PulsarClusterSpec) -> None:
+    """A volume that rendering gets one day is refused to users the same day."""
+    for _, manifests in render_cluster(inputs(spec)).ordered():
+        pod = of_kind(manifests, "StatefulSet")["spec"]["template"]["spec"]
+        for mount in pod["containers"][0]["volumeMounts"]:
+            if mount["name"].startswith(USERS):
+                continue
+            assert "own volume" in problems(volumes=[{"name": mount["name"], "emptyDir": {}}])[0]
+            theirs = {"volumes": [TOKEN], "volumeMounts": [{"name": "token", "mountPath": mount["mountPath"]}]}
+            assert len(problems(**theirs)) == 1
+
+
+def test_every_component_is_checked_where_it_stands() -> None:
+    wrong = {"pod": {"volumes": [{"name": "tmp", "emptyDir": {}}]}}
+    spec = distributed(
+        metadataStore={"managed": wrong},
+        bookkeeper={**wrong, "replicas": 2, "autoRecovery": wrong},
+        broker=wrong,
+        proxy=wrong,
+    )
+    assert [problem.split(".pod.")[0] for problem in spec_problems(spec)] == [
+        "spec.metadataStore.managed",
+        "spec.bookkeeper",
+        "spec.bookkeeper.autoRecovery",
+        "spec.broker",
+        "spec.proxy",
+    ]
+
+
+def test_the_template_that_tests_share_has_every_field() -> None:
+    assert set(EVERY_FIELD) == {info.alias for info in PodTemplate.model_fields.values()}
+    spec = distributed(broker={"pod": EVERY_FIELD})
+    assert spec_problems(spec) == []
