@@ -160,7 +160,7 @@ class _Converter:
 
     def _object(self, node: Json, path: str, inlining: tuple[str, ...]) -> Json:
         properties, additional = node.get("properties"), node.get("additionalProperties")
-        if properties and additional:
+        if properties and isinstance(additional, dict):
             raise UnsupportedSchemaError(f"{path}: properties and additionalProperties exclude each other")
         if properties:
             children = {
@@ -168,7 +168,9 @@ class _Converter:
                 for name, child in properties.items()
             }
             required = {"required": list(node["required"])} if node.get("required") else {}
-            return {"type": "object", **required, "properties": children}
+            # Members that are not named are checked by the operator.
+            others = {"x-kubernetes-preserve-unknown-fields": True} if additional is True else {}
+            return {"type": "object", **required, "properties": children, **others}
         if additional is True or node.get("x-kubernetes-preserve-unknown-fields"):
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         if isinstance(additional, dict):

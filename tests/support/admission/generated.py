@@ -18,7 +18,7 @@ def values(schema: Json) -> st.SearchStrategy[Any]:
         return st.sampled_from(schema["enum"])
     if schema.get("x-kubernetes-int-or-string"):
         return st.one_of(st.sampled_from(["1", "250m", "1.5Gi", "2e3", "128974848", "512Mi"]), st.integers(1, 2**40))
-    if schema.get("x-kubernetes-preserve-unknown-fields"):
+    if schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
         return st.dictionaries(_words(12), st.one_of(_words(8), st.integers(0, 9), st.booleans()), max_size=3)
     kind = schema["type"]
     if kind == "boolean":

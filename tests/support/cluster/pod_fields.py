@@ -52,4 +52,32 @@ EVERY_FIELD: Json = {
         {"name": f"{USERS}token", "mountPath": "/mnt/token", "readOnly": True},
         {"name": f"{USERS}files", "mountPath": "/pulsar/lib/filter.jar", "subPath": "b", "readOnly": False},
     ],
+    "sidecars": [
+        {
+            "name": f"{USERS}shipper",
+            "image": "shipper:1",
+            "imagePullPolicy": "Always",
+            "command": ["ship"],
+            "args": ["", "--follow"],
+            "env": [{"name": "A"}, {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "key"}}}],
+            "envFrom": [{"prefix": "", "secretRef": {"name": "s3"}}],
+            "ports": [{"name": "ship", "containerPort": 9999}, {"containerPort": 9998}],
+            "resources": {"requests": {"cpu": 1, "memory": "1024Mi"}, "limits": {}},
+            "volumeMounts": [
+                {"name": "logs", "mountPath": "/logs", "readOnly": True},
+                {"name": f"{USERS}scratch", "mountPath": "/tmp"},
+            ],
+            "readinessProbe": {"httpGet": {"path": "/ok", "port": "ship"}, "initialDelaySeconds": 0},
+            "livenessProbe": {"tcpSocket": {"port": 9999}, "periodSeconds": 20, "failureThreshold": 5},
+        }
+    ],
+    "initContainers": [
+        {
+            "name": f"{USERS}fetch",
+            "image": "fetch:1",
+            "volumeMounts": [{"name": f"{USERS}scratch", "mountPath": "/out"}],
+            "resources": {"limits": {"memory": "64Mi"}},
+        }
+    ],
+    "serviceAccountAnnotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/offload"},
 }

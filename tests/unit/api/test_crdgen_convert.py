@@ -217,11 +217,27 @@ def test_struct_without_fields_is_refused() -> None:
         structural(type("Empty", (BaseModel,), {}))
 
 
-def test_fields_and_additional_properties_together_are_refused() -> None:
+def test_a_struct_may_keep_members_that_it_does_not_name() -> None:
     class Open(BaseModel):
         """Open."""
 
         model_config = ConfigDict(extra="allow")
+        name: str
+
+    assert structural(Open) == {
+        "description": "Open.",
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}},
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+
+
+def test_fields_and_a_schema_for_the_rest_are_refused() -> None:
+    class Open(BaseModel):
+        """Open."""
+
+        model_config = ConfigDict(json_schema_extra={"additionalProperties": {"type": "string"}})
         name: str
 
     with pytest.raises(UnsupportedSchemaError, match="exclude each other"):

@@ -179,6 +179,23 @@ async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> Non
     assert (await world.condition(Kind.CLUSTER, "east", "ProxiesReady"))[1] == "NotApplicable"
 
 
+async def test_an_identity_of_proxies_alone_is_kept_until_no_proxy_has_it() -> None:
+    world = await ClusterWorld.fakes().bring_up()
+    account = {"serviceAccountAnnotations": {"iam.gke.io/gcp-service-account": "a@b"}}
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["proxy"].update(pod=account))
+    await world.run()
+    proxies = [pod for name, pod in (await world.uids(PODS)).items() if name.startswith("east-proxy-")]
+    assert proxies
+    mark = len(world.journal.effects)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["proxy"].pop("pod"))
+    await world.run()
+    deleted = [(c.kind, c.name) for c in world.journal.since(mark) if c.verb == "delete" and c.kind != "ConfigMap"]
+    assert deleted == [
+        *(("Pod", f"east-proxy-{n}") for n in reversed(range(len(proxies)))),
+        ("ServiceAccount", "east-proxy"),
+    ]
+
+
 async def test_a_name_taken_by_a_foreign_service_is_refused_and_the_rest_converges() -> None:
     world = ClusterWorld.fakes()
     foreign = {

@@ -26,6 +26,8 @@ SHOWN: dict[str, str] = {
     r"Ref\.(name|namespace)$|^configurationStore\.cluster\.name$|^allowedKubernetesNamespaces\[\]$": NAMES,
     r"^(name|clusterName)$|^(template\.)?names\[\]$|^count\.prefix$": NAMES,
     r"^image\.|^version$": "the image that runs: why a pod is replaced",
+    r"\.(sidecars|initContainers)\[\]\.(name|image)$": "which container is meant, and the image that runs",
+    r"\.volumeMounts\[\]\.(name|mountPath)$|\.claimName$": NAMES,
     r"\.env\[\]\.name$|storageClassName$|priorityClassName$": NAMES,
     r"\.(requests|limits)\{\}$|\.size$|maxMarkDeletesPerSecond$": "a quantity, which the definition insists on",
     r"external\.(servers|chroot)$|^clusterDomain$": "an address, which has no password: what does not answer",
@@ -47,7 +49,9 @@ def may_be_told(path: str) -> bool:
 
 
 PLACES = [(kind, path) for kind in Kind for path in places(kind)]
-HIDDEN = [(kind, path) for kind, path in PLACES if not may_be_told(path)]
+SAME_POD = re.compile(r"^(?!broker\.|bookkeeper\.pod).*\.pod\.")
+"""Pod templates of the other components: the same struct, read and rendered by the same code."""
+HIDDEN = [(kind, path) for kind, path in PLACES if not may_be_told(path) and not SAME_POD.search(path)]
 
 
 @pytest.fixture(scope="module")

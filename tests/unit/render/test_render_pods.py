@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
-from pulsar_operator.domain.render import render_cluster, spec_problems
+from pulsar_operator.domain.render import render_cluster, render_configuration_store, spec_problems
+from pulsar_operator.domain.render.checks import PORTS
 from pulsar_operator.domain.render.pod_checks import NEEDED, SEALED, pod_problems
 from tests.support.cluster.pod_fields import EVERY_FIELD, USERS
-from tests.support.cluster.rendering import SPECS, container, distributed, inputs, of_kind
+from tests.support.cluster.rendering import SPECS, container, distributed, inputs, of_kind, owner
 
 Json = dict[str, Any]
 TOKEN: Json = {"name": "token", "secret": {"secretName": "broker-token", "optional": False}}
@@ -26,7 +28,7 @@ def pod_spec(component: Component, spec: PulsarClusterSpec) -> Json:
 
 
 def problems(**pod: Any) -> list[str]:
-    return pod_problems("spec.broker.pod", PodTemplate.model_validate(pod))
+    return pod_problems("spec.broker.pod", PodTemplate.model_validate(pod), PORTS[Component.BROKER])
 
 
 ENV: list[tuple[Json, Json]] = [
@@ -184,3 +186,100 @@ def test_the_template_that_tests_share_has_every_field() -> None:
     assert set(EVERY_FIELD) == {info.alias for info in PodTemplate.model_fields.values()}
     spec = distributed(broker={"pod": EVERY_FIELD})
     assert spec_problems(spec) == []
+
+
+FETCH: Json = {"name": "fetch", "image": "fetch:1"}
+READ_ONLY_NOBODY = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def test_other_containers_come_beside_the_main_one_under_its_security_context() -> None:
+    section = {
+        "pod": {"sidecars": EVERY_FIELD["sidecars"], "initContainers": [FETCH], "volumes": EVERY_FIELD["volumes"]}
+    }
+    pod = pod_spec(Component.PROXY, distributed(proxy=section))
+    main, sidecar = pod["containers"]
+    assert main["name"] == "proxy"
+    assert main["securityContext"] == sidecar["securityContext"] == READ_ONLY_NOBODY
+    assert sidecar["resources"] == {"requests": {"cpu": "1", "memory": "1024Mi"}}
+    assert sidecar["ports"] == EVERY_FIELD["sidecars"][0]["ports"]
+    assert sidecar["args"] == ["", "--follow"]
+    assert sidecar["env"][0] == {"name": "A", "value": ""}
+    assert sidecar["envFrom"] == [{"secretRef": {"name": "s3"}}]
+    assert sidecar["readinessProbe"] == {"httpGet": {"path": "/ok", "port": "ship"}}
+    assert pod["initContainers"] == [
+        {**FETCH, "terminationMessagePolicy": "FallbackToLogsOnError", "securityContext": READ_ONLY_NOBODY}
+    ]
+
+
+SIDECARS_REFUSED: list[tuple[Json, str]] = [
+    ({"securityContext": {"privileged": True}}, "field securityContext: is not allowed: use one of name, image,"),
+    ({"lifecycle": {}}, "field lifecycle: is not allowed"),
+    ({"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {}}}]}, "field env.0.valueFrom.resourceFieldRef"),
+    ({"env": [{"name": "A", "valueFrom": {}}]}, 'env name "A": set value, or exactly one of the sources'),
+    ({"env": [{"name": "A"}, {"name": "A"}]}, 'env name "A" appears twice'),
+    ({"envFrom": [{"prefix": "A_"}]}, "envFrom: exactly one of secretRef, configMapRef"),
+    ({"name": "broker"}, "has the name of a container of the operator's own"),
+    ({"name": "proxy"}, "has the name of a container of the operator's own"),
+    ({"volumeMounts": [{"name": "data", "mountPath": "/x"}]}, 'mounts volume "data", which is not in volumes'),
+    ({"volumeMounts": [{"name": "logs", "mountPath": "/proc/x"}]}, "is the kernel's"),
+    ({"ports": [{"containerPort": 8080}]}, 'port "8080" is the main container\'s'),
+    ({"ports": [{"name": "http", "containerPort": 9}]}, 'port "http" is the main container\'s'),
+    ({"ports": [{"containerPort": 9}, {"containerPort": 9}]}, 'port "9" appears twice'),
+    ({"ports": [{"containerPort": 0}]}, "field ports.0.containerPort"),
+    ({"readinessProbe": {"httpGet": {"port": 9, "host": "10.0.0.1"}}}, "field readinessProbe.httpGet.host"),
+    ({"livenessProbe": {"periodSeconds": 5}}, "livenessProbe: exactly one of exec, httpGet, tcpSocket"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), SIDECARS_REFUSED)
+def test_sidecars_have_fields_of_the_list_alone_and_take_nothing_of_ours(change: Json, words: str) -> None:
+    (problem,) = problems(sidecars=[{**FETCH, **change}])
+    assert problem.startswith("spec.broker.pod.sidecars ")
+    assert words in problem
+
+
+def test_init_containers_have_no_ports_and_share_their_names_with_sidecars() -> None:
+    (problem,) = problems(initContainers=[{**FETCH, "ports": [{"containerPort": 9}]}])
+    assert 'spec.broker.pod.initContainers "fetch" field ports: is not allowed' in problem
+    (problem,) = problems(initContainers=[FETCH], sidecars=[FETCH])
+    assert 'name "fetch" appears twice' in problem
+
+
+def test_values_of_containers_that_are_refused_are_not_repeated() -> None:
+    (problem,) = problems(sidecars=[{**FETCH, "args": {"token": "hush"}}])
+    assert "hush" not in problem
+
+
+def test_an_annotated_identity_is_the_components_own() -> None:
+    annotations = {"iam.gke.io/gcp-service-account": "offload@x"}
+    rendered = render_cluster(inputs(distributed(broker={"pod": {"serviceAccountAnnotations": annotations}})))
+    account = rendered.of(Component.BROKER)[0]
+    assert (account["kind"], account["metadata"]["name"]) == ("ServiceAccount", "my-broker")
+    assert account["metadata"]["annotations"] == annotations
+    assert account["automountServiceAccountToken"] is False
+    names = {c: of_kind(m, "StatefulSet")["spec"]["template"]["spec"] for c, m in rendered.ordered()}
+    assert names[Component.BROKER]["serviceAccountName"] == "my-broker"
+    assert names[Component.BOOKIE]["serviceAccountName"] == "my-pulsar"
+
+
+def test_a_configuration_store_annotates_the_identity_it_has() -> None:
+    store = ManagedZooKeeper.model_validate({"pod": {"serviceAccountAnnotations": {"a": "b"}}})
+    manifests = render_configuration_store(
+        owner("geo", Kind.INSTANCE), store, image="zk:1", super_digest_secret="s"
+    ).manifests
+    (account,) = [m for m in manifests if m["kind"] == "ServiceAccount"]
+    assert account["metadata"]["annotations"] == {"a": "b"}
+    pod = of_kind(manifests, "StatefulSet")["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == account["metadata"]["name"]
+
+
+@given(SPECS)
+def test_the_ports_of_every_main_container_are_known_to_the_check(spec: PulsarClusterSpec) -> None:
+    for component, manifests in render_cluster(inputs(spec)).ordered():
+        ports = container(manifests)["ports"]
+        assert {port["name"]: port["containerPort"] for port in ports} == PORTS[component]

@@ -109,7 +109,6 @@ def check_pod(pod: Manifest, claims: list[Manifest], names: set[tuple[str, str]]
     assert ("ServiceAccount", pod["serviceAccountName"]) in names
     assert pod["automountServiceAccountToken"] is False
     assert pod["enableServiceLinks"] is False
-    assert "initContainers" not in pod
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
     assert {"name": "ndots", "value": "1"} in pod["dnsConfig"]["options"]
     context = pod["securityContext"]
@@ -122,7 +121,7 @@ def check_pod(pod: Manifest, claims: list[Manifest], names: set[tuple[str, str]]
         assert volume.keys() - {"name"} <= {"configMap", "emptyDir"}
         if "configMap" in volume:
             assert ("ConfigMap", volume["configMap"]["name"]) in names
-    (container,) = pod["containers"]
+    container = pod["containers"][0]
     security = container["securityContext"]
     assert security["allowPrivilegeEscalation"] is False
     assert security["readOnlyRootFilesystem"] is True
@@ -148,8 +147,12 @@ def check_users(pod: Manifest) -> None:
     """Of what users add, too, nothing breaks the standard (https://kubernetes.io/docs/concepts/security/)."""
     for volume in pod["volumes"]:
         assert volume.keys() - {"name"} <= RESTRICTED_VOLUMES
-    names = [volume["name"] for volume in pod["volumes"]]
-    assert len(names) == len(set(names))
+    theirs = [*pod["containers"][1:], *pod.get("initContainers", [])]
+    for container in theirs:
+        assert container["securityContext"] == pod["containers"][0]["securityContext"]
+        assert {mount["name"] for mount in container.get("volumeMounts", [])} <= {v["name"] for v in pod["volumes"]}
+    for names in ([v["name"] for v in pod["volumes"]], [c["name"] for c in (pod["containers"][0], *theirs)]):
+        assert len(names) == len(set(names))
 
 
 def check_selects_pods(manifest: Manifest, manifests: list[Manifest]) -> None:

@@ -226,6 +226,42 @@ def test_the_reason_names_the_first_difference(old: dict[str, Any], new: dict[st
     assert "hush" not in result.delete.reason
 
 
+PODS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"volumes": [{"name": "v", "secret": {"secretName": "a"}}]}, "volume v added"),
+    (
+        {"volumes": [{"name": "v", "secret": {"secretName": "a", "defaultMode": 420}}]},
+        {"volumes": [{"name": "v", "secret": {"secretName": "b"}}]},
+        "volume v changed",
+    ),
+    ({}, {"initContainers": [{"name": "fetch", "image": "f:1"}]}, "container fetch added"),
+    (
+        {"initContainers": [{"name": "fetch", "image": "f:1", "args": ["hush"], "resources": {}}]},
+        {"initContainers": [{"name": "fetch", "image": "f:1", "args": ["hush2"]}]},
+        "container fetch changed",
+    ),
+    (
+        {"initContainers": [{"name": "istio-init", "image": "i"}], "serviceAccountName": "a"},
+        {"serviceAccountName": "b"},
+        "pod serviceAccountName changed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), PODS)
+def test_the_reason_names_what_differs_beside_the_main_container(
+    old: dict[str, Any], new: dict[str, Any], words: str
+) -> None:
+    before, after = template(), template()
+    before["spec"] |= old
+    after["spec"] |= new
+    result = plan(
+        stateful_set(replicas=1, revision="r2", pod_template=after), [pod("my-broker-0", pod_template=before)]
+    )
+    assert result.delete is not None
+    assert words in result.delete.reason
+    assert "hush" not in result.delete.reason
+
+
 def test_an_asked_for_restart_carries_its_words() -> None:
     new = template()
     new["metadata"]["annotations"]["pulsaroperator.io/restart-reason"] = "certificate renewed"

@@ -81,6 +81,22 @@ def test_starting_is_no_problem(state: dict[str, Any]) -> None:
     assert pod_problem(pod("my-broker-0", **STARTING, **state)) is None
 
 
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ({"terminated": {"exitCode": 0, "reason": "Completed"}}, None),
+        ({"running": {"startedAt": "2026-01-01T00:00:10Z"}}, None),
+        ({"waiting": {"reason": "ImagePullBackOff"}}, Reason.IMAGE_PULL_FAILED),
+        ({"terminated": {"exitCode": 1, "reason": "Error"}}, Reason.CRASH_LOOPING),
+    ],
+)
+def test_init_containers_are_told_unless_they_are_done(state: Json, reason: Reason | None) -> None:
+    waiting = pod("my-broker-0", **STARTING, waiting={"reason": "PodInitializing"})
+    waiting["status"]["initContainerStatuses"] = [{"name": "fetch", "state": state}]
+    problem = pod_problem(waiting)
+    assert (problem.reason if problem else None) is reason
+
+
 def test_long_messages_are_cut() -> None:
     problem = pod_problem(pod("p-0", **STARTING, unschedulable="x" * 5000))
     assert problem is not None

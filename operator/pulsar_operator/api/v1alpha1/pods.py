@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import DNS_LABEL, ApiModel, ObjectName, Quantity, validations
+from pulsar_operator.api.v1alpha1.images import ImageName
 
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 KEY = r"^[-._a-zA-Z0-9]+$"
@@ -227,6 +228,20 @@ EnvFromList = Annotated[list[EnvFrom], Field(max_length=16)]
 MountList = Annotated[list[VolumeMount], keyed_list("mountPath", 32)]
 
 
+class ContainerEntry(ApiModel):
+    """A container beside the main one; containers.py has its fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: PartName
+    """Name, unlike that of any other container of the pod."""
+    image: ImageName
+    """Image."""
+
+
+Containers = Annotated[list[ContainerEntry], keyed_list("name", 8)]
+
+
 class PodTemplate(ApiModel):
     """What a user may set on pods: an allow-list, so that a pod always passes Pod Security Standard restricted."""
 
@@ -253,3 +268,15 @@ class PodTemplate(ApiModel):
     """Volumes beside the operator's own."""
     volume_mounts: MountList | None = None
     """Where the main container sees them."""
+    sidecars: Containers | None = None
+    """Containers beside the main one. Further fields as in a container: imagePullPolicy, command, args, env, envFrom,
+    resources, volumeMounts, ports, readinessProbe, livenessProbe; checked by the operator, which sets the security
+    context."""
+    init_containers: Containers | None = None
+    """Containers that run to their end before the main one starts. Further fields as those of sidecars, without ports
+    and probes."""
+    service_account_annotations: (
+        Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)] | None
+    ) = None
+    """Annotations of a ServiceAccount that these pods have for themselves, for the workload identity of a cloud; absent
+    = all pods share one. It has no permissions in Kubernetes."""

@@ -70,9 +70,11 @@ async def _check_free(actor: Actor, kind: ResourceType, name: str) -> None:
 async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: frozenset[Component]) -> None:
     """Delete children the actor's object controls that are no longer rendered, except those of ``keep``.
 
-    ConfigMaps stay as long as a pod uses them: prune_configurations.
+    What pods use stays until they are replaced: a ServiceAccount here, ConfigMaps by prune_configurations.
     """
     wanted = {(m["kind"], m["metadata"]["name"]) for m in rendered}
+    # A pod whose turn has not come goes on asking for tokens of the identity it was made with.
+    wanted |= {(SERVICE_ACCOUNTS.kind, name) for name in live.accounts()}
     uid, kept = actor.owner["metadata"]["uid"], {component.value for component in keep}
     for kind in OWNED:
         for obj in live.every(kind.kind):

@@ -82,6 +82,10 @@ class Live:
         volumes = [volume for spec in specs for volume in spec.get("volumes") or ()]
         return frozenset(str(v["configMap"]["name"]) for v in volumes if "configMap" in v)
 
+    def accounts(self) -> frozenset[str]:
+        """Names of the ServiceAccounts of pods."""
+        return frozenset(str((pod.get("spec") or {}).get("serviceAccountName")) for pod in self.every(POD))
+
     def settled(self) -> bool:
         """Whether the StatefulSet controller has seen every template: no pod is made of an older one any more."""
         mine = (o for o in self.every(STATEFUL_SET) if controller_uid(o) == self.owner.uid)

@@ -84,6 +84,20 @@ def _volumes(pod: Json, template: Json) -> str | None:
     return None
 
 
+def _other_containers(pod: Json, template: Json) -> str | None:
+    # What a mesh adds to the pod is no difference.
+    for kind in ("containers", "initContainers"):
+        old, new = (
+            {each["name"]: each for each in (side.get("spec") or {}).get(kind) or ()} for side in (pod, template)
+        )
+        for name in sorted(new):
+            if name not in old:
+                return f"container {name} added"
+            if new[name] != _container(template) and first_difference(new[name], old[name]):
+                return f"container {name} changed"
+    return None
+
+
 def _mounts(pod: Json, template: Json) -> str | None:
     old, new = (
         {mount["mountPath"]: mount["name"] for mount in _container(side).get("volumeMounts") or ()}
@@ -145,6 +159,7 @@ _CHECKS: tuple[Callable[[Json, Json], str | None], ...] = (
     _mounts,
     _volumes,
     _container_fields,
+    _other_containers,
     _pod_fields,
     _labels,
     _other_annotations,

@@ -172,16 +172,24 @@ def pod_problem(pod: Json) -> PodProblem | None:
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         return _unschedulable(name, str(scheduled.get("message", "")))
-    containers = (pod.get("spec") or {}).get("containers") or ()
+    spec = pod.get("spec") or {}
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     images = {container["name"]: container.get("image", "") for container in containers}
     values = _values(containers)
-    for container in status.get("containerStatuses") or ():
+    started = [each for each in status.get("initContainerStatuses") or () if not _is_done(each)]
+    for container in (*started, *(status.get("containerStatuses") or ())):
         if problem := _container_problem(name, container, images.get(container.get("name"), ""), values):
             return problem
     if status.get("phase") == "Failed":
         words = _short(status.get("message") or status.get("reason") or "no reason given", values)
         return PodProblem(name, Reason.NOT_READY, f"pod {name} has failed: {words}")
     return None
+
+
+def _is_done(container: Json) -> bool:
+    """Whether an init container ran to its end."""
+    ended = (container.get("state") or {}).get("terminated") or {}
+    return bool(ended) and ended.get("exitCode") == 0
 
 
 def _unschedulable(name: str, message: str) -> PodProblem:

@@ -12,13 +12,14 @@ from pulsar_operator.domain.render.common import (
     Workload,
     conf_value,
     config_map,
-    headless_service,
     http_get,
+    own_account,
     stateful_set,
 )
 from pulsar_operator.domain.render.config import for_autorecovery, layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.services import headless_service
 
 PORTS = {"http": 8000}
 
@@ -56,4 +57,4 @@ def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: St
     # The auditor is elected under this name.
     workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
     settings = config_map(workload)
-    return [settings, headless_service(workload), stateful_set(workload, settings["data"])]
+    return [*own_account(workload), settings, headless_service(workload), stateful_set(workload, settings["data"])]

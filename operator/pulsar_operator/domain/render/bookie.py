@@ -12,14 +12,14 @@ from pulsar_operator.domain.render.common import (
     Workload,
     conf_value,
     config_map,
-    disruption_budget,
-    headless_service,
     http_get,
+    own_account,
     stateful_set,
 )
 from pulsar_operator.domain.render.config import for_bookies, layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.services import disruption_budget, headless_service
 from pulsar_operator.domain.render.volumes import volume_limits
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
 
@@ -106,6 +106,7 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
     workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
     settings = config_map(workload)
     return [
+        *own_account(workload),
         settings,
         headless_service(workload),
         # An unready bookie may hold the only reachable copy of an entry: do not evict it beyond the budget.

@@ -10,12 +10,10 @@ from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
     Workload,
-    client_service,
     conf_value,
     config_map,
-    disruption_budget,
-    headless_service,
     http_get,
+    own_account,
     stateful_set,
     tcp,
 )
@@ -23,6 +21,7 @@ from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.quorum import Quorum
+from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
 
 PORTS = {"pulsar": 6650, "http": 8080}
 SHUTDOWN_SECONDS = 60
@@ -108,6 +107,7 @@ def render_broker(
     workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
     settings = config_map(workload)
     return [
+        *own_account(workload),
         settings,
         headless_service(workload),
         client_service(workload, ("pulsar", "http")),

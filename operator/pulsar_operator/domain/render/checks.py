@@ -14,12 +14,26 @@ from pulsar_operator.api.v1alpha1.cluster import (
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
+from pulsar_operator.domain.render import autorecovery, bookie, zookeeper
+from pulsar_operator.domain.render import broker as brokers
+from pulsar_operator.domain.render import proxy as proxies
 from pulsar_operator.domain.render.config import check_config, check_jvm
 from pulsar_operator.domain.render.pod_checks import pod_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
+
+PORTS = {
+    Component.ZOOKEEPER: zookeeper.PORTS,
+    Component.CONFIGURATION_STORE: zookeeper.PORTS,
+    Component.BOOKIE: bookie.PORTS,
+    Component.AUTORECOVERY: autorecovery.PORTS,
+    Component.BROKER: brokers.PORTS,
+    Component.PROXY: proxies.PORTS,
+    Component.STANDALONE: brokers.PORTS,
+}
+"""Ports of the main container of each component."""
 
 
 def spec_problems(spec: PulsarClusterSpec) -> list[str]:
@@ -85,7 +99,7 @@ def _problems(
     return [
         *check_config(component, config),
         *check_jvm(f"{field}.jvm", jvm),
-        *pod_problems(f"{field}.pod", pod),
+        *pod_problems(f"{field}.pod", pod, PORTS[component]),
     ]
 
 

@@ -94,7 +94,8 @@ def render_configuration_store(
         cluster_domain=cluster_domain,
         super_digest_secret=super_digest_secret,
     )
-    return RenderedStore([service_account(owner), *manifests], store_address(owner, component, cluster_domain))
+    account = [] if manifests[0]["kind"] == "ServiceAccount" else [service_account(owner)]
+    return RenderedStore([*account, *manifests], store_address(owner, component, cluster_domain))
 
 
 def local_store(inputs: ClusterInputs) -> StoreAddress:

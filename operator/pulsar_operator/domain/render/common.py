@@ -1,4 +1,4 @@
-"""What all components share: pod skeleton, security, probes, volumes, StatefulSet, Services, ConfigMap, PDB.
+"""What all components share: pod skeleton, security, probes, volumes, StatefulSet, ConfigMap, identity.
 
 Every pod passes Pod Security Standard ``restricted`` with a read-only root; writable places are emptyDirs and claims.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
-from pulsar_operator.api.v1alpha1.cluster import ProxyService, ServiceType
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, jvm_text, overrides_text
+from pulsar_operator.domain.render.containers import SECURITY, init_containers, sidecars
 from pulsar_operator.domain.render.names import (
     Owner,
     config_map_name,
@@ -168,70 +168,27 @@ def config_hash(data: Mapping[str, str]) -> str:
 
 
 def service_account(owner: Owner) -> Manifest:
-    """The identity of the pods; no permissions and no token."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": metadata(owner, service_account_name(owner), None),
-        "automountServiceAccountToken": False,
-    }
+    """The identity that pods of an owner share; no permissions and no token."""
+    return _account(metadata(owner, service_account_name(owner), None))
 
 
-def headless_service(workload: Workload) -> Manifest:
-    """One DNS name per pod, also before it is ready: servers of an ensemble find each other while starting."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(workload.owner, headless_name(workload.name), workload.component),
-        "spec": {
-            "type": "ClusterIP",
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": selector_labels(workload.owner, workload.component),
-            "ports": _service_ports(workload.ports),
-        },
-    }
+def own_account(workload: Workload) -> list[Manifest]:
+    """The identity of a component alone, where a user gave it annotations; none otherwise.
 
-
-def client_service(workload: Workload, ports: Sequence[str], exposed: ProxyService | None = None) -> Manifest:
-    """One address for all ready pods. ``exposed`` sets type, annotations and node ports."""
-    kind = exposed.type if exposed else ServiceType.CLUSTER_IP
-    fixed = exposed.node_ports if exposed and kind is not ServiceType.CLUSTER_IP else None
-    entries = _service_ports({name: workload.ports[name] for name in ports})
-    for entry in entries:
-        node_port = getattr(fixed, entry["name"], None) if fixed else None
-        if node_port:
-            entry["nodePort"] = node_port
-    annotations = dict(exposed.annotations or {}) if exposed else None
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(workload.owner, workload.name, workload.component, annotations),
-        "spec": {
-            "type": kind.value,
-            "selector": selector_labels(workload.owner, workload.component),
-            "ports": entries,
-        },
-    }
-
-
-def disruption_budget(workload: Workload, *, evict_unhealthy: bool) -> Manifest:
-    """At most one pod at a time is evicted.
-
-    maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without an error, and
-    whoever runs one replica has accepted its outage. ``evict_unhealthy`` False keeps unready pods that hold data
-    (source: unhealthyPodEvictionPolicy of policy/v1).
+    What a cloud allows it is for these pods and no others.
     """
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": metadata(workload.owner, workload.name, workload.component),
-        "spec": {
-            "maxUnavailable": 1,
-            "unhealthyPodEvictionPolicy": "AlwaysAllow" if evict_unhealthy else "IfHealthyBudget",
-            "selector": {"matchLabels": selector_labels(workload.owner, workload.component)},
-        },
-    }
+    annotations = workload.pod.service_account_annotations if workload.pod else None
+    if not annotations:
+        return []
+    return [_account(metadata(workload.owner, workload.name, workload.component, annotations))]
+
+
+def _account(meta: Manifest) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False}
+
+
+def _account_name(workload: Workload) -> str:
+    return workload.name if own_account(workload) else service_account_name(workload.owner)
 
 
 def stateful_set(workload: Workload, config_data: Mapping[str, str]) -> Manifest:
@@ -261,7 +218,7 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
     """Labels, annotations and spec of the pods."""
     pod = workload.pod or PodTemplate()
     spec: Manifest = {
-        "serviceAccountName": service_account_name(workload.owner),
+        "serviceAccountName": _account_name(workload),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": workload.grace_seconds,
@@ -283,7 +240,8 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
             if pod.topology_spread_constraints is not None
             else _spread_over_zones(workload)
         ),
-        "containers": [_container(workload, pod)],
+        **init_containers(pod),
+        "containers": [_container(workload, pod), *sidecars(pod)],
         "volumes": [
             {"name": "config", "configMap": {"name": config_map_name(workload.name, config_hash(config_data))}},
             *({"name": name, "emptyDir": {}} for name in WRITABLE),
@@ -328,12 +286,7 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
         **env_sources(pod.env_from),
         "ports": [{"name": name, "containerPort": port} for name, port in workload.ports.items()],
         "resources": workload.resources,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "runAsNonRoot": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": dict(SECURITY),
         # The last lines of a failed start reach the pod's status, and from there the cluster's conditions.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "startupProbe": {
@@ -368,11 +321,6 @@ def _claim_labels(workload: Workload) -> dict[str, str]:
     """Labels of the volumes; immutable like the template they stand in."""
     owner = workload.owner
     return {**owner_labels(owner.kind, owner.name), **selector_labels(owner, workload.component)}
-
-
-def _service_ports(ports: Mapping[str, int]) -> list[Manifest]:
-    # A service mesh treats a port as HTTP only where the name or appProtocol says so; "http" is such a name.
-    return [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports.items()]
 
 
 def _spread_over_nodes(workload: Workload) -> Manifest:

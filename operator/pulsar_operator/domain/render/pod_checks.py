@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.v1alpha1.pods import EnvVar, PodTemplate, VolumeMount
 from pulsar_operator.domain.render.common import WRITABLE
+from pulsar_operator.domain.render.containers import container_problems
 from pulsar_operator.domain.render.names import CLAIM_TEMPLATES
+from pulsar_operator.domain.render.pod_extras import twice
 
 ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_", "PULSAR_OPERATOR_")
 _ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED")
@@ -28,8 +30,9 @@ NEEDED = ("/tmp", "/pulsar/logs", "/pulsar/conf", "/pulsar/lib", "/pulsar/bin", 
 """Folders that may not be hidden, though something may be mounted inside."""
 
 
-def pod_problems(field: str, pod: PodTemplate | None) -> list[str]:
-    """Everything that is refused in a pod template; ``field`` is where it stands in the spec."""
+def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) -> list[str]:
+    """Everything that is refused in a pod template; ``field`` is where it stands in the spec, ``ports`` are the main
+    container's."""
     if pod is None:
         return []
     volumes = [volume.name for volume in pod.volumes or ()]
@@ -37,6 +40,7 @@ def pod_problems(field: str, pod: PodTemplate | None) -> list[str]:
         *check_env(f"{field}.env", pod.env),
         *_volume_problems(f"{field}.volumes", volumes),
         *_mount_problems(f"{field}.volumeMounts", pod.volume_mounts or (), volumes),
+        *container_problems(field, pod, ports),
     ]
 
 
@@ -50,7 +54,7 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
             for name in names
             if name.startswith(ENV_PREFIXES) or name in _ENV_NAMES
         ),
-        *_twice(field, "name", names),
+        *twice(field, "name", names),
     ]
 
 
@@ -61,7 +65,7 @@ def _volume_problems(field: str, names: Sequence[str]) -> list[str]:
             for name in names
             if _VOLUMES.fullmatch(name)
         ),
-        *_twice(field, "name", names),
+        *twice(field, "name", names),
     ]
 
 
@@ -75,7 +79,7 @@ def _mount_problems(field: str, mounts: Sequence[VolumeMount], volumes: Sequence
             found.append(f"{where} has a part ..: write the path without it")
         elif taken := _taken(mount.mount_path):
             found.append(f"{where} would hide or change {taken}, which the operator needs: choose another path")
-    return [*found, *_twice(field, "mountPath", [posixpath.normpath(mount.mount_path) for mount in mounts])]
+    return [*found, *twice(field, "mountPath", [posixpath.normpath(mount.mount_path) for mount in mounts])]
 
 
 def _taken(path: str) -> str | None:
@@ -89,12 +93,3 @@ def _taken(path: str) -> str | None:
 
 def _is_within(path: str, folder: str) -> bool:
     return folder in ("/", path) or path.startswith(f"{folder}/")
-
-
-def _twice(field: str, what: str, values: Iterable[str]) -> list[str]:
-    seen, found = set(), []
-    for value in values:
-        if value in seen:
-            found.append(f'{field} {what} "{value}" appears twice: keep one of them')
-        seen.add(value)
-    return found

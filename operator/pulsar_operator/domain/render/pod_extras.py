@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -53,6 +53,16 @@ def as_kept(model: BaseModel) -> Manifest:
     """A struct as the API server keeps it: members that are absent, false, 0 or empty are left out there, and would be
     taken for a difference otherwise."""
     return dict(_trimmed(model.model_dump(mode="json", by_alias=True, exclude_none=True)))
+
+
+def twice(field: str, what: str, values: Iterable[str]) -> list[str]:
+    """Values that a list has more than once, one sentence each."""
+    seen, found = set(), []
+    for value in values:
+        if value in seen:
+            found.append(f'{field} {what} "{value}" appears twice: keep one of them')
+        seen.add(value)
+    return found
 
 
 def _trimmed(value: Any) -> Any:

@@ -10,17 +10,17 @@ from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
     Workload,
-    client_service,
     conf_value,
     config_map,
-    headless_service,
     http_get,
+    own_account,
     stateful_set,
     tcp,
 )
 from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.services import client_service, headless_service
 
 
 def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Manifest]:
@@ -81,6 +81,7 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
     settings = config_map(workload)
     return [
+        *own_account(workload),
         settings,
         headless_service(workload),
         client_service(workload, ("pulsar", "http"), standalone.service),

@@ -13,17 +13,16 @@ from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
     Workload,
-    client_service,
     config_map,
-    disruption_budget,
     env_value,
-    headless_service,
+    own_account,
     stateful_set,
     tcp,
 )
 from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.names import Owner, service_host, workload_name
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
 from pulsar_operator.domain.render.volumes import store_limits
 
 SUPER_DIGEST_KEY = "digest"
@@ -86,6 +85,7 @@ def render_zookeeper(
     )
     settings = config_map(workload)
     return [
+        *own_account(workload),
         settings,
         headless_service(workload),
         client_service(workload, ("client",)),

@@ -1,0 +1,144 @@
+"""Sidecar and init containers of users: read against their allow-list, checked, rendered under our security context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.containers import ContainerProbe, InitContainer, SidecarContainer
+from pulsar_operator.api.v1alpha1.pods import ContainerEntry, PodTemplate
+from pulsar_operator.domain.render.pod_extras import (
+    Manifest,
+    as_kept,
+    env_entries,
+    env_sources,
+    mount_entries,
+    twice,
+)
+
+SHARED = "logs"
+"""The volume of the operator's own that other containers may mount, to ship what is in it."""
+KERNEL = ("/proc", "/sys", "/dev")
+HANDLERS = ("exec", "httpGet", "tcpSocket")
+
+SECURITY: Manifest = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+"""Of every container, so that pods pass Pod Security Standard restricted; user and group are those of the pod."""
+
+
+def init_containers(pod: PodTemplate) -> Manifest:
+    """initContainers of a PodSpec, where there are any. Raises ValueError for what container_problems tells."""
+    found = [_container(_read(InitContainer, entry)) for entry in pod.init_containers or ()]
+    return {"initContainers": found} if found else {}
+
+
+def sidecars(pod: PodTemplate) -> list[Manifest]:
+    """The containers after the main one. Raises ValueError for what container_problems tells."""
+    return [_container(_read(SidecarContainer, entry)) for entry in pod.sidecars or ()]
+
+
+def container_problems(field: str, pod: PodTemplate, ports: Mapping[str, int]) -> list[str]:
+    """Why containers are refused; ``field`` is where the pod template stands, ``ports`` are the main container's."""
+    volumes = {volume.name for volume in pod.volumes or ()} | {SHARED}
+    found, names = [], []
+    listed: tuple[tuple[str, type[InitContainer], Sequence[ContainerEntry]], ...] = (
+        ("sidecars", SidecarContainer, pod.sidecars or ()),
+        ("initContainers", InitContainer, pod.init_containers or ()),
+    )
+    for where, model, entries in listed:
+        for entry in entries:
+            here = f'{field}.{where} "{entry.name}"'
+            names.append(entry.name)
+            try:
+                container = _read(model, entry)
+            except ValidationError as error:
+                found += _schema_problems(here, error, model)
+                continue
+            if entry.name in {*Component}:
+                found.append(f"{here} has the name of a container of the operator's own: choose another")
+            found += _env_and_mounts(here, container, volumes)
+            if isinstance(container, SidecarContainer):
+                found += _port_problems(here, container, ports)
+                found += _probe_problems(here, container)
+    return [*found, *twice(f"{field}.sidecars and initContainers", "name", names)]
+
+
+def _read(model: type[InitContainer], entry: ContainerEntry) -> Any:
+    return model.model_validate(entry.model_dump(mode="json", by_alias=True), extra="forbid")
+
+
+def _schema_problems(here: str, error: ValidationError, model: type[InitContainer]) -> list[str]:
+    allowed = ", ".join(str(info.alias) for info in model.model_fields.values())
+    found = []
+    for one in error.errors(include_input=False, include_url=False):
+        place = ".".join(str(step) for step in one["loc"])
+        unknown = one["type"] == "extra_forbidden"
+        remedy = f"is not allowed: use one of {allowed}" if unknown and len(one["loc"]) == 1 else one["msg"]
+        found.append(f"{here} field {place}: {remedy}")
+    return found
+
+
+def _env_and_mounts(here: str, container: InitContainer, volumes: Iterable[str]) -> list[str]:
+    mounts = container.volume_mounts or ()
+    found = [
+        f'{here} mounts volume "{mount.name}", which is not in volumes: add it there'
+        for mount in mounts
+        if mount.name not in volumes
+    ]
+    found += [
+        f'{here} mountPath "{mount.mount_path}" is the kernel\'s: choose another path'
+        for mount in mounts
+        if mount.mount_path.rstrip("/").startswith(KERNEL)
+    ]
+    found += [
+        f'{here} env name "{variable.name}": set value, or exactly one of the sources in valueFrom'
+        for variable in container.env or ()
+        if variable.value_from and (variable.value or len(as_kept(variable.value_from)) != 1)
+    ]
+    if any((source.secret_ref is None) == (source.config_map_ref is None) for source in container.env_from or ()):
+        found.append(f"{here} envFrom: exactly one of secretRef, configMapRef must be set in each entry")
+    found += twice(here, "mountPath", [mount.mount_path for mount in mounts])
+    return [*found, *twice(here, "env name", [variable.name for variable in container.env or ()])]
+
+
+def _port_problems(here: str, container: SidecarContainer, ports: Mapping[str, int]) -> list[str]:
+    own = {str(number) for number in ports.values()} | set(ports)
+    given = [word for port in container.ports or () for word in (port.name, str(port.container_port)) if word]
+    found = [f'{here} port "{word}" is the main container\'s: choose another' for word in given if word in own]
+    return [*found, *twice(here, "port", given)]
+
+
+def _probe_problems(here: str, container: SidecarContainer) -> list[str]:
+    found = []
+    for name, probe in (("readinessProbe", container.readiness_probe), ("livenessProbe", container.liveness_probe)):
+        if probe is not None and len(_handlers(probe)) != 1:
+            found.append(f"{here} {name}: exactly one of {', '.join(HANDLERS)} must be set")
+    return found
+
+
+def _handlers(probe: ContainerProbe) -> list[str]:
+    return [name for name in HANDLERS if name in as_kept(probe)]
+
+
+def _container(container: InitContainer) -> Manifest:
+    out = {
+        **as_kept(container),
+        # The last lines of a failed start reach the pod's status, as those of the main container.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": SECURITY,
+    }
+    if container.env:
+        out["env"] = env_entries(container.env)
+    if container.volume_mounts:
+        out["volumeMounts"] = mount_entries(container.volume_mounts)
+    if container.resources:
+        given = {"requests": container.resources.requests, "limits": container.resources.limits}
+        out["resources"] = {key: {k: str(v) for k, v in value.items()} for key, value in given.items() if value}
+    return {**out, **env_sources(container.env_from)}

@@ -1,0 +1,71 @@
+"""What stands before the pods of a component: Services and the PodDisruptionBudget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pulsar_operator.api.v1alpha1.cluster import ProxyService, ServiceType
+from pulsar_operator.domain.render.common import Manifest, Workload, metadata
+from pulsar_operator.domain.render.names import headless_name, selector_labels
+
+
+def headless_service(workload: Workload) -> Manifest:
+    """One DNS name per pod, also before it is ready: servers of an ensemble find each other while starting."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(workload.owner, headless_name(workload.name), workload.component),
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": selector_labels(workload.owner, workload.component),
+            "ports": _service_ports(workload.ports),
+        },
+    }
+
+
+def client_service(workload: Workload, ports: Sequence[str], exposed: ProxyService | None = None) -> Manifest:
+    """One address for all ready pods. ``exposed`` sets type, annotations and node ports."""
+    kind = exposed.type if exposed else ServiceType.CLUSTER_IP
+    fixed = exposed.node_ports if exposed and kind is not ServiceType.CLUSTER_IP else None
+    entries = _service_ports({name: workload.ports[name] for name in ports})
+    for entry in entries:
+        node_port = getattr(fixed, entry["name"], None) if fixed else None
+        if node_port:
+            entry["nodePort"] = node_port
+    annotations = dict(exposed.annotations or {}) if exposed else None
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(workload.owner, workload.name, workload.component, annotations),
+        "spec": {
+            "type": kind.value,
+            "selector": selector_labels(workload.owner, workload.component),
+            "ports": entries,
+        },
+    }
+
+
+def disruption_budget(workload: Workload, *, evict_unhealthy: bool) -> Manifest:
+    """At most one pod at a time is evicted.
+
+    maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without an error, and
+    whoever runs one replica has accepted its outage. ``evict_unhealthy`` False keeps unready pods that hold data
+    (source: unhealthyPodEvictionPolicy of policy/v1).
+    """
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(workload.owner, workload.name, workload.component),
+        "spec": {
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow" if evict_unhealthy else "IfHealthyBudget",
+            "selector": {"matchLabels": selector_labels(workload.owner, workload.component)},
+        },
+    }
+
+
+def _service_ports(ports: Mapping[str, int]) -> list[Manifest]:
+    # A service mesh treats a port as HTTP only where the name or appProtocol says so; "http" is such a name.
+    return [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports.items()]
