@@ -79,5 +79,15 @@ EVERY_FIELD: Json = {
             "resources": {"limits": {"memory": "64Mi"}},
         }
     ],
+    "podAntiAffinity": "Required",
+    "zoneSpread": "Preferred",
+    "terminationGracePeriodSeconds": 120,
+    "preStopSleepSeconds": 15,
+    "readinessProbe": {"initialDelaySeconds": 0, "periodSeconds": 7},
+    "livenessProbe": {"failureThreshold": 10, "timeoutSeconds": 20},
+    "startupProbe": {"failureThreshold": 720},
+    "tmpDirSizeLimit": "1024Mi",
+    "logsDirSizeLimit": 8589934592,
+    "podDisruptionBudget": {"enabled": True, "maxUnavailable": 1},
     "serviceAccountAnnotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/offload"},
 }

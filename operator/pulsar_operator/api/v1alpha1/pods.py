@@ -6,6 +6,7 @@ context, another ServiceAccount); what would collide with the operator's own is 
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
@@ -242,6 +243,35 @@ class ContainerEntry(ApiModel):
 Containers = Annotated[list[ContainerEntry], keyed_list("name", 8)]
 
 
+class Spreading(StrEnum):
+    """Whether what cannot be spread runs together, or waits."""
+
+    PREFERRED = "Preferred"
+    REQUIRED = "Required"
+
+
+class ProbeTimings(ApiModel):
+    """When a probe of the main container asks; what it asks is the operator's. Absent = the operator's value."""
+
+    initial_delay_seconds: Annotated[int, Field(ge=0, le=86400)] | None = None
+    """Wait before the first."""
+    period_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
+    """From one to the next."""
+    timeout_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
+    """How long an answer may take."""
+    failure_threshold: Annotated[int, Field(ge=1, le=10000)] | None = None
+    """So many failures in a row count."""
+
+
+class DisruptionBudget(ApiModel):
+    """The PodDisruptionBudget of a component."""
+
+    enabled: bool = True
+    """False: there is none, because you have one of your own or none is wanted."""
+    max_unavailable: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """So many pods at a time may be evicted; absent = 1."""
+
+
 class PodTemplate(ApiModel):
     """What a user may set on pods: an allow-list, so that a pod always passes Pod Security Standard restricted."""
 
@@ -254,12 +284,32 @@ class PodTemplate(ApiModel):
     affinity: dict[str, Any] | None = None
     """Affinity as in a PodSpec, checked by Kubernetes when the pod is made; absent = spread over nodes where
     possible."""
+    pod_anti_affinity: Spreading | None = None
+    """No two pods of the component on one node, beside affinity; absent = Preferred, unless affinity is set."""
+    zone_spread: Spreading | None = None
+    """Evenly over zones, beside topologySpreadConstraints; absent = Preferred, unless they are set."""
     tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = None
     """Tolerations as in a PodSpec, checked by Kubernetes when the pod is made."""
     topology_spread_constraints: Annotated[list[dict[str, Any]], Field(max_length=16)] | None = None
     """Topology spread constraints as in a PodSpec, checked by Kubernetes when the pod is made."""
     priority_class_name: Annotated[str, Field(max_length=253)] | None = None
     """PriorityClass of the pods."""
+    termination_grace_period_seconds: Annotated[int, Field(ge=10, le=86400)] | None = None
+    """After this long a pod that stops is killed, preStopSleepSeconds included."""
+    pre_stop_sleep_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
+    """A pod that is deleted serves on for so long, while Services and load balancers take it out."""
+    readiness_probe: ProbeTimings | None = None
+    """Timings of the probe that decides whether a pod gets connections."""
+    liveness_probe: ProbeTimings | None = None
+    """Timings of the probe that has the container restarted."""
+    startup_probe: ProbeTimings | None = None
+    """Timings of the probe that the others wait for; how long a start may take."""
+    tmp_dir_size_limit: Quantity | None = None
+    """Limit of /tmp; a pod that writes more is evicted."""
+    logs_dir_size_limit: Quantity | None = None
+    """Limit of /pulsar/logs; a pod that writes more is evicted."""
+    pod_disruption_budget: DisruptionBudget | None = None
+    """How many may be evicted at a time; absent = one, of auto-recovery and standalone any."""
     env: EnvList | None = None
     """Extra environment variables of the main container."""
     env_from: EnvFromList | None = None

@@ -19,13 +19,14 @@ from pulsar_operator.domain.render.common import (
 from pulsar_operator.domain.render.config import for_autorecovery, layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
-from pulsar_operator.domain.render.services import headless_service
+from pulsar_operator.domain.render.services import disruption_budget, headless_service
 
 PORTS = {"http": 8000}
 
 
 def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAddress) -> list[Manifest]:
-    """ConfigMap, headless Service and StatefulSet; no PDB, because every pod can do all the work alone.
+    """ConfigMap, headless Service and StatefulSet; no PDB of itself, because every pod can do all the work
+    alone.
 
     Of spec.bookkeeper.config it gets the keys only auto-recovery reads.
     """
@@ -57,4 +58,10 @@ def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: St
     # The auditor is elected under this name.
     workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
     settings = config_map(workload)
-    return [*own_account(workload), settings, headless_service(workload), stateful_set(workload, settings["data"])]
+    return [
+        *own_account(workload),
+        settings,
+        headless_service(workload),
+        *disruption_budget(workload, evict_unhealthy=True, usual=False),
+        stateful_set(workload, settings["data"]),
+    ]

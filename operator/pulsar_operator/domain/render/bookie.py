@@ -110,6 +110,6 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         settings,
         headless_service(workload),
         # An unready bookie may hold the only reachable copy of an entry: do not evict it beyond the budget.
-        disruption_budget(workload, evict_unhealthy=False),
+        *disruption_budget(workload, evict_unhealthy=False),
         stateful_set(workload, settings["data"]),
     ]

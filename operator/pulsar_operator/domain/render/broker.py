@@ -19,15 +19,14 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.lifetime import shutdown_seconds
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.quorum import Quorum
 from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
 
 PORTS = {"pulsar": 6650, "http": 8080}
-SHUTDOWN_SECONDS = 60
-"""Time a stopping broker has to hand over its bundles (brokerShutdownTimeoutMs)."""
 GRACE_SECONDS = 90
-"""Termination grace period: more than the broker's own shutdown time, or the kubelet kills it in the middle."""
+"""Termination grace period, two thirds of which a broker has to hand over its bundles."""
 
 _BALANCE = "org.apache.pulsar.broker.loadbalance"
 
@@ -71,7 +70,7 @@ def render_broker(
         "managedLedgerDefaultEnsembleSize": str(quorum.ensemble_size),
         "managedLedgerDefaultWriteQuorum": str(quorum.write_quorum),
         "managedLedgerDefaultAckQuorum": str(quorum.ack_quorum),
-        "brokerShutdownTimeoutMs": str(SHUTDOWN_SECONDS * 1000),
+        "brokerShutdownTimeoutMs": str(shutdown_seconds(broker.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
     }
     if broker.max_message_size is not None:
@@ -111,6 +110,6 @@ def render_broker(
         settings,
         headless_service(workload),
         client_service(workload, ("pulsar", "http")),
-        disruption_budget(workload, evict_unhealthy=True),
+        *disruption_budget(workload, evict_unhealthy=True),
         stateful_set(workload, settings["data"]),
     ]

@@ -71,8 +71,21 @@ def store_problems(store: ManagedZooKeeper, component: Component, field: str, pr
     """The same for a managed ZooKeeper; ``field`` is where it stands in the spec."""
     return [
         *_problems(component, field, store.config, store.jvm, store.pod),
+        *_budget_problems(store, field),
         *memory_problems(component, field, preset, store.jvm, store.resources),
         *store_volume_problems(store, field),
+    ]
+
+
+def _budget_problems(store: ManagedZooKeeper, field: str) -> list[str]:
+    """Whether evictions may take the majority of an ensemble away, and with it the metadata of every client."""
+    wanted = store.pod.pod_disruption_budget if store.pod else None
+    most = max(1, (store.replicas - 1) // 2)
+    if wanted is None or not wanted.enabled or (wanted.max_unavailable or 1) <= most:
+        return []
+    return [
+        f"{field}.pod.podDisruptionBudget.maxUnavailable = {wanted.max_unavailable} would let the ensemble of "
+        f"{store.replicas} lose its majority: lower it to {most}"
     ]
 
 

@@ -14,6 +14,7 @@ from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, jvm_text, overrides_text
 from pulsar_operator.domain.render.containers import SECURITY, init_containers, sidecars
+from pulsar_operator.domain.render.lifetime import grace_seconds, limited, pre_stop, timings
 from pulsar_operator.domain.render.names import (
     Owner,
     config_map_name,
@@ -26,6 +27,7 @@ from pulsar_operator.domain.render.names import (
     service_host,
     workload_name,
 )
+from pulsar_operator.domain.render.placement import affinity, zone_spread
 from pulsar_operator.domain.render.pod_extras import env_entries, env_sources, mount_entries, volume_entries
 
 Manifest = dict[str, Any]
@@ -216,12 +218,12 @@ def stateful_set(workload: Workload, config_data: Mapping[str, str]) -> Manifest
 
 def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest:
     """Labels, annotations and spec of the pods."""
-    pod = workload.pod or PodTemplate()
+    pod, selector = workload.pod or PodTemplate(), selector_labels(workload.owner, workload.component)
     spec: Manifest = {
         "serviceAccountName": _account_name(workload),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": workload.grace_seconds,
+        "terminationGracePeriodSeconds": grace_seconds(pod, workload.grace_seconds),
         # Names are always complete. With the default ndots:5 a name is tried under every search domain first, and a
         # remote cluster's outage was seen to stick in Netty's negative cache.
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
@@ -234,17 +236,13 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": pod.affinity if pod.affinity is not None else _spread_over_nodes(workload),
-        "topologySpreadConstraints": (
-            pod.topology_spread_constraints
-            if pod.topology_spread_constraints is not None
-            else _spread_over_zones(workload)
-        ),
+        "affinity": affinity(pod, selector),
+        "topologySpreadConstraints": zone_spread(pod, selector),
         **init_containers(pod),
         "containers": [_container(workload, pod), *sidecars(pod)],
         "volumes": [
             {"name": "config", "configMap": {"name": config_map_name(workload.name, config_hash(config_data))}},
-            *({"name": name, "emptyDir": {}} for name in WRITABLE),
+            *({"name": name, "emptyDir": limited(pod, name)} for name in WRITABLE),
             *volume_entries(pod.volumes),
         ],
     }
@@ -294,14 +292,23 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
             "periodSeconds": 5,
             "timeoutSeconds": probes.readiness_timeout,
             "failureThreshold": probes.startup_seconds // 5,
+            **timings(pod.startup_probe),
         },
         "readinessProbe": {
             **probes.readiness,
             "periodSeconds": 5,
             "timeoutSeconds": probes.readiness_timeout,
             "failureThreshold": 3,
+            **timings(pod.readiness_probe),
         },
-        "livenessProbe": {**probes.liveness, "periodSeconds": 15, "timeoutSeconds": 10, "failureThreshold": 6},
+        "livenessProbe": {
+            **probes.liveness,
+            "periodSeconds": 15,
+            "timeoutSeconds": 10,
+            "failureThreshold": 6,
+            **timings(pod.liveness_probe),
+        },
+        **pre_stop(pod),
         "volumeMounts": mounts,
     }
 
@@ -321,26 +328,3 @@ def _claim_labels(workload: Workload) -> dict[str, str]:
     """Labels of the volumes; immutable like the template they stand in."""
     owner = workload.owner
     return {**owner_labels(owner.kind, owner.name), **selector_labels(owner, workload.component)}
-
-
-def _spread_over_nodes(workload: Workload) -> Manifest:
-    term = {
-        "labelSelector": {"matchLabels": selector_labels(workload.owner, workload.component)},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    return {
-        "podAntiAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
-        }
-    }
-
-
-def _spread_over_zones(workload: Workload) -> list[Manifest]:
-    return [
-        {
-            "maxSkew": 1,
-            "topologyKey": "topology.kubernetes.io/zone",
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": selector_labels(workload.owner, workload.component)},
-        }
-    ]

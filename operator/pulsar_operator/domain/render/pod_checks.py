@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pulsar_operator.api.v1alpha1.pods import EnvVar, PodTemplate, VolumeMount
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
+from pulsar_operator.domain.render.lifetime import grace_problems
 from pulsar_operator.domain.render.names import CLAIM_TEMPLATES
 from pulsar_operator.domain.render.pod_extras import twice
 
@@ -40,6 +41,7 @@ def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) 
         *check_env(f"{field}.env", pod.env),
         *_volume_problems(f"{field}.volumes", volumes),
         *_mount_problems(f"{field}.volumeMounts", pod.volume_mounts or (), volumes),
+        *grace_problems(field, pod),
         *container_problems(field, pod, ports),
     ]
 

@@ -76,6 +76,6 @@ def render_proxy(
         settings,
         headless_service(workload),
         client_service(workload, ("pulsar", "http"), proxy.service),
-        disruption_budget(workload, evict_unhealthy=True),
+        *disruption_budget(workload, evict_unhealthy=True),
         stateful_set(workload, settings["data"]),
     ]

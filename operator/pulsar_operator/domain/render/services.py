@@ -47,23 +47,28 @@ def client_service(workload: Workload, ports: Sequence[str], exposed: ProxyServi
     }
 
 
-def disruption_budget(workload: Workload, *, evict_unhealthy: bool) -> Manifest:
-    """At most one pod at a time is evicted.
+def disruption_budget(workload: Workload, *, evict_unhealthy: bool, usual: bool = True) -> list[Manifest]:
+    """At most one pod at a time is evicted, or as many as the user said; none where the user has another one.
 
     maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without an error, and
     whoever runs one replica has accepted its outage. ``evict_unhealthy`` False keeps unready pods that hold data
-    (source: unhealthyPodEvictionPolicy of policy/v1).
+    (source: unhealthyPodEvictionPolicy of policy/v1). ``usual`` False: only where a user asks for it.
     """
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": metadata(workload.owner, workload.name, workload.component),
-        "spec": {
-            "maxUnavailable": 1,
-            "unhealthyPodEvictionPolicy": "AlwaysAllow" if evict_unhealthy else "IfHealthyBudget",
-            "selector": {"matchLabels": selector_labels(workload.owner, workload.component)},
-        },
-    }
+    wanted = workload.pod.pod_disruption_budget if workload.pod else None
+    if not (wanted.enabled if wanted else usual):
+        return []
+    return [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": metadata(workload.owner, workload.name, workload.component),
+            "spec": {
+                "maxUnavailable": (wanted.max_unavailable if wanted else None) or 1,
+                "unhealthyPodEvictionPolicy": "AlwaysAllow" if evict_unhealthy else "IfHealthyBudget",
+                "selector": {"matchLabels": selector_labels(workload.owner, workload.component)},
+            },
+        }
+    ]
 
 
 def _service_ports(ports: Mapping[str, int]) -> list[Manifest]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import Standalone
-from pulsar_operator.domain.render.broker import GRACE_SECONDS, PORTS, SHUTDOWN_SECONDS
+from pulsar_operator.domain.render.broker import GRACE_SECONDS, PORTS
 from pulsar_operator.domain.render.common import (
     Claim,
     Manifest,
@@ -19,8 +19,9 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.lifetime import shutdown_seconds
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
-from pulsar_operator.domain.render.services import client_service, headless_service
+from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
 
 
 def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Manifest]:
@@ -37,7 +38,7 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         "clusterName": inputs.cluster_name,
         "brokerServicePort": str(PORTS["pulsar"]),
         "webServicePort": str(PORTS["http"]),
-        "brokerShutdownTimeoutMs": str(SHUTDOWN_SECONDS * 1000),
+        "brokerShutdownTimeoutMs": str(shutdown_seconds(standalone.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
     }
     base = Workload(
@@ -85,5 +86,6 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         settings,
         headless_service(workload),
         client_service(workload, ("pulsar", "http"), standalone.service),
+        *disruption_budget(workload, evict_unhealthy=True, usual=False),
         stateful_set(workload, settings["data"]),
     ]

@@ -90,7 +90,7 @@ def render_zookeeper(
         headless_service(workload),
         client_service(workload, ("client",)),
         # Not ready is not dead: evicting an unready server could take the quorum's last log.
-        disruption_budget(workload, evict_unhealthy=False),
+        *disruption_budget(workload, evict_unhealthy=False),
         stateful_set(workload, settings["data"]),
     ]
 
