@@ -22,8 +22,17 @@ SPECS: dict[str, PulsarClusterSpec] = {
     "every-field": distributed(
         metadataStore={"managed": POD},
         bookkeeper={**POD, "autoRecovery": POD},
-        broker=POD,
-        proxy=POD,
+        broker={**POD, "service": {"annotations": {"a": "b"}}},
+        proxy={
+            **POD,
+            "service": {
+                "type": "LoadBalancer",
+                "loadBalancerClass": "example.com/internal",
+                "loadBalancerSourceRanges": ["10.0.0.0/8"],
+                "externalTrafficPolicy": "Local",
+            },
+        },
+        platform={"podSecurity": "Platform", "ipFamilyPolicy": "PreferDualStack"},
     ),
     "standalone": standalone(**POD),
 }

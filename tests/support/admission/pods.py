@@ -1,4 +1,4 @@
-"""Pod templates that a real API server must refuse, and some close by that it must accept."""
+"""Pod templates, Services and platforms that a real API server must refuse, and some close by that it must accept."""
 
 from __future__ import annotations
 
@@ -54,3 +54,43 @@ POD_PATCHES: dict[str, tuple[Json, str | None]] = {
     "mount-subpath-absolute": (_mount("/mnt/x", subPath="/etc"), "should match"),
 }
 """Name -> spec.broker.pod and a fragment of the refusal; None = accepted."""
+
+ONE_CLASS = {"type": "LoadBalancer", "loadBalancerClass": "example.com/one"}
+CLASS_RULE = "service.loadBalancerClass is immutable while type is LoadBalancer"
+SERVICES: dict[str, tuple[Json, str | None]] = {
+    "class": (ONE_CLASS, None),
+    "class-of-none": ({"loadBalancerClass": "example.com/one"}, "need type LoadBalancer"),
+    "ranges": ({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8", "2001:db8::/32"]}, None),
+    "ranges-of-node-port": ({"type": "NodePort", "loadBalancerSourceRanges": ["10.0.0.0/8"]}, "need type LoadBalancer"),
+    "ranges-without-mask": ({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0"]}, "should match"),
+    "local": ({"type": "NodePort", "externalTrafficPolicy": "Local"}, None),
+    "local-inside": ({"externalTrafficPolicy": "Local"}, "needs type NodePort or LoadBalancer"),
+}
+"""Name -> spec.proxy.service and a fragment of the refusal; None = accepted."""
+SERVICE_CHANGES: dict[str, tuple[Json, Json, str | None]] = {
+    "class-changed": (ONE_CLASS, {"loadBalancerClass": "example.com/other"}, CLASS_RULE),
+    "class-added": ({"type": "LoadBalancer"}, ONE_CLASS, CLASS_RULE),
+    "class-kept": (ONE_CLASS, {"externalTrafficPolicy": "Local"}, None),
+    "class-with-type": ({}, ONE_CLASS, None),
+}
+"""Name -> spec.proxy.service before, a merge patch of it, and a fragment of the refusal."""
+DUAL = {"ipFamilyPolicy": "RequireDualStack"}
+PLATFORMS: dict[str, tuple[Json, str | None]] = {
+    "openshift": ({"podSecurity": "Platform"}, None),
+    "dual": ({**DUAL, "ipFamilies": ["IPv6", "IPv4"]}, None),
+    "dual-of-one": ({**DUAL, "ipFamilies": ["IPv6"]}, "two entries with ipFamilyPolicy RequireDualStack"),
+    "single": ({"ipFamilies": ["IPv6"]}, None),
+    "single-of-two": ({"ipFamilies": ["IPv6", "IPv4"]}, "two entries with ipFamilyPolicy RequireDualStack"),
+    "prefer": ({"ipFamilyPolicy": "PreferDualStack"}, None),
+    "prefer-one": ({"ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6"]}, "must be absent with ipFamilyPolicy"),
+}
+"""Name -> spec.platform and a fragment of the refusal; None = accepted."""
+PLATFORM_CHANGES: dict[str, tuple[Json, Json, str | None]] = {
+    "other-first": (
+        {"ipFamilies": ["IPv4"]},
+        {"ipFamilies": ["IPv6"]},
+        "the first of platform.ipFamilies is immutable",
+    ),
+    "second-added": ({"ipFamilies": ["IPv4"]}, {**DUAL, "ipFamilies": ["IPv4", "IPv6"]}, None),
+}
+"""Name -> spec.platform before, a merge patch of it, and a fragment of the refusal."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from tests.support.admission.pods import POD_PATCHES
+from tests.support.admission.pods import PLATFORMS, POD_PATCHES, SERVICES
 from tests.support.admission.samples import minimal
 
 Json = dict[str, Any]
@@ -180,6 +180,15 @@ CREATES: tuple[Create, ...] = (
     Create(PC, "pod-securityContext", {"broker": {"pod": {"securityContext": {}}}}, "unknown field"),
     Create(PC, "env-twice", {"broker": {"pod": {"env": [{"name": "A"}, {"name": "A"}]}}}, "Duplicate value"),
     *(Create(PC, f"pod-{name}", {"broker": {"pod": pod}}, refused) for name, (pod, refused) in POD_PATCHES.items()),
+    *(
+        Create(PC, f"service-{name}", {"proxy": {"service": service}}, refused)
+        for name, (service, refused) in SERVICES.items()
+    ),
+    *(
+        Create(kind, f"platform-{name}", {"platform": platform}, refused)
+        for kind in (PC, PI)
+        for name, (platform, refused) in PLATFORMS.items()
+    ),
     *(
         Create(PI, f"pod-{name}", merged(MANAGED, {"configurationStore": {"managed": {"pod": pod}}}), refused)
         for name, (pod, refused) in POD_PATCHES.items()

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from pulsar_operator.api.constants import API_VERSION, PLURALS, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
-from pulsar_operator.api.v1alpha1.base import Storage
+from pulsar_operator.api.v1alpha1.base import FILE_PATH, Storage
 from pulsar_operator.api.v1alpha1.cluster import (
     BookieVolumes,
     Broker,
@@ -33,6 +33,7 @@ from pulsar_operator.api.v1alpha1.entries import Permission
 from pulsar_operator.api.v1alpha1.instance import ConfigurationStore, ExternalZooKeeper, PulsarInstanceSpec
 from pulsar_operator.api.v1alpha1.isolation_policy import FailureDomain, PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.namespace import Bundles, PulsarNamespaceSpec
+from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.pods import MOUNT_PATH, EmptyDirVolume, EnvFrom, EnvVar, EnvVarSource, Volume
 from pulsar_operator.api.v1alpha1.policies import (
     AutoTopicCreation,
@@ -43,6 +44,7 @@ from pulsar_operator.api.v1alpha1.policies import (
     StorageBacklogQuota,
     TopicPolicies,
 )
+from pulsar_operator.api.v1alpha1.services import CIDR
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_parts import SchemaPart, TopicSchema
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, TopicTemplate
@@ -61,6 +63,7 @@ VALUES: Mapping[FieldKey, Any] = {
     (Ensemble, "ensemble_size"): 5,
     (Ensemble, "write_quorum"): 4,
     (Ensemble, "ack_quorum"): 3,
+    (Platform, "ip_families"): ["IPv6", "IPv4"],
     (EmptyDirVolume, "medium"): "Memory",
     (ExternalZooKeeper, "servers"): "zk-0.zk:2181,10.0.0.1",
     (ExternalZooKeeper, "chroot"): "/pulsar/east",
@@ -310,6 +313,8 @@ SAMPLES_BY_PATTERN: Mapping[str, str] = {
     r"^[A-Za-z_][A-Za-z0-9_]*$": "SOME_NAME",
     r"^([A-Za-z_][A-Za-z0-9_]*)?$": "SOME_",
     MOUNT_PATH: "/mnt/some",
+    FILE_PATH: "/pulsar/logs/some",
+    CIDR: "10.0.0.0/8",
     r"^https?://[^\s?#]+$": "http://demo-sizing.pulsar:8080",
     r"^[-=:.A-Za-z0-9_]+/([-=:.A-Za-z0-9_]+|\*)$": "shop/orders",
     r"^[-.A-Za-z0-9_]+:[0-9]+$": "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080",

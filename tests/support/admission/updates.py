@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
+from tests.support.admission.pods import PLATFORM_CHANGES, SERVICE_CHANGES
 from tests.support.admission.rules import (
     EXTERNAL,
     EXTERNAL_META,
@@ -65,6 +66,15 @@ STORE = ("configurationStore",)
 JOURNAL, LEDGERS = ("bookkeeper", "journal"), ("bookkeeper", "ledgers")
 SC = "storageClassName"
 UPDATES: tuple[Update, ...] = (
+    *(
+        Update(PC, f"service-{name}", {"proxy": {"service": before}}, {"proxy": {"service": patch}}, refused)
+        for name, (before, patch, refused) in SERVICE_CHANGES.items()
+    ),
+    *(
+        Update(kind, f"platform-{name}", {"platform": before}, {"platform": patch}, refused)
+        for kind in (PC, PI)
+        for name, (before, patch, refused) in PLATFORM_CHANGES.items()
+    ),
     # PulsarInstance
     Update(PI, "store-cluster-to-managed", {}, MANAGED, KIND_OF_STORE),
     Update(

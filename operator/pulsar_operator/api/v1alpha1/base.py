@@ -221,6 +221,10 @@ class Resources(ApiModel):
     """Upper limits by resource name."""
 
 
+FILE_PATH = r"^(/[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$"
+"""An absolute path; no part consists of dots alone, and none has a character that means something to the JVM."""
+
+
 class Jvm(ApiModel):
     """Java memory of a process; absent values come from spec.preset."""
 
@@ -228,6 +232,10 @@ class Jvm(ApiModel):
     """Maximum and initial heap, Java notation such as 512m."""
     direct_memory: Annotated[str, Field(pattern=r"^[0-9]+[kKmMgG]$", max_length=16)] | None = None
     """Maximum direct memory, Java notation."""
+    heap_dump_path: Annotated[str, Field(max_length=256, pattern=FILE_PATH)] | None = None
+    """Folder for a heap dump when Java runs out of memory: in /tmp, /pulsar/logs or a volumeMount."""
+    gc_log_path: Annotated[str, Field(max_length=256, pattern=FILE_PATH)] | None = None
+    """File of the garbage collector's log, kept as 5 of 20 MiB: in /tmp, /pulsar/logs or a volumeMount."""
     options: Annotated[list[Annotated[str, Field(min_length=2, max_length=512)]], Field(max_length=64)] | None = None
     """Further JVM arguments, appended last."""
 

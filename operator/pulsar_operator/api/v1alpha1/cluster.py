@@ -27,8 +27,10 @@ from pulsar_operator.api.v1alpha1.base import (
 from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
+from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import KIBI, ByteSize
+from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService
 
 
 class ClusterMode(StrEnum):
@@ -36,14 +38,6 @@ class ClusterMode(StrEnum):
 
     DISTRIBUTED = "Distributed"
     STANDALONE = "Standalone"
-
-
-class ServiceType(StrEnum):
-    """Kubernetes Service types a proxy can have."""
-
-    CLUSTER_IP = "ClusterIP"
-    NODE_PORT = "NodePort"
-    LOAD_BALANCER = "LoadBalancer"
 
 
 class MetadataStore(ApiModel):
@@ -197,28 +191,10 @@ class Broker(ApiModel):
     """Java memory; absent = from the preset."""
     drain: Drain = Field(default=Drain())
     """How bundles are handed over when brokers are replaced, removed or added."""
+    service: BrokerService | None = None
+    """The Service in front of the brokers."""
     pod: PodTemplate | None = None
     """Pod settings."""
-
-
-class ProxyNodePorts(ApiModel):
-    """Fixed node ports; absent = Kubernetes chooses."""
-
-    pulsar: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Node port of the binary protocol."""
-    http: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Node port of the web service."""
-
-
-class ProxyService(ApiModel):
-    """The Service in front of the proxies."""
-
-    type: ServiceType = ServiceType.CLUSTER_IP
-    """Kind of Service."""
-    annotations: Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)] | None = None
-    """Annotations of the Service."""
-    node_ports: ProxyNodePorts | None = None
-    """Fixed node ports for types NodePort and LoadBalancer."""
 
 
 class Proxy(ApiModel):
@@ -353,6 +329,8 @@ class PulsarClusterSpec(ApiModel):
     """Kubernetes namespaces, besides its own, whose objects may refer to this cluster; "*" = all."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
     """What happens to the volumes, and to the data in them, when this object is deleted."""
+    platform: Platform = Field(default=Platform())
+    """What the Kubernetes is like that pods run in."""
     metadata_store: MetadataStore | None = None
     """The cluster's own metadata store."""
     bookkeeper: BookKeeper | None = None

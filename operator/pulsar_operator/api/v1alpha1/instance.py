@@ -23,6 +23,7 @@ from pulsar_operator.api.v1alpha1.base import (
     validations,
 )
 from pulsar_operator.api.v1alpha1.images import StoreImages
+from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 
 ZOOKEEPER_SERVERS = r"^[A-Za-z0-9.-]+(:[0-9]{1,5})?(,[A-Za-z0-9.-]+(:[0-9]{1,5})?)*$"
@@ -139,6 +140,8 @@ class PulsarInstanceSpec(ApiModel):
     """DNS domain of the Kubernetes cluster."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
     """What happens to the volumes of a managed configuration store when the instance is deleted."""
+    platform: Platform = Field(default=Platform())
+    """What the Kubernetes is like that the pods of a managed configuration store run in."""
 
 
 class InstanceClusterStatus(ApiModel):

@@ -273,6 +273,7 @@ class InstanceController:
             super_digest_secret=super_digest_name(state.owner.name, Component.CONFIGURATION_STORE),
             preset=state.spec.preset,
             cluster_domain=state.spec.cluster_domain,
+            platform=state.spec.platform,
         )
 
     async def _tear_down(self, state: InstancePass) -> bool:

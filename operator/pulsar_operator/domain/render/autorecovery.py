@@ -35,6 +35,7 @@ def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: St
         owner=inputs.owner,
         component=Component.AUTORECOVERY,
         cluster_domain=spec.cluster_domain,
+        platform=spec.platform,
         replicas=wanted.replicas,
         image=inputs.image(Component.AUTORECOVERY),
         pull_policy=spec.image.pull_policy.value,

@@ -83,6 +83,7 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         owner=inputs.owner,
         component=Component.BOOKIE,
         cluster_domain=spec.cluster_domain,
+        platform=spec.platform,
         replicas=bookkeeper.replicas,
         image=inputs.image(Component.BOOKIE),
         pull_policy=spec.image.pull_policy.value,

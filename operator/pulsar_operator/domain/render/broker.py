@@ -80,6 +80,7 @@ def render_broker(
         owner=inputs.owner,
         component=Component.BROKER,
         cluster_domain=spec.cluster_domain,
+        platform=spec.platform,
         replicas=broker.replicas,
         image=inputs.image(Component.BROKER),
         pull_policy=spec.image.pull_policy.value,
@@ -109,7 +110,7 @@ def render_broker(
         *own_account(workload),
         settings,
         headless_service(workload),
-        client_service(workload, ("pulsar", "http")),
+        client_service(workload, ("pulsar", "http"), broker.service),
         *disruption_budget(workload, evict_unhealthy=True),
         stateful_set(workload, settings["data"]),
     ]

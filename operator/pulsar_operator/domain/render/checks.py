@@ -18,7 +18,7 @@ from pulsar_operator.domain.render import autorecovery, bookie, zookeeper
 from pulsar_operator.domain.render import broker as brokers
 from pulsar_operator.domain.render import proxy as proxies
 from pulsar_operator.domain.render.config import check_config, check_jvm
-from pulsar_operator.domain.render.pod_checks import pod_problems
+from pulsar_operator.domain.render.pod_checks import pod_problems, written_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
@@ -113,6 +113,7 @@ def _problems(
         *check_config(component, config),
         *check_jvm(f"{field}.jvm", jvm),
         *pod_problems(f"{field}.pod", pod, PORTS[component]),
+        *written_problems(field, jvm, pod),
     ]
 
 

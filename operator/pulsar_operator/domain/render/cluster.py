@@ -7,6 +7,7 @@ from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Standalone
 from pulsar_operator.api.v1alpha1.images import Pulling
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.autorecovery import render_autorecovery
 from pulsar_operator.domain.render.bookie import render_bookie
@@ -48,6 +49,7 @@ def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
             preset=spec.preset,
             cluster_domain=spec.cluster_domain,
             super_digest_secret=inputs.super_digest_secret,
+            platform=spec.platform,
         )
     components[Component.BOOKIE] = render_bookie(inputs, keeper, store)
     components[Component.AUTORECOVERY] = render_autorecovery(inputs, keeper, store)
@@ -81,6 +83,7 @@ def render_configuration_store(
     images: Pulling | None = None,
     preset: Preset = Preset.PRODUCTION,
     cluster_domain: str = "cluster.local",
+    platform: Platform | None = None,
 ) -> RenderedStore:
     """The ensemble of PulsarInstance.spec.configurationStore.managed, called <instance>-configuration-store."""
     component = Component.CONFIGURATION_STORE
@@ -93,6 +96,7 @@ def render_configuration_store(
         preset=preset,
         cluster_domain=cluster_domain,
         super_digest_secret=super_digest_secret,
+        platform=platform or Platform(),
     )
     account = [] if manifests[0]["kind"] == "ServiceAccount" else [service_account(owner)]
     return RenderedStore([*account, *manifests], store_address(owner, component, cluster_domain))

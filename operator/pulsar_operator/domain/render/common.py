@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
+from pulsar_operator.api.v1alpha1.platform import Platform, PodSecurity
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
-from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, jvm_text, overrides_text
+from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, ip_arguments, jvm_text, overrides_text
 from pulsar_operator.domain.render.containers import SECURITY, init_containers, sidecars
 from pulsar_operator.domain.render.lifetime import grace_seconds, limited, pre_stop, timings
 from pulsar_operator.domain.render.names import (
@@ -35,7 +36,8 @@ Manifest = dict[str, Any]
 START = ("python3", "/opt/pulsar-operator/pulsar_start")
 CONFIG_FOLDER = "/etc/pulsar-operator/config"
 RENDERED_FOLDER = "/pulsar/conf-rendered"
-USER = 10000
+IDS = {"runAsUser": 10000, "runAsGroup": 0, "fsGroup": 10000}
+"""Users and groups of pods, where the platform does not choose them."""
 OWN_VARIABLES = "PULSAR_OPERATOR_VARIABLES"
 """Names of the operator's own variables, for a container that gets others from Secrets or ConfigMaps as a whole."""
 WRITABLE = {"tmp": "/tmp", "logs": "/pulsar/logs", "conf-rendered": RENDERED_FOLDER}
@@ -71,6 +73,7 @@ class Workload:
     owner: Owner
     component: Component
     cluster_domain: str
+    platform: Platform
     replicas: int
     image: str
     pull_policy: str
@@ -154,7 +157,10 @@ def conf_value(key: str, value: str) -> Manifest:
 
 def config_map(workload: Workload) -> Manifest:
     """overrides.conf and jvm.conf."""
-    data = {OVERRIDES_FILE: overrides_text(workload.config), JVM_FILE: jvm_text(workload.jvm)}
+    data = {
+        OVERRIDES_FILE: overrides_text(workload.config),
+        JVM_FILE: jvm_text([*ip_arguments(workload.platform), *workload.jvm]),
+    }
     name = config_map_name(workload.name, config_hash(data))
     return {
         "apiVersion": "v1",
@@ -229,9 +235,7 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": 0,
-            "fsGroup": USER,
+            **(IDS if workload.platform.pod_security is PodSecurity.FIXED else {}),
             # Without it every start walks over all files of a large volume.
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},

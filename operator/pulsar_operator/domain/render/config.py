@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Jvm
+from pulsar_operator.api.v1alpha1.platform import IpFamily, Platform
 from pulsar_operator.domain.render.reserved import (
     AUTORECOVERY_KEYS,
     AUTORECOVERY_PREFIXES,
@@ -45,6 +46,18 @@ def overrides_text(values: Mapping[str, str]) -> str:
 def jvm_text(arguments: Sequence[str]) -> str:
     """jvm.conf: one JVM argument a line."""
     return "".join(f"{argument}\n" for argument in arguments)
+
+
+def ip_arguments(platform: Platform) -> list[str]:
+    """JVM arguments for the IP versions of a platform. The images prefer IPv4, by which Java opens no socket of IPv6;
+    of two equal arguments the last counts (java.net.preferIPv4Stack, "Networking Properties")."""
+    if not platform.has_ipv6:
+        return []
+    first = (platform.ip_families or [IpFamily.IPV4])[0]
+    return [
+        "-Djava.net.preferIPv4Stack=false",
+        *(["-Djava.net.preferIPv6Addresses=true"] if first is IpFamily.IPV6 else []),
+    ]
 
 
 def check_config(component: Component, values: Mapping[str, str] | None) -> list[str]:

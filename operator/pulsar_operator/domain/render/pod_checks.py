@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 
+from pulsar_operator.api.v1alpha1.base import Jvm
 from pulsar_operator.api.v1alpha1.pods import EnvVar, PodTemplate, VolumeMount
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
@@ -29,6 +30,9 @@ SEALED = (
 """Folders in which nothing may be mounted: the operator's configuration, the start program, the data, the kernel."""
 NEEDED = ("/tmp", "/pulsar/logs", "/pulsar/conf", "/pulsar/lib", "/pulsar/bin", "/etc", "/bin", "/lib", "/usr")
 """Folders that may not be hidden, though something may be mounted inside."""
+
+WRITTEN = ("/tmp", "/pulsar/logs")
+"""Folders of the operator's own volumes that Java may write into."""
 
 
 def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) -> list[str]:
@@ -82,6 +86,18 @@ def _mount_problems(field: str, mounts: Sequence[VolumeMount], volumes: Sequence
         elif taken := _taken(mount.mount_path):
             found.append(f"{where} would hide or change {taken}, which the operator needs: choose another path")
     return [*found, *twice(field, "mountPath", [posixpath.normpath(mount.mount_path) for mount in mounts])]
+
+
+def written_problems(field: str, jvm: Jvm | None, pod: PodTemplate | None) -> list[str]:
+    """Whether files that Java is to write have a place to be; ``field`` is where the component stands in the spec."""
+    mounts = [mount.mount_path for mount in (pod.volume_mounts if pod else None) or () if not mount.read_only]
+    given = (("heapDumpPath", jvm.heap_dump_path), ("gcLogPath", jvm.gc_log_path)) if jvm else ()
+    return [
+        f'{field}.jvm.{name} = "{path}" is in no folder that can be written: choose one in {", ".join(WRITTEN)}, or '
+        f"mount a volume there by {field}.pod.volumeMounts"
+        for name, path in given
+        if path and not any(_is_within(path, posixpath.normpath(folder)) for folder in (*WRITTEN, *mounts))
+    ]
 
 
 def _taken(path: str) -> str | None:

@@ -153,6 +153,10 @@ def jvm_arguments(component: Component, preset: Preset, jvm: Jvm | None) -> list
     direct = jvm.direct_memory if jvm else None
     if direct or sizing.direct:
         arguments.append(f"-XX:MaxDirectMemorySize={direct or f'{sizing.direct}m'}")
+    if jvm and jvm.heap_dump_path:
+        arguments += ["-XX:+HeapDumpOnOutOfMemoryError", f"-XX:HeapDumpPath={jvm.heap_dump_path}"]
+    if jvm and jvm.gc_log_path:
+        arguments.append(f"-Xlog:gc*:file={jvm.gc_log_path}:time,uptime,level,tags:filecount=5,filesize=20M")
     options = (jvm.options if jvm else None) or []
     # Two collectors are an error of the JVM, so a user's choice replaces the preset's and what tunes it.
     collector = () if any(_COLLECTOR.fullmatch(option) for option in options) else values.collector

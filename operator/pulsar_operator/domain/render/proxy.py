@@ -48,6 +48,7 @@ def render_proxy(
         owner=inputs.owner,
         component=Component.PROXY,
         cluster_domain=spec.cluster_domain,
+        platform=spec.platform,
         replicas=proxy.replicas,
         image=inputs.image(Component.PROXY),
         pull_policy=spec.image.pull_policy.value,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pulsar_operator.api.v1alpha1.cluster import ProxyService, ServiceType
+from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService, ServiceType
 from pulsar_operator.domain.render.common import Manifest, Workload, metadata
 from pulsar_operator.domain.render.names import headless_name, selector_labels
+
+Exposed = BrokerService | ProxyService
 
 
 def headless_service(workload: Workload) -> Manifest:
@@ -19,16 +21,19 @@ def headless_service(workload: Workload) -> Manifest:
             "type": "ClusterIP",
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
+            **_ip_versions(workload),
             "selector": selector_labels(workload.owner, workload.component),
             "ports": _service_ports(workload.ports),
         },
     }
 
 
-def client_service(workload: Workload, ports: Sequence[str], exposed: ProxyService | None = None) -> Manifest:
-    """One address for all ready pods. ``exposed`` sets type, annotations and node ports."""
-    kind = exposed.type if exposed else ServiceType.CLUSTER_IP
-    fixed = exposed.node_ports if exposed and kind is not ServiceType.CLUSTER_IP else None
+def client_service(workload: Workload, ports: Sequence[str], exposed: Exposed | None = None) -> Manifest:
+    """One address for all ready pods. ``exposed`` sets annotations and, of a Service that may be reached from outside,
+    how it is."""
+    outer = exposed if isinstance(exposed, ProxyService) else ProxyService()
+    kind = outer.type
+    fixed = outer.node_ports if kind is not ServiceType.CLUSTER_IP else None
     entries = _service_ports({name: workload.ports[name] for name in ports})
     for entry in entries:
         node_port = getattr(fixed, entry["name"], None) if fixed else None
@@ -43,6 +48,8 @@ def client_service(workload: Workload, ports: Sequence[str], exposed: ProxyServi
             "type": kind.value,
             "selector": selector_labels(workload.owner, workload.component),
             "ports": entries,
+            **_ip_versions(workload),
+            **_from_outside(outer),
         },
     }
 
@@ -69,6 +76,29 @@ def disruption_budget(workload: Workload, *, evict_unhealthy: bool, usual: bool 
             },
         }
     ]
+
+
+def _from_outside(service: ProxyService) -> Manifest:
+    """How a Service is reached from outside; fields that its type does not have are left out."""
+    out: Manifest = {}
+    if service.type is not ServiceType.CLUSTER_IP and service.external_traffic_policy:
+        out["externalTrafficPolicy"] = service.external_traffic_policy.value
+    if service.type is ServiceType.LOAD_BALANCER:
+        if service.load_balancer_class:
+            out["loadBalancerClass"] = service.load_balancer_class
+        if service.load_balancer_source_ranges:
+            out["loadBalancerSourceRanges"] = list(service.load_balancer_source_ranges)
+    return out
+
+
+def _ip_versions(workload: Workload) -> Manifest:
+    platform = workload.platform
+    out: Manifest = {}
+    if platform.ip_family_policy:
+        out["ipFamilyPolicy"] = platform.ip_family_policy.value
+    if platform.ip_families:
+        out["ipFamilies"] = [family.value for family in platform.ip_families]
+    return out
 
 
 def _service_ports(ports: Mapping[str, int]) -> list[Manifest]:

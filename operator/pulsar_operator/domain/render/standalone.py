@@ -45,6 +45,7 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         owner=inputs.owner,
         component=Component.STANDALONE,
         cluster_domain=spec.cluster_domain,
+        platform=spec.platform,
         replicas=1,
         image=inputs.image(Component.STANDALONE),
         pull_policy=spec.image.pull_policy.value,

@@ -6,6 +6,7 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.images import Pulling
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.domain.render.addresses import ZOOKEEPER_PORT, StoreAddress
 from pulsar_operator.domain.render.common import (
     START,
@@ -42,6 +43,7 @@ def render_zookeeper(
     preset: Preset,
     cluster_domain: str,
     super_digest_secret: str | None,
+    platform: Platform,
 ) -> list[Manifest]:
     """ConfigMap, Services, PDB and StatefulSet of an ensemble.
 
@@ -53,6 +55,7 @@ def render_zookeeper(
         component=component,
         run_as="zookeeper",
         cluster_domain=cluster_domain,
+        platform=platform,
         replicas=store.replicas,
         image=image,
         pull_policy=images.pull_policy.value,
