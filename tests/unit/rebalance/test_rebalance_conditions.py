@@ -81,3 +81,26 @@ async def test_a_command_is_nothing_to_warn_of(world: BalancingWorld, word: str)
     world.command(word)
     await world.once()
     assert not [event.message for event in world.kube.events if "must be one of" in event.message]
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_nothing_is_approved_that_nobody_has_seen(world: BalancingWorld, before: bool) -> None:
+    """Who approves a proposal that went meanwhile, or is not there yet, has not seen the next one."""
+    world.rebalance(expireSeconds=600)
+    if before:
+        await world.once()
+        world.clock.moment += timedelta(seconds=700)
+    world.pulsar.mute = {world.pulsar.brokers[2]}
+    await world.once()
+    assert world.condition("ProposalReady") == ("False", "NoData")
+    world.command("approve")
+    await world.once()
+    world.pulsar.mute = set()
+    for _ in range(3):
+        await world.once()
+        await world.cluster_pass()
+    assert world.condition("Ready") == ("False", "WaitingForApproval") and world.pulsar.writes == []
+    assert len([e for e in world.kube.events if "no proposal to approve" in e.message]) == 1
+    world.command("approve")
+    await world.run()
+    assert world.condition("Completed") == ("True", "Completed")

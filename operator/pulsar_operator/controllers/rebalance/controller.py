@@ -134,6 +134,12 @@ class RebalanceController:
             return await self._waiting(state)
         if ended:
             return await self._ended(state)
+        if state.command == "approve":
+            # Kept until there is a proposal, it would approve one that nobody has seen.
+            await state.actor.warn(
+                Reason.NO_DATA, "There is no proposal to approve: look at the next one and approve it"
+            )
+            state.done_command = True
         return await proposal.propose(self._tools, state)
 
     def _hold_on(self, state: RebalancePass) -> Outcome:
