@@ -26,6 +26,7 @@ compute: Any = pyarrow.compute
 UNREADABLE: Final = "file_unreadable"
 WRONG_SCHEMA: Final = "file_wrong_schema"
 READERS: Final = 8
+CLOCKS_DIFFER: Final = timedelta(hours=1)
 MARKER_TABLE: Final = pa.schema([field for field in table_schema(MARKERS) if field.name != "error"])
 MILLION: Final = 1_000_000
 """Shares of a CPU are added up in millionths: the order of whole numbers does not matter."""
@@ -90,6 +91,15 @@ def recorded_days(store: Store, instance: str, cluster: str) -> list[datetime]:
     folders = store.folders(layout.cluster_folder(TRAFFIC, instance, cluster))
     found = (layout.day_of(folder) for folder in folders)
     return [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in found if day is not None]
+
+
+def newest_day(days: Sequence[datetime], now: datetime) -> datetime:
+    """The last of some days that began by now, give or take the clocks of two machines.
+
+    A collector whose clock ran ahead left a day to come: it must not be the one that the window ends with, until then.
+    Where all days are to come it is the clock of this machine that is wrong, and the last one counts.
+    """
+    return max((day for day in days if day <= now + CLOCKS_DIFFER), default=days[-1])
 
 
 def hours(store: Store, instance: str, cluster: str, start: datetime, end: datetime) -> list[Hour]:

@@ -53,7 +53,7 @@ def run(
     Raises RequestError when nothing was recorded. What is damaged in the recording is counted in the result.
     """
     recorded = Recorded(spark.sparkContext, store)
-    start, end = _window(store, request)
+    start, end = _window(store, request, now)
     manifest, worked_out, newest = update(recorded, state, request, start, end, name=name, say=say)
     if request.start is None and request.end is None:
         state.clean(now)
@@ -102,14 +102,14 @@ def _is_new(hour: inventory.Hour, known: HourState | None, newest: inventory.Hou
     return known is None or known.digest != hour.digest or (hour == newest and not known.placed)
 
 
-def _window(store: Store, request: Request) -> tuple[datetime, datetime]:
+def _window(store: Store, request: Request, now: datetime) -> tuple[datetime, datetime]:
     days = inventory.recorded_days(store, request.instance, request.cluster)
     if not days:
         raise RequestError(
             f"no traffic of instance {request.instance!r}, cluster {request.cluster!r} below {store.root}: "
             "check root, instance and cluster, and whether the collector runs"
         )
-    last = request.end or days[-1] + timedelta(days=1)
+    last = request.end or inventory.newest_day(days, now) + timedelta(days=1)
     return request.start or last - timedelta(days=request.window_days), last
 
 

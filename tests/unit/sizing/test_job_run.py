@@ -160,6 +160,17 @@ def test_old_days_leave_the_window(lab: Labs) -> None:
     assert (past.result.samples, past.hours_worked_out) == (old, 1), "a question about the past reads it again"
 
 
+def test_a_day_to_come_is_not_the_end_of_the_window(lab: Labs) -> None:
+    """A collector's clock ran ahead for a minute: the job would have answered from that minute until that day."""
+    one = lab()
+    rows = one.record(0, 2)
+    day = one.files()[0].parents[1]
+    shutil.copytree(day, day.with_name("day=2031-01-01"))
+    found = one.run()
+    assert (found.result.samples, found.hours_worked_out) == (rows, 2)
+    assert one.run(now=datetime(2026, 1, 1, tzinfo=UTC)).result.samples == 0, "all is to come: the last day counts"
+
+
 def killed_tasks(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
     """Killed when the tasks have worked out so many pieces, before or after their numbers reached the driver."""
     real = compute.tell_all
