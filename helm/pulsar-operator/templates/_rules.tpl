@@ -161,3 +161,59 @@ namespace deletes the RoleBinding in it before the objects that carry our finali
   resources: [namespaces]
   verbs: [get]
 {{- end -}}
+
+{{/* Rights of people: what the roles view, edit and admin of Kubernetes get by aggregation. No Secret, and no status to write. */}}
+{{- define "pulsar-operator.viewRules" -}}
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances
+    - pulsarclusters
+    - pulsartenants
+    - pulsarnamespaces
+    - pulsartopics
+    - pulsarresourcegroups
+    - pulsarisolationpolicies
+    - pulsarrebalances
+    - pulsartopicsets
+  verbs: [get, list, watch]
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarinstances/status
+    - pulsarclusters/status
+    - pulsartenants/status
+    - pulsarnamespaces/status
+    - pulsartopics/status
+    - pulsarresourcegroups/status
+    - pulsarisolationpolicies/status
+    - pulsarrebalances/status
+    - pulsartopicsets/status
+  verbs: [get]
+- apiGroups: [pulsaroperator.io]
+  resources: [pulsarclusters/scale]
+  verbs: [get]
+{{- end -}}
+
+{{/* Everything but instances. Pause, consents and approvals are annotations, so they come with it. */}}
+{{- define "pulsar-operator.editRules" -}}
+- apiGroups: [pulsaroperator.io]
+  resources:
+    - pulsarclusters
+    - pulsartenants
+    - pulsarnamespaces
+    - pulsartopics
+    - pulsarresourcegroups
+    - pulsarisolationpolicies
+    - pulsarrebalances
+    - pulsartopicsets
+  verbs: [create, update, patch, delete, deletecollection]
+- apiGroups: [pulsaroperator.io]
+  resources: [pulsarclusters/scale]
+  verbs: [update, patch]
+{{- end -}}
+
+{{/* Instances: everything else refers to one, and its spec lets other Kubernetes namespaces in. */}}
+{{- define "pulsar-operator.adminRules" -}}
+- apiGroups: [pulsaroperator.io]
+  resources: [pulsarinstances]
+  verbs: [create, update, patch, delete, deletecollection]
+{{- end -}}

@@ -10,7 +10,7 @@ import yaml
 
 from pulsar_operator.settings import PREFIX, load
 from tests.support.processes.apiserver import ApiServer
-from tests.support.processes.helm import OPERATOR_CHART, Helm, HelmError, is_hook, of_kind, pod_specs
+from tests.support.processes.helm import OPERATOR_CHART, Helm, HelmError, for_people, is_hook, of_kind, pod_specs
 from tests.support.yamls import document
 
 Json = dict[str, Any]
@@ -43,8 +43,13 @@ VARIANTS: dict[str, Json] = {
 }
 
 
+def cluster_roles(objects: list[Json]) -> list[Json]:
+    """ClusterRoles of the operator and its hook."""
+    return [obj for obj in of_kind(objects, "ClusterRole") if not for_people(obj)]
+
+
 def roles(objects: list[Json], *, hooks: bool) -> list[Json]:
-    return [obj for obj in of_kind(objects, "Role") + of_kind(objects, "ClusterRole") if is_hook(obj) is hooks]
+    return [obj for obj in of_kind(objects, "Role") + cluster_roles(objects) if is_hook(obj) is hooks]
 
 
 @pytest.fixture(params=VARIANTS, name="variant")
@@ -100,12 +105,12 @@ def test_no_wildcard_anywhere(helm: Helm, variant: Json) -> None:
 
 def test_one_role_and_binding_per_namespace(helm: Helm) -> None:
     objects = helm.template(OPERATOR_CHART, {"watchNamespaces": ["a", "b", "ops"]})
-    wide = of_kind([o for o in objects if not is_hook(o)], "ClusterRole")
+    wide = cluster_roles([o for o in objects if not is_hook(o)])
     # Only our own kinds and a look at a namespace, so that a deleted one can end although its RoleBinding goes first.
     rights = {(group, tuple(rule["verbs"])) for role in wide for rule in role["rules"] for group in rule["apiGroups"]}
     assert {right for right in rights if right[0] != "pulsaroperator.io"} == {("", ("get",))}
     narrow = helm.template(OPERATOR_CHART, {"watchNamespaces": ["a"], "rbac": {"customResourcesClusterWide": False}})
-    assert of_kind([o for o in narrow if not is_hook(o)], "ClusterRole") == []
+    assert cluster_roles([o for o in narrow if not is_hook(o)]) == []
     for kind in ("Role", "RoleBinding"):
         places = [o["metadata"]["namespace"] for o in of_kind(objects, kind) if "lease" not in o["metadata"]["name"]]
         assert sorted(places) == ["a", "b", "ops"], kind
@@ -116,14 +121,14 @@ def test_one_role_and_binding_per_namespace(helm: Helm) -> None:
 
 def test_default_is_the_release_namespace(helm: Helm) -> None:
     objects = helm.template(OPERATOR_CHART)
-    assert of_kind(objects, "ClusterRole") == of_kind(objects, "ClusterRoleBinding") == []
+    assert cluster_roles(objects) == of_kind(objects, "ClusterRoleBinding") == []
     assert {o["metadata"]["namespace"] for o in of_kind(objects, "Role")} == {"ops"}
     assert environment(objects)["WATCH_NAMESPACES"] == "ops"
 
 
 def test_cluster_scope(helm: Helm) -> None:
     objects = [o for o in helm.template(OPERATOR_CHART, {"clusterScope": True}) if not is_hook(o)]
-    assert [o["metadata"]["name"] for o in of_kind(objects, "ClusterRole")] == ["ops-rel-pulsar-operator"]
+    assert [o["metadata"]["name"] for o in cluster_roles(objects)] == ["ops-rel-pulsar-operator"]
     assert len(of_kind(objects, "ClusterRoleBinding")) == 1
     assert [o["metadata"]["name"] for o in of_kind(objects, "Role")] == ["rel-pulsar-operator-lease"]
     assert environment(objects)["WATCH_NAMESPACES"] == ""

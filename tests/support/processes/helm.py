@@ -105,6 +105,11 @@ def of_kind(objects: list[Json], kind: str) -> list[Json]:
     return [obj for obj in objects if obj["kind"] == kind]
 
 
+def for_people(obj: Json) -> bool:
+    """Whether it is a ClusterRole that Kubernetes adds to its own view, edit or admin."""
+    return any("/aggregate-to-" in label for label in obj["metadata"].get("labels") or {})
+
+
 def is_hook(obj: Json) -> bool:
     """Whether helm treats the object as a hook."""
     return "helm.sh/hook" in (obj["metadata"].get("annotations") or {})

@@ -64,6 +64,9 @@ SUBRESOURCES = {
 }
 
 
+USER_RULES = ("viewRules", "editRules", "adminRules")
+
+
 def rules(name: str) -> list[Json]:
     """The rules of a named template: plain YAML, since nothing in them is templated."""
     parsed: list[Json] = yaml.safe_load(rules_text(name))
@@ -99,7 +102,7 @@ def test_everything_watched_may_be_watched() -> None:
     assert refused == []
 
 
-@pytest.mark.parametrize("name", ["rules", "leaseRules", "uninstallRules"])
+@pytest.mark.parametrize("name", ["rules", "leaseRules", "uninstallRules", *USER_RULES])
 def test_no_wildcard_and_no_escalation(name: str) -> None:
     text = json.dumps(rules(name))
     for word in ("*", "pods/exec", "pods/attach", "pods/log", "rbac", "escalate", "impersonate", "nodes", "proxy"):
@@ -108,6 +111,23 @@ def test_no_wildcard_and_no_escalation(name: str) -> None:
 
 def test_secrets_are_never_enumerated() -> None:
     assert granted("rules")["", "secrets"].isdisjoint({"list", "watch", "deletecollection"})
+
+
+def test_people_get_rights_on_our_kinds_alone_and_write_no_status() -> None:
+    for name in USER_RULES:
+        for (group, resource), verbs in granted(name).items():
+            assert group == GROUP
+            assert not resource.endswith(("/status", "/finalizers")) or verbs == {"get"}
+    assert {verb for verbs in granted("viewRules").values() for verb in verbs} == {"get", "list", "watch"}
+
+
+def test_each_kind_can_be_read_by_all_and_changed_by_one_role() -> None:
+    change = {"create", "update", "patch", "delete", "deletecollection"}
+    for kind, plural in PLURALS.items():
+        assert granted("viewRules")[GROUP, plural] == {"get", "list", "watch"}
+        first, other = ("adminRules", "editRules") if kind is Kind.INSTANCE else ("editRules", "adminRules")
+        assert granted(first)[GROUP, plural] == change
+        assert (GROUP, plural) not in granted(other)
 
 
 def test_lease_by_name() -> None:
@@ -122,7 +142,7 @@ def test_every_rule_says_why() -> None:
         assert part.rstrip().splitlines()[-1].lstrip().startswith("#"), part
 
 
-@pytest.mark.parametrize("name", ["rules", "leaseRules", "uninstallRules"])
+@pytest.mark.parametrize("name", ["rules", "leaseRules", "uninstallRules", *USER_RULES])
 def test_rights_table_of_the_readme(name: str) -> None:
     readme = (OPERATOR / "README.md").read_text()
     for rule in rules(name):
