@@ -219,6 +219,19 @@ def sizing_schema() -> Json:
     )
 
 
+def pod_monitor_schema() -> Json:
+    """Schema of the PodMonitor of helm/pulsar."""
+    labels = {"type": "object", "description": "Labels.", "additionalProperties": {"type": "string"}}
+    return struct(
+        "PodMonitor of the Prometheus operator.",
+        {
+            "enabled": {"type": "boolean", "description": "Whether to make it."},
+            "interval": text("Scrape interval.", "^([0-9]+(ms|s|m|h))+$", 32),
+            "labels": labels,
+        },
+    )
+
+
 def conformance_schema() -> Json:
     """Schema of what ``helm test`` of helm/pulsar runs."""
     return struct(
@@ -253,6 +266,7 @@ def pulsar_schema(crds: dict[str, Json]) -> Json:
                     "description": "Replicas, volumes and preset where cluster.spec does not say otherwise.",
                 },
                 "keepOnUninstall": policy,
+                "podMonitor": pod_monitor_schema(),
                 "conformance": conformance_schema(),
                 "sizing": sizing_schema(),
                 "instance": struct(

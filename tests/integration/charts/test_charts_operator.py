@@ -18,7 +18,10 @@ Json = dict[str, Any]
 EVERYTHING: Json = {
     "watchNamespaces": ["a", "b"],
     "image": {"tag": "7", "pullSecrets": [{"name": "pull"}], "pullPolicy": "Always"},
-    "metrics": {"serviceMonitor": {"enabled": True, "labels": {"release": "prom"}}},
+    "metrics": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prom"}},
+        "podMonitor": {"enabled": True, "interval": "7s", "labels": {"release": "prom"}},
+    },
     "podLabels": {"team": "x", "app.kubernetes.io/name": "not-this"},
     "podAnnotations": {"note": "y"},
     "nodeSelector": {"disk": "ssd"},
@@ -204,6 +207,19 @@ def test_metrics_service_selects_the_operator_only(helm: Helm) -> None:
     (monitor,) = of_kind(objects, "ServiceMonitor")
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert monitor["metadata"]["labels"]["release"] == "prom"
+    (monitor,) = of_kind(objects, "PodMonitor")
+    template = deployment["spec"]["template"]
+    selector = monitor["spec"]["selector"]["matchLabels"].items()
+    assert selector <= template["metadata"]["labels"].items()
+    assert not selector <= job["spec"]["template"]["metadata"]["labels"].items()
+    assert monitor["metadata"]["labels"]["release"] == "prom"
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["interval"] == "7s"
+    assert endpoint["port"] in [port["name"] for port in template["spec"]["containers"][0]["ports"]]
+
+
+def test_monitors_are_off_by_default(helm: Helm) -> None:
+    assert [o["kind"] for o in helm.template(OPERATOR_CHART) if o["kind"].endswith("Monitor")] == []
 
 
 def test_definitions_are_kept_and_unchanged(helm: Helm) -> None:

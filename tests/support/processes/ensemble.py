@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from pulsar_start import zookeeper
@@ -43,8 +44,8 @@ class LoopbackEnsemble:
         assert ordinal not in self._processes
         shutil.rmtree(self.volume(ordinal))
 
-    def start(self, ordinal: int, *, founded: bool) -> zookeeper.Prepared:
-        """As the start program does, but on loopback; returns what it prepared."""
+    def start(self, ordinal: int, *, founded: bool, settings: Mapping[str, str] | None = None) -> zookeeper.Prepared:
+        """As the start program does, but on loopback; returns what it prepared. ``settings`` are laid over the file."""
         home = self._folder / f"server-{ordinal}"
         server = zookeeper.Server(
             ordinal=ordinal,
@@ -55,7 +56,7 @@ class LoopbackEnsemble:
             founded=founded,
         )
         paths = Paths.from_environ({"PULSAR_HOME": str(home)})
-        prepared = zookeeper.prepare(server, paths, {"tickTime": "500"})
+        prepared = zookeeper.prepare(server, paths, {"tickTime": "500", **(settings or {})})
         members = [
             f"server.{n + 1}=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{client}"
             for n, (client, quorum, election) in enumerate(self._ports)
@@ -85,6 +86,10 @@ class LoopbackEnsemble:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(STOP_SECONDS)
+
+    def process_id(self, ordinal: int) -> int:
+        """Of a running server."""
+        return self._processes[ordinal].pid
 
     def client(self, ordinal: int) -> str:
         """Connection string of one server."""

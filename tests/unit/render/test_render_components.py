@@ -84,6 +84,24 @@ def test_a_configuration_store_is_a_zookeeper_of_its_own_name() -> None:
     assert env(rendered.manifests)["ZOO_STS_NAME"] == "geo-configuration-store"
 
 
+@pytest.mark.parametrize("on", [False, True])
+def test_a_zookeeper_has_metrics_where_they_are_asked_for(on: bool) -> None:
+    """Off, nothing of them is rendered: pods of clusters that are there already are not rolled for it."""
+    store = ManagedZooKeeper(metrics=on, config={"metricsProvider.httpPort": "7", "metricsProvider.exportJvmInfo": "x"})
+    manifests = render_configuration_store(
+        owner("geo", Kind.INSTANCE), store, image="zk:1", super_digest_secret="s"
+    ).manifests
+    values = overrides(manifests)
+    assert values["metricsProvider.httpPort"] == ("8000" if on else "7")
+    assert ("metricsProvider.className" in values) is on
+    assert values["metricsProvider.exportJvmInfo"] == "x"
+    headless = of_kind(manifests, "Service", "geo-configuration-store-headless")["spec"]["ports"]
+    for ports, number in ((container(manifests)["ports"], "containerPort"), (headless, "port")):
+        assert [port[number] for port in ports if port["name"] == "http"] == ([8000] if on else [])
+    clients = of_kind(manifests, "Service", "geo-configuration-store")["spec"]["ports"]
+    assert [port["name"] for port in clients] == ["client"]
+
+
 def test_bookie_ids_are_stable_names() -> None:
     rendered = render_cluster(inputs(distributed()))
     manifests = rendered.of(Component.BOOKIE)

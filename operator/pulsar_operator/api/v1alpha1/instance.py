@@ -57,6 +57,8 @@ class ManagedZooKeeper(ApiModel):
     """Java memory; absent = from the preset."""
     config: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=64)] | None = None
     """Settings laid over zoo.cfg; membership, ports and data folders are reserved."""
+    metrics: bool = False
+    """Whether each server has its metrics for Prometheus at /metrics of port 8000. A change rolls the servers."""
     pod: PodTemplate | None = None
     """Pod settings."""
 

@@ -31,6 +31,13 @@ SUPER_DIGEST_KEY = "digest"
 FOUNDED_KEY = "founded"
 """Key in the ConfigMap that says that an ensemble was founded."""
 PORTS = {"client": ZOOKEEPER_PORT, "quorum": 2888, "election": 3888}
+METRICS_PORTS = {"http": 8000}
+"""Named and numbered as the bookies' port."""
+METRICS = {
+    "metricsProvider.className": "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
+    "metricsProvider.httpPort": str(METRICS_PORTS["http"]),
+}
+"""Source: ZooKeeper Monitor Guide, "New Metrics System". Without it a server has no metrics to fetch."""
 
 
 def render_zookeeper(
@@ -60,10 +67,10 @@ def render_zookeeper(
         image=image,
         pull_policy=images.pull_policy.value,
         pull_secrets=images.pull_secrets,
-        config=layered(preset_values(preset).config.get(component), store_limits(store), store.config),
+        config=layered(preset_values(preset).config.get(component), store_limits(store), store.config, _metrics(store)),
         jvm=jvm_arguments(component, preset, store.jvm),
         resources=container_resources(component, preset, store.jvm, store.resources),
-        ports=PORTS,
+        ports={**PORTS, **METRICS_PORTS} if store.metrics else PORTS,
         probes=Probes(
             readiness={"exec": {"command": [*START, "probe", "zookeeper"]}},
             liveness=tcp("client"),
@@ -110,6 +117,10 @@ def store_address(owner: Owner, component: Component, cluster_domain: str) -> St
     """
     host = service_host(workload_name(owner.name, component), owner.namespace, cluster_domain)
     return StoreAddress(f"{host}:{ZOOKEEPER_PORT}")
+
+
+def _metrics(store: ManagedZooKeeper) -> dict[str, str]:
+    return METRICS if store.metrics else {}
 
 
 def _super_digest(secret: str | None) -> list[Manifest]:
