@@ -156,9 +156,14 @@ class Store:
     def put(self, path: str, data: bytes) -> None:
         """Write a small file whole, over what was there."""
         temporary = self.temporary(path)
-        with self.create(temporary) as stream:
-            stream.write(data)
-        self.publish(temporary, path)
+        try:
+            with self.create(temporary) as stream:
+                stream.write(data)
+            self.publish(temporary, path)
+        except OSError:
+            with suppress(OSError):  # on a full volume what was begun would fill what becomes free
+                self.delete(temporary)
+            raise
 
     def get(self, path: str) -> bytes | None:
         """Bytes of a small file; None if there is none."""
