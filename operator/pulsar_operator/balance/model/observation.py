@@ -14,6 +14,9 @@ from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.load import CostModel, Load
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, range_points
 
+LARGEST_RATE = 1e12
+"""A figure above it is no traffic of a topic but an error of who reports it, and counts for nothing, like one below 0
+and as in the sizing job. One such would be all the load there is."""
 SYSTEM_NAMESPACE = "pulsar/system"
 
 
@@ -125,7 +128,7 @@ def _number(value: Any) -> float:
         number = float(value or 0)
     except (TypeError, ValueError):
         return 0.0
-    return number if number > 0 and number != float("inf") else 0.0
+    return number if 0 < number <= LARGEST_RATE else 0.0
 
 
 Cells = dict[str, dict[int, tuple[float, int]]]
