@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.planner import plan as planner
@@ -16,7 +17,7 @@ from pulsar_operator.balance.planner.proposal import Proposal
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.rebalance.rebalance_pass import Tools
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.ports import CONFIG_MAPS
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM
 from tests.support.balancing.world import NS, BalancingWorld
 
 
@@ -196,3 +197,16 @@ async def test_a_standing_balancer_counts_what_it_moved_of_a_stopped_proposal(wo
         assert asked[-1] == pytest.approx(share, abs=1e-5)
         world.command("stop")
         await world.once()
+
+
+@pytest.mark.parametrize("seen", [True, False])
+async def test_nothing_is_remembered_of_a_standing_balancer_that_is_gone(world: BalancingWorld, seen: bool) -> None:
+    """Somebody deletes it and applies it again, all day; the pass in between may come too late to see it gone."""
+    for _ in range(3):
+        world.rebalance(autoApprove=True, repeatSeconds=60)
+        await world.once()
+        assert list(tools(world).memories) == [world.live()["metadata"]["uid"]]
+        world.kube.remove(CUSTOM[Kind.REBALANCE], NS, "once")
+        if seen:
+            await world.once()
+            assert tools(world).memories == {}

@@ -44,6 +44,7 @@ class RebalanceController:
         deps = self._deps
         obj = await deps.kube.get(CUSTOM[Kind.REBALANCE], key.namespace, key.name)
         if obj is None:
+            self._tools.forget(f"{key.namespace}/{key.name}")
             return GONE
         if "deletionTimestamp" in obj["metadata"]:
             return DONE  # the cluster controller gives Pulsar's balancer back

@@ -82,7 +82,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
             known = tools.memories.get(state.meta.uid, Memory())
             question = within_budget(known, state.now.timestamp(), question, SteadyOptions())
             proposal = await tools.propose(model, question)
-            tools.memories[state.meta.uid] = intending(known, model, proposal)
+            tools.remember(state.name, state.meta.uid, intending(known, model, proposal))
         return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
     usages = await state.traffic.usages(observed.brokers)
     decision = await standing_decision(tools, state, model, question, usages)
@@ -242,7 +242,7 @@ async def standing_decision(
         options = replace(options, memory=0.0)  # recorded weights are averages already
     known, now = tools.memories.get(state.meta.uid, Memory()), state.now.timestamp()
     decision, memory = await tools.decide(known, now, model, question, options, usages)
-    tools.memories[state.meta.uid] = memory
+    tools.remember(state.name, state.meta.uid, memory)
     if options.memory > 0:
         state.set(cost=_cost(model, memory, usages))
     return decision

@@ -53,9 +53,24 @@ class Tools:
     memories: dict[str, Memory] = field(default_factory=dict)
     """Of standing rebalances, by UID: what they saw and did. Lost with the process, which makes them slower once."""
 
+    uids: dict[str, str] = field(default_factory=dict)
+    """Of the rebalances with a memory, by namespace/name."""
+
     weights: dict[str, dict[BundleId, tuple[datetime, float]]] = field(default_factory=dict)
     """By cluster: bundles that were moved, when, and the weight they had. Lost with the process: the next plan is
     then made from what the brokers count by then."""
+
+    def remember(self, name: str, uid: str, memory: Memory) -> None:
+        """Keep what a standing rebalance knows; that of another one of its name, which is gone, goes."""
+        if self.uids.get(name, uid) != uid:
+            self.forget(name)
+        self.uids[name] = uid
+        self.memories[uid] = memory
+
+    def forget(self, name: str) -> None:
+        """A rebalance is gone."""
+        if (uid := self.uids.pop(name, None)) is not None:
+            self.memories.pop(uid, None)
 
     def moved(self, cluster: str, bundle: BundleId, weight: float, now: datetime) -> None:
         """Remember what a bundle weighed when it moved: its new broker counts nothing until its next statistics."""
