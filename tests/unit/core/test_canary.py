@@ -27,7 +27,7 @@ SHOWN: dict[str, str] = {
     r"^(name|clusterName)$|^(template\.)?names\[\]$|^count\.prefix$": NAMES,
     r"^image\.|^version$": "the image that runs: why a pod is replaced",
     r"\.(sidecars|initContainers)\[\]\.(name|image)$": "which container is meant, and the image that runs",
-    r"\.volumeMounts\[\]\.(name|mountPath)$|\.claimName$": NAMES,
+    r"\.volumeMounts\[\]\.(name|mountPath)$|\.claimName$|\.(heapDump|gcLog)Path$": NAMES,
     r"\.env\[\]\.name$|storageClassName$|priorityClassName$": NAMES,
     r"\.(requests|limits)\{\}$|\.size$|maxMarkDeletesPerSecond$": "a quantity, which the definition insists on",
     r"external\.(servers|chroot)$|^clusterDomain$": "an address, which has no password: what does not answer",
