@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute
@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pulsar_sizing.arrow import parquet
 from pulsar_sizing.job import weights
 from pulsar_sizing.job.cells import Cells, folded, joined
+from pulsar_sizing.job.compute import TASKS_A_CORE
 from pulsar_sizing.job.costs import Factors, applied
 from pulsar_sizing.job.rows import PLACEMENT_SCHEMA, TOPICS_SCHEMA
 from pulsar_sizing.job.state import PLACEMENT, SUMMARY, HourState, Manifest, State
@@ -28,6 +29,7 @@ compute: Any = pyarrow.compute
 SHARD_TOPICS: Final = 16_384
 """Topics that a task holds at once, with their histograms of some 21 hours: about 250 MB."""
 POSITIONS: Final = 1 << 32
+T = TypeVar("T")
 READ: Final = ("topic", "position", "buckets", "counts")
 READ_SCHEMA: Final = pa.schema([TOPICS_SCHEMA.field(name) for name in READ])
 
@@ -77,9 +79,8 @@ def heaviest(
     """Weigh all topics. What comes to this process is bounded by namespaces and brokers, see weights.py."""
     if not shards:
         return Heaviest({}, [])
-    dealt = spark.parallelize(shards, len(shards))
     weigh = partial(_weighed, store.place, percentile, growth, factors)
-    answers = dealt.map(partial(_answer, weigh, dict(walls), brokers)).collect()
+    answers = _of_each(spark, shards, partial(_answer, weigh, dict(walls), brokers))
     found = {
         name: _together([each.tops[name] for each in answers if name in each.tops], walls.get(name, ()))
         for name in sorted({name for each in answers for name in each.tops})
@@ -90,8 +91,15 @@ def heaviest(
     if bases - {topic for topic, _ in hot}:
         # Weighed anew and not kept from the first look: what Spark keeps it serializes with classes of its machine
         # learning, and the job's image has none of that.
-        hot = dealt.flatMap(partial(_related, weigh, bases)).collect()
+        hot = [pair for each in _of_each(spark, shards, partial(_related, weigh, bases)) for pair in each]
     return Heaviest(found, sorted(hot))
+
+
+def _of_each(spark: SparkContext, shards: Sequence[Shard], work: Callable[[Shard], T]) -> list[T]:
+    """What work says of each shard, one after the other in each of Spark's tasks; a single one needs no task."""
+    if len(shards) == 1:
+        return [work(shards[0])]
+    return spark.parallelize(shards, min(len(shards), TASKS_A_CORE * spark.defaultParallelism)).map(work).collect()
 
 
 def shards(store: Store, state: State, manifest: Manifest, busy: Sequence[int], newest: int | None) -> list[Shard]:

@@ -18,8 +18,8 @@ from pulsar_sizing.job.reading import Target, Told, count_rejected, tell
 from pulsar_sizing.job.state import CARRIED, PLACEMENT, SUMMARY, BrokerHour, HourState, State
 from pulsar_sizing.store import Store
 
-TASKS_A_CORE: Final = 8
-"""More tasks spread the work better, each costs a few milliseconds."""
+TASKS_A_CORE: Final = 4
+"""More tasks spread the work better; each costs some 30 milliseconds of Python."""
 MANY_FILES: Final = 600
 """Of an hour on average; above it compaction is behind, and opening files takes longer than reading them."""
 TABLES: Final = (SUMMARY, PLACEMENT, CARRIED)
