@@ -5,7 +5,7 @@ SERVICE_URL ?= pulsar://127.0.0.1:6650
 ADMIN_URL ?= http://127.0.0.1:8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools cluster demo demo-down test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
+.PHONY: help setup tools images demo demo-down test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -15,6 +15,9 @@ setup: ## Python environment with the locked dependencies, in .venv
 
 tools: setup ## kubectl, helm, kind, kube-apiserver, etcd, the Pulsar server tarball (cached)
 	@$(PY) -m e2e.kind tools
+
+images: setup ## All images; REGISTRY=host/path names them for a registry, PUSH=1 pushes, PLATFORM=linux/amd64,linux/arm64
+	@$(PY) -m e2e.kind images $(if $(REGISTRY),--registry '$(REGISTRY)') $(if $(PUSH),--push) $(if $(PLATFORM),--platform '$(PLATFORM)')
 
 demo: setup ## From a bare machine to messages through the proxy (KUBE_CONTEXT=... uses an existing cluster)
 	@$(PY) -m e2e.demo

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from e2e.kind.delivery import Delivery
 from e2e.kind.kindconfig import Cluster
 from e2e.kind.machine import Machine
 from e2e.kind.paths import paths
@@ -30,8 +31,13 @@ def parser() -> argparse.ArgumentParser:
     """The command line's grammar."""
     main_parser = argparse.ArgumentParser(prog="python -m e2e.kind", description=sys.modules["e2e.kind"].__doc__)
     commands = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, text in COMMANDS.items():
-        commands.add_parser(name, help=text)
+    plain = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    images = plain["images"]
+    images.add_argument("--registry", default="", help="name them for this registry, as the charts ask for them")
+    images.add_argument("--push", action="store_true", help="push them there")
+    images.add_argument(
+        "--platform", default="", help="for other processors: linux/amd64,linux/arm64 (by docker buildx)"
+    )
     up = commands.add_parser("up", help="a healthy cluster with the product images, built when they are not current")
     up.add_argument("name", metavar="NAME")
     up.add_argument("--pulsar-port", type=int, default=6650, help="port of 127.0.0.1 for the binary protocol (6650)")
@@ -49,6 +55,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0, or 1 when a step failed (the runner has said why), or 2 for a wrong call."""
     arguments = parser().parse_args(argv)
+    if arguments.command == "images" and (arguments.push or arguments.platform) and not arguments.registry:
+        print("PUSH and PLATFORM go with REGISTRY: name the registry that the images are for", file=sys.stderr)
+        return 2
     if arguments.command == "paths":
         print(json.dumps(paths().as_json(), indent=2))
         return 0
@@ -65,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 machine.load(arguments.name, arguments.images)
             elif arguments.command == "down":
                 machine.down(arguments.name)
+            elif arguments.command == "images" and arguments.registry:
+                machine.deliver(Delivery(arguments.registry, arguments.push, arguments.platform))
             else:
                 machine.make(arguments.command)
     except StepFailedError:

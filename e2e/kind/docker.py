@@ -60,11 +60,15 @@ class Docker:
         for name, value in build_args.items():
             arguments += ["--build-arg", f"{name}={value}"]
         # Debian's engine has no BuildKit; asking for it there fails, and not saying anything prints a warning a build.
-        legacy = not self.succeeds("buildx", "version")
+        legacy = not self.has_buildx()
         if legacy:
             # It keeps the container of a RUN that failed, unless told otherwise.
             arguments.append("--force-rm")
         log.run([self.program(), *arguments, context], env={"DOCKER_BUILDKIT": "0"} if legacy else {})
+
+    def has_buildx(self) -> bool:
+        """Whether the client has the plugin that builds with BuildKit."""
+        return self.succeeds("buildx", "version")
 
     def image_facts(self, tags: Sequence[str]) -> dict[str, tuple[str, str]]:
         """(id, inputs label) of each image that the engine has, by tag."""

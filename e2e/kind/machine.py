@@ -11,6 +11,7 @@ from pathlib import Path
 from e2e.kind import golang, javaclient, nodeimage, prereq, productimages, pulsar, rootfs, stock, versions
 from e2e.kind.cache import Cache, default_cache
 from e2e.kind.cluster import ClusterMachine
+from e2e.kind.delivery import Delivery, clean_steps, named_products, push_steps
 from e2e.kind.docker import Docker, pull_step
 from e2e.kind.engine import engine_step
 from e2e.kind.kindconfig import Cluster
@@ -61,6 +62,19 @@ class Machine:
         }
         source = self._source()
         self._run([engine_step(self.cache, self.docker), *plans[what](source)])
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Build the product images for a registry, and push them if asked. Raises ValueError for what cannot be had."""
+        source = self._source()
+        delivery.check(source, bool(delivery.platform) and self.docker.has_buildx())
+        products = named_products(delivery, self.root)
+        if source == "stock":
+            builder = productimages.ImageBuilder(self.cache, self.docker, self.root, source, products)
+            steps = clean_steps(builder, delivery)
+        else:
+            steps = self._image_steps(source, products)
+        self._run([engine_step(self.cache, self.docker), *steps, *push_steps(self.docker, delivery, products)])
+        print(f"both charts: helm install ... --set imageRegistry={delivery.registry}")
 
     def up(self, cluster: Cluster, build_images: bool = True) -> None:
         """Make a cluster be there, healthy, and loaded with the product images, building those that are not current."""
@@ -175,7 +189,9 @@ class Machine:
         base = rootfs.rootfs_step(self.cache, self.docker, "python", rootfs.PYTHON)
         return [prereq.prerequisites_step(ROOTFS_NEEDS), base]
 
-    def _image_steps(self, source: Source) -> list[Step]:
-        builder = productimages.ImageBuilder(self.cache, self.docker, self.root, source)
+    def _image_steps(
+        self, source: Source, products: tuple[productimages.Product, ...] = productimages.PRODUCTS
+    ) -> list[Step]:
+        builder = productimages.ImageBuilder(self.cache, self.docker, self.root, source, products)
         java = prereq.prerequisites_step(JAVA_NEEDS)
         return [*self._pulsar_steps(source), *self._python_steps(source), java, *builder.steps()]

@@ -110,6 +110,7 @@ class ImageBuilder:
     docker: Docker
     root: Path
     source: Source
+    products: tuple[Product, ...] = PRODUCTS
 
     def steps(self) -> list[Step]:
         """What images take from the cache, then one step an image; what the repository lacks is skipped with a word."""
@@ -118,7 +119,7 @@ class ImageBuilder:
             conformancesite.conformance_site_step(self.cache, self.root, self.source),
             javaclient.java_client_step(self.cache),
             sizingsite.sizing_site_step(self.cache, self.root, self.source),
-            *(self._step(product) for product in PRODUCTS),
+            *(self._step(product) for product in self.products),
         ]
 
     def digest(self, product: Product) -> str:
@@ -132,7 +133,7 @@ class ImageBuilder:
         inputs = [recipe, *self._sources(product)]
         if not product.extras:
             inputs.append(self.root / product.folder)
-        parts = [product.tag, self._base(product), self._base_digest(product), digest_paths(self.root, inputs)]
+        parts = [product.tag, self.base(product), self._base_digest(product), digest_paths(self.root, inputs)]
         return digest_texts(*parts, *(extra.digest(self.root, self.source) for extra in product.extras))
 
     def _step(self, product: Product) -> Step:
@@ -144,12 +145,12 @@ class ImageBuilder:
         return image_step(self.docker, name, product.tag, digest, lambda log: self._build(product, digest, log))
 
     def _build(self, product: Product, digest: str, log: Log) -> None:
-        with scratch_folder(self.cache, product.tag.replace(":", "-")) as context:
+        with scratch_folder(self.cache, product.folder) as context:
             dockerfile.stage(self.root, self._sources(product), context)
             for extra in product.extras:
                 self._add(log, extra, context)
             recipe = self.root / product.folder / "Dockerfile"
-            arguments = {"BASE_IMAGE": self._base(product)}
+            arguments = {"BASE_IMAGE": self.base(product)}
             before = self.docker.image_facts([product.tag]).get(product.tag)
             self.docker.build(log, product.tag, context, digest, dockerfile=recipe, build_args=arguments)
             after = self.docker.image_facts([product.tag]).get(product.tag)
@@ -170,7 +171,8 @@ class ImageBuilder:
         target.parent.mkdir(parents=True, exist_ok=True)
         log.run(["cp", "-al", folder, target])
 
-    def _base(self, product: Product) -> str:
+    def base(self, product: Product) -> str:
+        """The image that one stands on."""
         if product.base is Base.PYTHON:
             return python_base(self.source)
         if product.base is Base.JAVA and self.source == "built":
