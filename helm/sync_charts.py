@@ -55,6 +55,7 @@ OBJECT_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 TAG = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
 QUANTITY = "^[0-9]+(\\.[0-9]+)?([KMGTPE]i?|[mk])?$"
 CRON = r"^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|\S+( +\S+){4})$"
+REGISTRY = r"^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$"
 CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
 
@@ -267,6 +268,7 @@ def pulsar_schema(crds: dict[str, Json]) -> Json:
                 },
                 "keepOnUninstall": policy,
                 "podMonitor": pod_monitor_schema(),
+                "imageRegistry": text("Registry before the names of the chart's images.", REGISTRY, 255, empty=True),
                 "conformance": conformance_schema(),
                 "sizing": sizing_schema(),
                 "instance": struct(

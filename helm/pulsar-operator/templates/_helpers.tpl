@@ -54,7 +54,13 @@ app.kubernetes.io/component: uninstall
 {{- end -}}
 {{- end -}}
 
+{{/* What stands before the name of every image. */}}
+{{- define "pulsar-operator.registry" -}}
+{{- with .Values.imageRegistry }}{{ . }}/{{ end -}}
+{{- end -}}
+
 {{- define "pulsar-operator.image" -}}
+{{- include "pulsar-operator.registry" . -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
 {{- else -}}
@@ -100,11 +106,11 @@ app.kubernetes.io/component: uninstall
 - name: PULSAR_OPERATOR_LOG_FORMAT
   value: {{ .Values.operator.logFormat | quote }}
 - name: PULSAR_OPERATOR_IMAGE_BROKER
-  value: {{ .Values.pulsarImages.broker | quote }}
+  value: {{ print (include "pulsar-operator.registry" .) .Values.pulsarImages.broker | quote }}
 - name: PULSAR_OPERATOR_IMAGE_BOOKIE
-  value: {{ .Values.pulsarImages.bookie | quote }}
+  value: {{ print (include "pulsar-operator.registry" .) .Values.pulsarImages.bookie | quote }}
 - name: PULSAR_OPERATOR_IMAGE_PROXY
-  value: {{ .Values.pulsarImages.proxy | quote }}
+  value: {{ print (include "pulsar-operator.registry" .) .Values.pulsarImages.proxy | quote }}
 {{- range .Values.extraEnv }}
 {{- if hasPrefix "PULSAR_OPERATOR_" .name }}
 {{- fail (printf "extraEnv must not contain %s: settings of the operator have their own values, see operator, pulsarImages and watchNamespaces" .name) }}

@@ -155,6 +155,7 @@ broker
 
 {{- define "pulsar.conformanceImage" -}}
 {{- $image := .Values.conformance.image -}}
+{{- with .Values.imageRegistry }}{{ . }}/{{ end -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.repository $image.digest -}}
 {{- else -}}

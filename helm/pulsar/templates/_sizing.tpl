@@ -40,6 +40,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 
 {{- define "pulsar.sizingImage" -}}
 {{- $image := .Values.sizing.image -}}
+{{- with .Values.imageRegistry }}{{ . }}/{{ end -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.repository $image.digest -}}
 {{- else -}}

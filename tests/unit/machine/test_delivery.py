@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import yaml
 from e2e.kind import __main__ as command_line
 from e2e.kind import versions
 from e2e.kind.cache import Cache
-from e2e.kind.delivery import Delivery, clean_steps, named_products, project_version, push_steps
+from e2e.kind.delivery import REGISTRY, Delivery, clean_steps, named_products, project_version, push_steps
 from e2e.kind.docker import Docker
 from e2e.kind.productimages import PRODUCTS, ImageBuilder
 from e2e.kind.shell import Log
@@ -52,6 +53,12 @@ def test_names_are_those_that_the_charts_ask_for() -> None:
     for image in (pulsar["conformance"]["image"], pulsar["sizing"]["image"]):
         asked.add(f"{image['repository']}:{charts['pulsar']['version']}")
     assert {product.tag for product in named_products(Delivery(HOST), ROOT)} == {f"{HOST}/{name}" for name in asked}
+
+
+def test_the_charts_take_the_registries_that_are_pushed_to() -> None:
+    for chart in ("pulsar-operator", "pulsar"):
+        schema = json.loads((ROOT / "helm" / chart / "values.schema.json").read_text())
+        assert schema["properties"]["imageRegistry"]["pattern"] == f"^$|{REGISTRY.pattern}"
 
 
 def test_the_local_images_are_others() -> None:
