@@ -1,4 +1,4 @@
-"""Writes the parts of docs/ that repeat the code: ``python scripts/gen_docs.py [--check]`` with the project's Python.
+"""Writes the parts of docs/ and README.md that repeat the code: ``python scripts/gen_docs.py [--check]``.
 
 A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- /generated -->``; what is between them is replaced
 by PARTS[NAME]. With --check nothing is written and the exit code is 1 when a page is not current.
@@ -10,6 +10,7 @@ import argparse
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -274,7 +275,23 @@ def skips() -> str:
     return table(["since", "skipped", "proved by"], ([why, ", ".join(ids), by] for (why, by), ids in groups.items()))
 
 
+def tested_versions() -> str:
+    """What the tests run with."""
+    found = tomllib.loads((ROOT / "versions.toml").read_text(encoding="utf-8"))
+    kubernetes, pulsar, helm, python = (found[name] for name in ("kubernetes", "pulsar", "helm", "python"))
+    return table(
+        ["", "tested with", "besides"],
+        [
+            ["Kubernetes", kubernetes["tested"], f"the charts install from {kubernetes['minimum']} on"],
+            ["Apache Pulsar", pulsar["tested"], f"policies that only a newer one has: {pulsar['newer']}, one process"],
+            ["Helm", helm["tested"], f"from {helm['minimum']} on"],
+            ["Python, of the operator's image", python["tested"], "no older one"],
+        ],
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "tested-versions": tested_versions,
     "concepts": concepts,
     "conformance-settings": settings,
     "conformance-skips": skips,
@@ -301,15 +318,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, fail when a page is not current")
     options = parser.parse_args(argv)
     stale = []
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
         wanted = current(text)
         if wanted != text:
-            stale.append(page.name)
+            stale.append(str(page.relative_to(ROOT)))
             if not options.check:
                 page.write_text(wanted, encoding="utf-8")
     if options.check and stale:
-        print(f"not current: docs/{', docs/'.join(stale)}; run: python scripts/gen_docs.py", file=sys.stderr)
+        print(f"not current: {', '.join(stale)}; run: python scripts/gen_docs.py", file=sys.stderr)
         return 1
     return 0
 

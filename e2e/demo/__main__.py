@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from e2e.demo.client import exchange
+from e2e.demo.ending import ending
 from e2e.kind.paths import paths
 from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, ROOT, Helm, InstallError, install_operator
 from e2e.support.eventually import eventually
@@ -20,6 +21,8 @@ from e2e.support.kubectl import Kubectl, KubectlError
 from e2e.support.objects import not_ready, pulsar_objects
 
 CLUSTER = "pulsar-demo"
+HOST_URL = "pulsar://127.0.0.1:6650"
+"""Where kind's port for the proxies is on this machine."""
 MESSAGES = 1000
 READY_SECONDS = 600
 
@@ -85,7 +88,7 @@ def wait_ready(kubectl: Kubectl) -> None:
 def service_url(kubectl: Kubectl) -> Iterator[str]:
     """The proxy as seen from the host: the kind port, or a port-forward where another cluster is used."""
     if not kubectl.context:
-        yield "pulsar://127.0.0.1:6650"
+        yield HOST_URL
         return
     forward = kubectl.popen("-n", NAMESPACE, "port-forward", "service/east-proxy", "16651:6650")
     try:
@@ -121,6 +124,16 @@ def operator_share(kubectl: Kubectl) -> str:
     return f"the operator made {passes:.0f} passes in {seconds:.1f} s together and {writes:.0f} writes to Kubernetes"
 
 
+def parting(kubectl: Kubectl) -> str:
+    """Where the Pulsar is and what to try, in commands that work in any shell of this machine."""
+    template = "jsonpath={.spec.containers[0].image}"
+    image = kubectl.run("get", "pod", "east-broker-0", "-n", NAMESPACE, "-o", template)
+    if kubectl.context:
+        return ending(f"{kubectl.binary} --context {kubectl.context}", image, "")
+    text = ending(f"{kubectl.binary} --kubeconfig {kubectl.kubeconfig}", image, HOST_URL)
+    return f"{text}\nmake demo-down removes everything again"
+
+
 def main() -> None:
     """make demo."""
     stages = Stages()
@@ -137,9 +150,7 @@ def main() -> None:
     print("\n$ kubectl get pulsar -A\n" + kubectl.run("get", "pulsar", "-A"))
     print(operator_share(kubectl))
     print("\n" + stages.table())
-    if kubectl.kubeconfig:
-        print(f"\nexport KUBECONFIG={kubectl.kubeconfig}   # then: {kubectl.binary} get pulsar -A")
-    print("make demo-down removes everything again")
+    print("\n" + parting(kubectl))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
-"""Every version and image name that the machine part pins, in one place."""
+"""Every version and image name that the machine part pins; those that users are told about are in versions.toml."""
 
 from __future__ import annotations
 
 import platform
+import tomllib
+from pathlib import Path
 
-KUBERNETES = "1.35.4"
+TESTED = tomllib.loads((Path(__file__).parents[2] / "versions.toml").read_text(encoding="utf-8"))
+
+KUBERNETES: str = TESTED["kubernetes"]["tested"]
 #: The staging repositories of Kubernetes 1.x.y are published as v0.x.y.
 KUBERNETES_STAGING = "0" + KUBERNETES[1:]
 COREFILE_MIGRATION = "1.0.36"
 ETCD = "3.6.16"
 COREDNS = "1.14.7"
 KIND = "0.33.0"
-HELM = "3.21.4"
+HELM: str = TESTED["helm"]["tested"]
 #: The Kubernetes libraries that Helm is built against: a patch later than in its own go.mod, which the proxy lacks.
 HELM_KUBERNETES_LIBS = "0.36.3"
 #: kstatus, and the interpreter that Argo CD runs health checks with.
@@ -20,13 +24,13 @@ CLI_UTILS_KUBERNETES_LIBS = KUBERNETES_STAGING
 GOPHER_LUA = "1.1.2"
 PROVISIONER_LIB = "13.0.0"
 CSI_LIB_UTILS = "0.25.0"
-PULSAR = "4.0.8"
+PULSAR: str = TESTED["pulsar"]["tested"]
 #: For what only a newer Pulsar has; no image is made of it.
-NEWER_PULSAR = "4.2.4"
+NEWER_PULSAR: str = TESTED["pulsar"]["newer"]
 NEWER_OPENTELEMETRY = "1.62.0"
 UV = "0.13.8"
 #: The minor version of Python inside the operator image; the wheels beside it are chosen for exactly this one.
-IMAGE_PYTHON = "3.11"
+IMAGE_PYTHON: str = TESTED["python"]["tested"]
 #: The same of the bases that also have Java, which the conformance image stands on: Debian trixie, and Alpine 3.2x.
 BUILT_JAVA_PYTHON = "3.13"
 STOCK_JAVA_PYTHON = "3.12"
@@ -47,8 +51,8 @@ STOCK_NODE_IMAGE = "kindest/node:v1.35.0"
 BUILT_NODE_IMAGE = f"pulsar-operator/node:v{KUBERNETES}"
 STOCK_PULSAR_BASE = f"apachepulsar/pulsar:{PULSAR}"
 BUILT_PULSAR_BASE = f"pulsar-operator/pulsar-server:{PULSAR}-local1"
-STOCK_PYTHON_BASE = "python:3.11-slim-bookworm"
-BUILT_PYTHON_BASE = "pulsar-operator/python:3.11-local1"
+STOCK_PYTHON_BASE = f"python:{IMAGE_PYTHON}-slim-bookworm"
+BUILT_PYTHON_BASE = f"pulsar-operator/python:{IMAGE_PYTHON}-local1"
 #: A manifest of a few hundred bytes: whether it can be pulled tells whether a registry answers at all.
 PROBE_IMAGE = "registry.k8s.io/pause:3.10"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[3]
 OPERATOR_CHART = ROOT / "helm" / "pulsar-operator"
 PULSAR_CHART = ROOT / "helm" / "pulsar"
-KUBE_VERSION = "1.35.0"
+KUBE_VERSION: str = tomllib.loads((ROOT / "versions.toml").read_text(encoding="utf-8"))["kubernetes"]["tested"]
 """What charts are rendered for where no API server is asked."""
 DEADLINE = 240.0
 """Seconds for one command."""

@@ -214,13 +214,18 @@ def test_values_and_schema_have_the_same_keys(chart: Path) -> None:
 
 def test_versions() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    tested = tomllib.loads((ROOT / "versions.toml").read_text())
     operator = yaml.safe_load((OPERATOR / "Chart.yaml").read_text())
     pulsar = yaml.safe_load((PULSAR / "Chart.yaml").read_text())
     assert operator["appVersion"] == project["version"]
     assert pulsar["appVersion"] == PulsarClusterSpec.model_fields["version"].default
+    assert pulsar["appVersion"] == tested["pulsar"]["tested"]
+    assert project["requires-python"] == f">={tested['python']['tested']}"
+    kubernetes, helm = tested["kubernetes"]["minimum"], tested["helm"]["minimum"]
+    assert f"Needs Kubernetes {kubernetes} or newer and Helm {helm} or newer." in (OPERATOR / "README.md").read_text()
     for chart in (operator, pulsar):
         assert chart["apiVersion"] == "v2"
-        assert chart["kubeVersion"] == ">=1.29.0-0"
+        assert chart["kubeVersion"] == f">={tested['kubernetes']['minimum']}.0-0"
         assert chart["annotations"]["license"] == project["license"]
 
 

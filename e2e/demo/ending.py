@@ -1,0 +1,34 @@
+"""What the demo says at the end: where the Pulsar is, and three commands to try."""
+
+from __future__ import annotations
+
+IN_CLUSTER = "pulsar://east-proxy.pulsar:6650"
+TOPIC = "persistent://shop/orders/payments"
+
+
+def commands(kubectl: str, image: str) -> tuple[str, ...]:
+    """Three commands, each on a line of its own.
+
+    kubectl is how it is called here. image holds Pulsar's own client, such as that of the brokers. The clients' pods
+    are in namespace default: that of the quickstart is under Pod Security Standard restricted, which the pods of
+    kubectl run do not meet.
+    """
+    run = f"{kubectl} run -n default --rm -i --restart=Never --image={image}"
+    client = f"--command -- bin/pulsar-client --url {IN_CLUSTER}"
+    return (
+        f"{kubectl} get pulsar -A",
+        f"{run} say {client} produce {TOPIC} -m hello",
+        f"{run} hear {client} consume {TOPIC} -s first -p Earliest -n 1",
+    )
+
+
+def ending(kubectl: str, image: str, service_url: str) -> str:
+    """The text: the service URL from outside ("" = by a port-forward) and from pods, then the commands."""
+    forward = f"pulsar://127.0.0.1:6650 after: {kubectl} -n pulsar port-forward service/east-proxy 6650 8080"
+    lines = [
+        f"service URL, from here:    {service_url or forward}",
+        f"service URL, from pods:    {IN_CLUSTER}",
+        "three commands to try (the objects; a message in; the oldest message out):",
+        *(f"  {command}" for command in commands(kubectl, image)),
+    ]
+    return "\n".join(lines)
