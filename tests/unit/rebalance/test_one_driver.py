@@ -23,6 +23,8 @@ BROKERS = [f"b{number}.x:8080" for number in range(3)]
 NAMESPACES = ("shop/a", "shop/b")
 INSTANT = 3.0
 """A pass that asks for less than this belongs to the same minute."""
+PACE = 0.1
+"""Seconds between steps, the shortest there may be: the simulator makes all of a minute at once."""
 Steps = list[tuple[int, str]]
 
 
@@ -88,7 +90,7 @@ def simulated(traffic: Recording, start: dict[BundleId, str]) -> Steps:
 
 async def controlled(traffic: Recording, start: dict[BundleId, str]) -> Steps:
     world = BalancingWorld()
-    pulsar, begin = world.pulsar, world.clock.moment
+    pulsar = world.pulsar
     pulsar.brokers = list(BROKERS)
     for namespace in NAMESPACES:
         mine = sorted(bundle for bundle in start if bundle.namespace == namespace)
@@ -103,9 +105,11 @@ async def controlled(traffic: Recording, start: dict[BundleId, str]) -> Steps:
 
     pulsar.before.append(take)
     standing = StandingRebalance().model_dump(mode="json", by_alias=True, exclude_none=True)
+    standing["budget"]["movesPerMinute"] = 600
     world.rebalance(mode="Full", **standing)
     for minute in range(MINUTES):
-        world.clock.moment = begin + timedelta(minutes=minute)
+        # From the end of the last steps, as the controller looks again itself.
+        world.clock.moment += timedelta(minutes=1)
         at = traffic.at(minute).messages
         for index, topic in enumerate(traffic.topics):
             pulsar.rates[topic.name] = at[index + 1] - at[index]
@@ -115,6 +119,7 @@ async def controlled(traffic: Recording, start: dict[BundleId, str]) -> Steps:
             await world.cluster_pass()
             if outcome.requeue_after is None or outcome.requeue_after >= INSTANT:
                 break
+            world.clock.moment += timedelta(seconds=min(outcome.requeue_after, PACE))
         else:
             pytest.fail(f"no end of minute {minute}")
     return steps

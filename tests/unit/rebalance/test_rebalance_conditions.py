@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -104,3 +105,25 @@ async def test_nothing_is_approved_that_nobody_has_seen(world: BalancingWorld, b
     world.command("approve")
     await world.run()
     assert world.condition("Completed") == ("True", "Completed")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_no_event_and_no_restart_quickens_the_pace(world: BalancingWorld, restart: bool) -> None:
+    """Steps are a time apart, however often somebody looks in between."""
+    asked: list[float] = []
+    began = world.clock.moment
+
+    def note(words: str) -> None:
+        if "/namespaces/" in words:
+            asked.append((world.clock.moment - began).total_seconds())
+
+    world.pulsar.before.append(note)
+    world.rebalance(autoApprove=True, budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 2})
+    for _ in range(300):
+        await world.once()
+        await world.cluster_pass()
+        if restart:
+            world.restart()
+        world.clock.moment += timedelta(seconds=1)
+    assert len(asked) == world.status()["progress"]["total"] > 2
+    assert all(later - earlier >= 30 for earlier, later in pairwise(asked))

@@ -170,7 +170,7 @@ class ProgressStatus(ApiModel):
     current: str | None = None
     """The step under way, in words."""
     current_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """When it was asked of Pulsar first."""
+    """When it was asked of Pulsar first; between two steps, when the last one was."""
     finished_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """When the last step was verified."""
 

@@ -87,6 +87,10 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
     progress = state.status.progress or ProgressStatus(total=len(steps))
     done = progress.done
     if done < len(steps):
+        if (left := _pause(state, progress)) > 0:
+            # An event, or a new process, made this pass: the pace is a promise to clients all the same.
+            _executing(state, Reason.EXECUTING, _done(state))
+            return Outcome(requeue_after=left)
         step = steps[done]
         asked = parse_time(progress.current_since) if progress.current == words(step) else None
         seen = await _look(state, step, asked=asked is not None)
@@ -166,7 +170,7 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
         if known := tools.memories.get(state.meta.uid):
             tools.memories[state.meta.uid] = charged(known, state.now.timestamp(), step.bundle, SteadyOptions())
-    state.progress(done=done, total=len(steps), current=None, current_since=None)
+    state.progress(done=done, total=len(steps), current=None, current_since=timestamp(asked) if asked else None)
     if done >= len(steps):
         if state.meta.uid in tools.memories:
             moved = [each.bundle for each in steps if isinstance(each, Move)]
@@ -174,8 +178,13 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
             tools.memories[state.meta.uid] = acted(known, now, moved, SteadyOptions())
         return _finished(state)
     _executing(state, Reason.EXECUTING, _done(state))
-    left = 60 / state.spec.budget.moves_per_minute - seconds_since(asked, state.now) if asked is not None else 0.0
-    return Outcome(requeue_after=max(left, 0.1))
+    return Outcome(requeue_after=max(_pause(state, state.status.progress), 0.1))
+
+
+def _pause(state: RebalancePass, progress: ProgressStatus | None) -> float:
+    """Seconds until the next step may be asked for; 0 or less = now, or one is under way."""
+    last = parse_time(progress.current_since) if progress and progress.current is None else None
+    return 60 / state.spec.budget.moves_per_minute - seconds_since(last, state.now) if last else 0.0
 
 
 def _finished(state: RebalancePass) -> Outcome:
