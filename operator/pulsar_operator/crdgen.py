@@ -311,6 +311,10 @@ def _column(column: Column) -> Json:
     return out
 
 
+class _Lines(dict[str, Any]):
+    """A mapping that is written over several lines, even when it has no children."""
+
+
 class _Dumper(yaml.SafeDumper):
     """Writes shared values in full: kubectl understands aliases, people and other tools often do not."""
 
@@ -318,9 +322,17 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+_Dumper.add_representer(
+    _Lines, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=False)
+)
+
+
 def render(kind: Kind) -> str:
     """The file of a kind. Raises UnsupportedSchemaError when it would be too large for client-side apply."""
-    body = yaml.dump(crd(kind), Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
+    found = crd(kind)
+    # The operator's chart adds an annotation below that line (templates/crds.yaml).
+    found["metadata"] = _Lines(found["metadata"])
+    body = yaml.dump(found, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
     text = f"# Generated from the models by `python -m pulsar_operator.crdgen --out crds/`; do not edit.\n---\n{body}"
     if len(text.encode()) > MAX_FILE_BYTES:
         raise UnsupportedSchemaError(f"{kind}: {len(text.encode())} bytes, more than {MAX_FILE_BYTES}")
