@@ -27,7 +27,7 @@ compute: Any = pyarrow.compute
 """pyarrow has no annotations; calls of this module are not type-checked."""
 
 SHARD_TOPICS: Final = 16_384
-"""Topics that a task holds at once, with their histograms of some 21 hours: about 250 MB."""
+"""Topics that a task holds at once, with their histograms of some 21 hours: about 200 MB."""
 POSITIONS: Final = 1 << 32
 T = TypeVar("T")
 READ: Final = ("topic", "position", "buckets", "counts")
