@@ -112,7 +112,11 @@ async def test_the_third_repair_waits_and_status_and_one_event_say_so() -> None:
             "backedOffSince": "2026-01-01T00:00:02Z",
         }
     ]
-    w.clock.forward(seconds=60)
+    w.clock.forward(seconds=50)
+    assert await w.second_pass_writes() == ([], [])
+    w.clock.forward(seconds=10)
+    assert await w.second_pass_writes() == ([("apply_status", "PulsarNamespace", "n")], [])
+    assert w.condition(NAMESPACE, "n", "Stalled") == ("True", "ConflictingWriter", message)
     assert await w.second_pass_writes() == ([], [])
     assert w.told() == 1
 

@@ -176,6 +176,7 @@ async def test_the_first_surprise_stops_it(world: BalancingWorld, surprise: Any,
     assert world.condition("Stopped") == ("True", "PlanInvalidated")
     message = next(c["message"] for c in world.status()["conditions"] if c["type"] == "Stopped")
     assert words in message and "refresh" in message
+    assert world.condition("Stalled") == ("True", "PlanInvalidated")
     assert not any(w.endswith(("/unload", "/split")) for w in world.pulsar.writes)
     assert world.pulsar.dynamic == {}
 
@@ -285,6 +286,18 @@ async def test_a_changed_configmap_is_not_executed(world: BalancingWorld) -> Non
     world.command("approve")
     await world.run()
     assert world.condition("Stopped") == ("True", "PlanInvalidated")
+
+
+async def test_one_that_comes_again_is_stopped_and_not_stalled(world: BalancingWorld) -> None:
+    world.pulsar.lose_hints = True
+    world.rebalance(mode="Move", autoApprove=True)
+    await world.once()
+    await world.once()
+    assert world.condition("Executing")[0] == "True"
+    world.kube.edit(CUSTOM[Kind.REBALANCE], NS, "once", lambda o: o["spec"].update(repeatSeconds=86400))
+    await world.run(seconds=1200)
+    assert world.condition("Ready") == ("False", "PlanInvalidated")
+    assert "Stalled" not in [each["type"] for each in world.status()["conditions"]]
 
 
 async def test_an_expired_proposal_is_not_executed_but_made_anew(world: BalancingWorld) -> None:
