@@ -127,3 +127,19 @@ async def test_no_event_and_no_restart_quickens_the_pace(world: BalancingWorld, 
         world.clock.moment += timedelta(seconds=1)
     assert len(asked) == world.status()["progress"]["total"] > 2
     assert all(later - earlier >= 30 for earlier, later in pairwise(asked))
+
+
+async def test_a_refresh_while_steps_are_made_counts_after_the_end(world: BalancingWorld) -> None:
+    world.rebalance(autoApprove=True, budget={"maxTrafficMovedPercent": 100})
+    for _ in range(20):
+        await world.once()
+        await world.cluster_pass()
+        if world.condition("Executing")[0] == "True":
+            break
+    first = world.status()["proposal"]["id"]
+    world.command("refresh")
+    await world.once()
+    assert world.live()["metadata"]["annotations"][ANNOTATION_REBALANCE] == "refresh"
+    await world.run()
+    assert ANNOTATION_REBALANCE not in (world.live()["metadata"].get("annotations") or {})
+    assert world.status()["proposal"]["id"] != first

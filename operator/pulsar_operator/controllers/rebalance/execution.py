@@ -59,8 +59,8 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         state.done_command = True
         await state.actor.warn(Reason.STOPPED_BY_USER, "Stopped on request: steps that were done stay done")
         return stopped(state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; {FOR_ANOTHER}")
-    if state.command is not None:
-        state.done_command = True  # approve: it is; refresh: after the end
+    if state.command == "approve":
+        state.done_command = True  # it is; a refresh stays on the object and counts after the end
     if not state.actor.act:
         _executing(state, Reason.PAUSED, f"Paused after {_done(state)}")
         return DONE
