@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
@@ -62,6 +62,7 @@ def test_what_is_heavy_and_has_a_sum_is_planned_on(heavy: float) -> None:
 
 
 @settings(deadline=None)
+@example(topics=[(0, 2.804113595762052e-180)], carried=0.0, smoothed=1.1618207060069265e-157)
 @given(
     st.lists(st.tuples(st.integers(0, 0xFFFFFFFF), st.floats(0, 1e12)), max_size=8),
     st.floats(0.0, 1e12),

@@ -207,8 +207,9 @@ def weighing(bundle: Bundle, weight: float) -> Bundle:
     if bundle.weight == weight:
         return bundle
     if bundle.weight > 0:
-        # Every topic of a cluster, every minute: a cell made anew costs a third of one replaced.
-        cells = tuple(Cell(position, was * weight / bundle.weight, topics) for position, was, topics in bundle.cells)
+        # Every topic of a cluster, every minute: a cell made anew costs a third of one replaced. Its share first: the
+        # product of two small weights is 0.
+        cells = tuple(Cell(position, was / bundle.weight * weight, topics) for position, was, topics in bundle.cells)
     else:
         # Nothing is known of the topics inside: the bundle can be moved and not be cut.
         cells = ()
