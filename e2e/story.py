@@ -30,7 +30,7 @@ CHAPTERS = (
     "test_brokers",
     "test_life_cycle",
 )
-AREAS = ("test_balance", "test_distributed", "test_failed_compaction", "test_safety")
+AREAS = ("test_balance", "test_distributed", "test_failed_compaction", "test_proxies", "test_safety")
 """Modules that have long tests alone."""
 ORDER = (*AREAS, *CHAPTERS)
 

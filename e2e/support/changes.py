@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from e2e.support.admin import ask
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
-from e2e.support.objects import condition
+from e2e.support.objects import condition, is_current
 
 
 def patch_cluster(kubectl: Kubectl, namespace: str, name: str, spec: Mapping[str, object]) -> None:
@@ -18,8 +18,10 @@ def patch_cluster(kubectl: Kubectl, namespace: str, name: str, spec: Mapping[str
     def rolled() -> bool:
         cluster = kubectl.get("pulsarcluster", namespace, name)
         assert cluster is not None
-        current = cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"]
-        return current and all(condition(cluster, kind).get("status") == "True" for kind in ("Ready", "UpToDate"))
+        assert is_current(cluster), f"generation {cluster['metadata']['generation']}: {cluster.get('status')}"
+        found = {kind: condition(cluster, kind) for kind in ("Ready", "UpToDate")}
+        assert all(each.get("status") == "True" for each in found.values()), found
+        return True
 
     eventually(rolled, within=300, what=f"the pods of {name} rolled")
 

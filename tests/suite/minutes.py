@@ -20,6 +20,8 @@ from tests.suite.areas import AREAS, OWN_TARGET, SLICES
 from tests.suite.groups import group_of
 
 FAILED = ("failed", "error")
+MESSAGE = 600
+"""Characters of an error's message in the list of what failed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -114,13 +116,13 @@ class Recorder:
                 word = "error"
             self.outcomes[word] += 1
             if word in FAILED:
-                self.failed.append(report.nodeid)
+                self.failed.append(f"{report.nodeid}{_why(report)}")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A module that cannot be imported is a failure."""
         if report.failed:
             self.outcomes["error"] += 1
-            self.failed.append(report.nodeid)
+            self.failed.append(f"{report.nodeid}{_why(report)}")
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write what came out."""
@@ -141,6 +143,13 @@ class Recorder:
         self._seen = (module, now) if module else None
         if module:
             self.modules.setdefault(module, Module())
+
+
+def _why(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The error's message in one line: who reads only the end of a run's output sees why a test failed."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = " ".join(str(crash.message if crash is not None else report.longreprtext).split())
+    return f": {text[:MESSAGE]}{' ...' if len(text) > MESSAGE else ''}" if text else ""
 
 
 def processor_seconds(pid: int, proc: Path = Path("/proc")) -> float:

@@ -55,7 +55,7 @@ def test_ci_takes_every_slice_but_soaks_in_turn() -> None:
 
 def test_slices_are_asked_for_by_area_or_name() -> None:
     assert [each.name for each in slices(["balance"])] == [f"balance-{n}" for n in range(1, 8)]
-    assert [each.name for each in slices(["balance-2", "rolls"])] == ["balance-2", "rolls-1"]
+    assert [each.name for each in slices(["balance-2", "bookies"])] == ["balance-2", "bookies-1"]
     assert slices([]) == list(SLICES)
     with pytest.raises(ValueError, match="no long tests yet: use one of balance"):
         slices(["geo"])
@@ -130,9 +130,21 @@ def test_the_plugin_counts_as_pytest_does(tmp_path: Path) -> None:
     told = json.loads(file.read_text())
     assert told["outcomes"] == {"failed": 1, "skipped": 1, "passed": 1, "error": 1}
     assert re.search(r"1 failed, 1 passed, 1 skipped, 3 deselected, 1 error", done.stdout)
-    assert told["failed"] == ["test_sample.py::test_core", "test_sample.py::test_torn_down"]
+    assert [re.sub(r": .*", "", each) for each in told["failed"]] == [
+        "test_sample.py::test_core",
+        "test_sample.py::test_torn_down",
+    ]
     (row,) = told["rows"]
     assert row["tests"] == 3 and row["wall"] > 0
+
+
+def test_the_reason_stands_beside_the_name_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "minutes.json"
+    text = "def test_x():\n    assert 1 == 2, 'first\\nsecond'\n\ndef test_y():\n    raise OSError('a' * 9999)\n"
+    run_pytest(tmp_path, text, "--minutes", str(file))
+    short, long = json.loads(file.read_text())["failed"]
+    assert short == "test_sample.py::test_x: AssertionError: first second assert 1 == 2"
+    assert long.startswith("test_sample.py::test_y: OSError: aaa") and long.endswith("aaa ...") and len(long) < 700
 
 
 @pytest.mark.parametrize(
@@ -150,7 +162,8 @@ def test_a_mark_without_a_slice_is_an_error(tmp_path: Path, text: str, words: st
 def test_a_module_that_cannot_be_imported_fails(tmp_path: Path) -> None:
     file = tmp_path / "minutes.json"
     run_pytest(tmp_path, "import nothing_of_that_name\n", "--select", "core", "--minutes", str(file))
-    assert json.loads(file.read_text())["failed"] == ["test_sample.py"]
+    (failed,) = json.loads(file.read_text())["failed"]
+    assert failed.startswith("test_sample.py: ") and "No module named 'nothing_of_that_name'" in failed
 
 
 def test_a_recorded_run_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
