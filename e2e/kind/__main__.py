@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--pulsar-port", type=int, default=6650, help="port of 127.0.0.1 for the binary protocol (6650)")
     up.add_argument("--web-port", type=int, default=8080, help="port of 127.0.0.1 for HTTP (8080)")
     up.add_argument("--audit", action=argparse.BooleanOptionalAction, default=True, help="audit log of writes (on)")
+    up.add_argument("--registry-port", type=int, default=0, help="port of 127.0.0.1 of a registry that it pulls from")
     up.add_argument("--images", action=argparse.BooleanOptionalAction, default=True, help="build the images first (on)")
     load = commands.add_parser("load", help="load images into a running cluster")
     load.add_argument("name", metavar="NAME")
@@ -68,7 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with machine.cache.lock():
             if arguments.command == "up":
-                asked = Cluster(arguments.name, arguments.pulsar_port, arguments.web_port, arguments.audit)
+                registry = f"127.0.0.1:{arguments.registry_port}" if arguments.registry_port else ""
+                asked = Cluster(arguments.name, arguments.pulsar_port, arguments.web_port, arguments.audit, registry)
                 machine.up(asked, build_images=arguments.images)
             elif arguments.command == "load":
                 machine.load(arguments.name, arguments.images)

@@ -19,6 +19,7 @@ from e2e.kind.kindconfig import Cluster
 from e2e.kind.nodeimage import scratch_folder
 from e2e.kind.nodeload import load, missing_images
 from e2e.kind.prereq import SYSTEM_FOLDERS
+from e2e.kind.registry import Registry, container_name
 from e2e.kind.shell import CommandError, Log, capture
 from e2e.kind.source import Source
 from e2e.kind.steps import SkippedError, Step
@@ -44,16 +45,15 @@ class ClusterMachine:
 
     def steps(self, tags: list[str]) -> list[Step]:
         """Make the cluster be there and healthy, then load the images that the engine has of these tags."""
-        return [
-            Step(
-                f"cluster {self.cluster.name}",
-                self.healthy,
-                self._ensure,
-                done_word="up",
-                hint=f"python -m e2e.kind down {self.cluster.name}",
-            ),
-            self.load_step(tags),
-        ]
+        hint = f"python -m e2e.kind down {self.cluster.name}"
+        there = Step(f"cluster {self.cluster.name}", self.healthy, self._ensure, done_word="up", hint=hint)
+        # A cluster with a registry pulls from it: that is what it is for.
+        return [there, self.registry.step() if self.cluster.registry else self.load_step(tags)]
+
+    @property
+    def registry(self) -> Registry:
+        """The registry beside it, for a cluster that has one."""
+        return Registry(self.docker, self.source, self.cluster, self._folder)
 
     def load_step(self, tags: list[str]) -> Step:
         """Load what the node lacks of these images."""
@@ -93,6 +93,7 @@ class ClusterMachine:
         # What `kind delete cluster` does, but it works without the kind program too.
         if self.state() != "absent":
             self.docker.run(log, "rm", "--force", "--volumes", self.cluster.node)
+        self.docker.succeeds("rm", "--force", "--volumes", container_name(self.cluster.name))
         self.kubeconfig.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -118,6 +119,8 @@ class ClusterMachine:
         policies = self._folder / "policies"
         policies.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(AUDIT_POLICY, policies / kindconfig.POLICY_FILE)
+        if self.cluster.registry:
+            self.registry.write_hosts()
         config = self._folder / "kind.yaml"
         config.write_text(self._config())
         image = versions.STOCK_NODE_IMAGE if self.source == "stock" else versions.BUILT_NODE_IMAGE

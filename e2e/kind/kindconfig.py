@@ -11,6 +11,7 @@ PULSAR_NODE_PORT = 30650
 WEB_NODE_PORT = 30080
 POLICY_FOLDER = "/etc/kubernetes/policies"
 POLICY_FILE = "audit.yaml"
+HOSTS_FOLDER = "/etc/containerd/certs.d"
 AUDIT_LOG = "/var/log/kubernetes/audit.log"
 
 
@@ -22,6 +23,8 @@ class Cluster:
     pulsar_port: int = 6650
     web_port: int = 8080
     audit: bool = True
+    registry: str = ""
+    """127.0.0.1:PORT of a registry of its own, that the node pulls from; "" = none."""
 
     @property
     def node(self) -> str:
@@ -45,13 +48,22 @@ def ports_file(cache_root: Path, name: str) -> Path:
 
 
 def render(cluster: Cluster, source: Source, policies: Path) -> str:
-    """The kind configuration of a cluster; policies is the folder on this machine that holds the audit policy."""
+    """The kind configuration of a cluster; policies is the folder on this machine that holds the audit policy.
+
+    What containerd is to know of the cluster's registry is in the folder ``registry`` beside it.
+    """
     lines = ["kind: Cluster", "apiVersion: kind.x-k8s.io/v1alpha4", "networking:"]
     if source == "built":
         # The built node brings a bridge of its own: kind's default network is an image from a registry.
         lines.append("  disableDefaultCNI: true")
     lines += [
         "  podSubnet: 10.244.0.0/16",
+    ]
+    if cluster.registry:
+        # kind's guide "Local Registry"; kind translates it for containerd 2.
+        patch = f'[plugins."io.containerd.grpc.v1.cri".registry]\n  config_path = "{HOSTS_FOLDER}"'
+        lines += ["containerdConfigPatches:", "- |", *(f"  {line}" for line in patch.splitlines())]
+    lines += [
         "kubeadmConfigPatches:",
         "- |",
         "  kind: KubeletConfiguration",
@@ -67,11 +79,13 @@ def render(cluster: Cluster, source: Source, policies: Path) -> str:
         _port(PULSAR_NODE_PORT, cluster.pulsar_port),
         _port(WEB_NODE_PORT, cluster.web_port),
     ]
-    if cluster.audit:
-        lines += [
-            "  extraMounts:",
-            f"  - {{hostPath: {_quoted(str(policies))}, containerPath: {POLICY_FOLDER}, readOnly: true}}",
-        ]
+    mounts = [(policies, POLICY_FOLDER)] if cluster.audit else []
+    if cluster.registry:
+        mounts.append((policies.parent / "registry", HOSTS_FOLDER))
+    if mounts:
+        lines.append("  extraMounts:")
+    for host, container in mounts:
+        lines.append(f"  - {{hostPath: {_quoted(str(host))}, containerPath: {container}, readOnly: true}}")
     return "\n".join(lines) + "\n"
 
 

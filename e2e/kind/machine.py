@@ -83,8 +83,10 @@ class Machine:
         steps = [engine_step(self.cache, self.docker), *self._node_image_steps(source)]
         # Whoever brings a cluster up installs charts into it.
         steps += self._stock_cluster_tools(golang.HELM) if source == "stock" else self._go_steps((golang.HELM,))
-        if build_images:
+        if build_images and not cluster.registry:
             steps += self._image_steps(source)
+        if cluster.registry:
+            steps += self._registry_steps(machine)
         self._run([*steps, *machine.steps(productimages.product_tags())])
         print(f"kubeconfig: {machine.kubeconfig}")
 
@@ -187,6 +189,12 @@ class Machine:
         if source == "stock":
             return [pull_step(self.docker, versions.STOCK_PYTHON_BASE)]
         base = rootfs.rootfs_step(self.cache, self.docker, "python", rootfs.PYTHON)
+        return [prereq.prerequisites_step(ROOTFS_NEEDS), base]
+
+    def _registry_steps(self, machine: ClusterMachine) -> list[Step]:
+        if machine.source == "stock":
+            return machine.registry.base_steps()
+        base = rootfs.rootfs_step(self.cache, self.docker, "registry", rootfs.REGISTRY)
         return [prereq.prerequisites_step(ROOTFS_NEEDS), base]
 
     def _image_steps(

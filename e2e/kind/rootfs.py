@@ -58,6 +58,7 @@ JAVA = Rootfs(
     "trixie",
     ("ca-certificates", "openjdk-21-jre-headless", "python3"),
 )
+REGISTRY = Rootfs("pulsar-operator/registry:1", "bookworm", ("ca-certificates", "docker-registry"))
 
 
 def rootfs_step(cache: Cache, docker: Docker, name: str, rootfs: Rootfs) -> Step:

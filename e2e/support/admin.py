@@ -20,8 +20,12 @@ def ask(
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     request = urllib.request.Request(f"{admin_url}/admin/v2/{path}", data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=seconds) as answer:
-        text = answer.read()
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
+            text = answer.read()
+    except HTTPError as error:
+        said = error.read(500).decode(errors="replace")
+        raise HTTPError(error.url, error.code, f"{error.reason} {method} {path}: {said}", error.headers, None) from None
     return json.loads(text) if text.strip() else None
 
 

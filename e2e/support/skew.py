@@ -146,14 +146,32 @@ class Brokers:
 @contextmanager
 def skew(brokers: Brokers) -> Iterator[list[str]]:
     """A namespace of twelve bundles, four at each of three brokers; yields topics of the first broker's bundles."""
-    boundaries = [f"0x{b:08x}" for b in BOUNDS]
-    brokers.admin("PUT", f"namespaces/{NAMESPACE}", {"bundles": {"boundaries": boundaries, "numBundles": BUNDLES}})
+    eventually(lambda: _made(brokers), within=120, what=f"{NAMESPACE} with its {BUNDLES} bundles")
     try:
         for index in range(BUNDLES):
             brokers.place(index, brokers.ids[index * 3 // BUNDLES])
         yield topics_within(NAMESPACE, [(BOUNDS[n], BOUNDS[n + 1]) for n in range(4)], TOPICS)
     finally:
         remove(brokers)
+
+
+def _made(brokers: Brokers) -> bool:
+    """The namespace is there with its own bundles, not with those of one of that name that was deleted before.
+
+    A broker that reads bundles while the namespace is being deleted writes them again (class NamespaceBundleFactory,
+    copyToLocalPolicies), and the new namespace has them, splits included.
+    """
+    boundaries = [f"0x{b:08x}" for b in BOUNDS]
+    try:
+        brokers.admin("PUT", f"namespaces/{NAMESPACE}", {"bundles": {"boundaries": boundaries, "numBundles": BUNDLES}})
+    except HTTPError as error:
+        if error.code != 409:
+            raise
+    found = brokers.admin("GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
+    if found == boundaries:
+        return True
+    remove(brokers)
+    raise AssertionError(f"{NAMESPACE} was made with other bundles: {found}")
 
 
 def remove(brokers: Brokers) -> None:

@@ -14,6 +14,7 @@ from e2e.support.skew import Brokers
 
 YOUNG: Mapping[str, str] = {
     "statsUpdateFrequencyInSecs": str(STATS_SECONDS),
+    "statsUpdateInitialDelayInSecs": str(STATS_SECONDS),
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
 }

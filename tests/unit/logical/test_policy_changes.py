@@ -233,6 +233,7 @@ async def test_without_zookeeper_it_says_so_once_and_goes_on(caplog: pytest.LogC
         assert s.watched == 0
         s.ensemble.reachable = True
         await until(lambda: s.watched == 2)
+        await until(lambda: len(caplog.records) >= 2)
     said = [record.message for record in caplog.records]
     assert len(said) == 2
     assert f"policies at {SERVERS} are not watched" in said[0]

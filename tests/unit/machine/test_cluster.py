@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from e2e.kind.cluster import AUDIT_POLICY, PortInUseError, require_free, unready_part
+from e2e.kind.docker import Docker
 from e2e.kind.kindconfig import AUDIT_LOG, Cluster, render
+from e2e.kind.registry import Registry
 
 POLICIES = Path("/some where/policies")
 
@@ -58,6 +60,22 @@ def test_without_audit_there_is_nothing_of_it() -> None:
     text = render(Cluster("x", audit=False), "built", POLICIES)
     assert "audit" not in text
     assert "extraMounts" not in yaml.safe_load(text)["nodes"][0]
+
+
+def test_a_registry_beside_the_cluster_is_known_to_its_containerd() -> None:
+    cluster = Cluster("x", registry="127.0.0.1:5001")
+    document = config(cluster)
+    (patch,) = document["containerdConfigPatches"]
+    assert 'config_path = "/etc/containerd/certs.d"' in patch
+    assert "containerdConfigPatches" not in config(Cluster("x"))
+    mounts = {mount["containerPath"]: mount["hostPath"] for mount in document["nodes"][0]["extraMounts"]}
+    assert mounts["/etc/containerd/certs.d"] == str(POLICIES.parent / "registry")
+    assert document["networking"].keys() == {"disableDefaultCNI", "podSubnet"}
+
+
+def test_the_registry_is_reached_by_its_containers_name(tmp_path: Path) -> None:
+    Registry(Docker(), "built", Cluster("x", registry="127.0.0.1:5001"), tmp_path).write_hosts()
+    assert (tmp_path / "registry/127.0.0.1:5001/hosts.toml").read_text() == '[host."http://x-registry:5000"]\n'
 
 
 def test_the_audit_policy_keeps_writes_and_drops_leases_and_events() -> None:

@@ -22,7 +22,7 @@ from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, Port
 STATS_DEADLINE_SECONDS = 60.0
 """For one broker's statistics of all topics: tens of megabytes on a large broker."""
 DEFAULT_STATS_PERIOD_SECONDS = 60
-"""Pulsar's statsUpdateFrequencyInSecs."""
+"""Pulsar's statsUpdateFrequencyInSecs, and its statsUpdateInitialDelayInSecs."""
 
 
 def sizing_url(instance: Json) -> str:
@@ -56,8 +56,15 @@ class Traffic:
 
     async def stats_period(self) -> int:
         """Seconds between two updates of the brokers' rates (statsUpdateFrequencyInSecs)."""
+        return await self._seconds("statsUpdateFrequencyInSecs")
+
+    async def first_statistics(self) -> int:
+        """Seconds after its start at which a broker says for the first time what it carries."""
+        return await self._seconds("statsUpdateInitialDelayInSecs")
+
+    async def _seconds(self, setting: str) -> int:
         settings = await self.get("brokers", "configuration", "runtime") or {}
-        text = str(settings.get("statsUpdateFrequencyInSecs") or "")
+        text = str(settings.get(setting) or "")
         return int(text) if text.isdigit() else DEFAULT_STATS_PERIOD_SECONDS
 
     async def owned(self, broker: str) -> set[BundleId]:

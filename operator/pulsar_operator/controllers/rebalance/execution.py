@@ -22,6 +22,7 @@ from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
 
@@ -212,8 +213,9 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=left)
     observed = await traffic.observe()
-    if observed.missing:
-        text = f"All {progress.total} steps are done; not measured yet: {'; '.join(observed.missing)}"[:4000]
+    missing = "; ".join(observed.missing) or await uncounted(tools, state, observed)
+    if missing:
+        text = f"All {progress.total} steps are done; not measured yet: {missing}"[:4000]
         state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=RETRY_SECONDS)

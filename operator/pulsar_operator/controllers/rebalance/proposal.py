@@ -36,6 +36,7 @@ from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import sizing_url
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
+from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 from pulsar_operator.domain.texts import without_userinfo
 from pulsar_operator.ports import CONFIG_MAPS, PortError
@@ -97,6 +98,8 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
     assert state.traffic is not None
     if state.spec.traffic_source is TrafficSource.LIVE:
         observed = await state.traffic.observe()
+        if not observed.missing and not _task(state.spec) and (young := await uncounted(tools, state, observed)):
+            observed.missing.append(young)
     else:
         url = results_url(state.spec, state)
         name = state.traffic.endpoint.cluster
@@ -208,8 +211,12 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
 
 def standing(spec: PulsarRebalanceSpec) -> bool:
     """Whether it looks again and again; what is asked about certain brokers is done once and at once."""
-    task = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
-    return spec.repeat_seconds is not None and not task
+    return spec.repeat_seconds is not None and not _task(spec)
+
+
+def _task(spec: PulsarRebalanceSpec) -> bool:
+    """Whether it is about certain brokers: a roll waits for it, and bundles that moved count by what they had."""
+    return spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
 
 
 def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:

@@ -1,0 +1,49 @@
+"""Brokers that started too short ago to have counted what they carry.
+
+A broker writes its statistics once when it starts, empty, and then from statsUpdateInitialDelayInSecs on (class
+BrokerService, startStatsUpdater; 60 s unless set). Until then it answers that it has no traffic, whatever it carries,
+so that a whole restart looks like an idle cluster, and what it took over like nothing at all.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.balance.model.observation import Observed
+from pulsar_operator.controllers.core.objects import owner_of
+from pulsar_operator.controllers.rebalance.rebalance_pass import RebalancePass, Tools
+from pulsar_operator.domain.conditions import parse_time, seconds_since
+from pulsar_operator.domain.render import selector_text
+from pulsar_operator.ports import PODS, Json
+
+MARGIN_SECONDS = 5
+"""For the writing of many topics' statistics, and between the clocks of a node and the operator."""
+
+
+async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> str:
+    """Brokers whose statistics do not say yet what they carry, in words; "" where there are none. Raises PortError.
+
+    One that has no bundle carries nothing, which is what it says.
+    """
+    assert state.traffic is not None
+    carrying = {broker: broker.partition(".")[0] for broker in observed.brokers if broker in observed.owners.values()}
+    if not carrying:
+        return ""
+    selector = selector_text(owner_of(state.cluster, part_of=""), Component.BROKER)
+    pods = await tools.deps.kube.list(PODS, state.cluster["metadata"]["namespace"], selector=selector)
+    started = {pod["metadata"]["name"]: since for pod in pods if (since := _started(pod)) is not None}
+    ages = {broker: seconds_since(started[pod], state.now) for broker, pod in carrying.items() if pod in started}
+    if not ages:
+        return ""
+    delay = await state.traffic.first_statistics()
+    young = [f"{each} started {ages[each]:.0f} s ago" for each in sorted(ages) if ages[each] < delay + MARGIN_SECONDS]
+    return f"{', '.join(young)}: a broker counts its traffic from {delay} s after its start on" if young else ""
+
+
+def _started(pod: Json) -> datetime | None:
+    """When the broker in a pod started; None where Kubernetes does not say."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        if status.get("name") == Component.BROKER.value:
+            return parse_time(((status.get("state") or {}).get("running") or {}).get("startedAt"))
+    return None
