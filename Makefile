@@ -5,7 +5,7 @@ SERVICE_URL ?= pulsar://127.0.0.1:6650
 ADMIN_URL ?= http://127.0.0.1:8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools images demo demo-down test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
+.PHONY: help setup tools images demo demo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -21,6 +21,9 @@ images: setup ## All images; REGISTRY=host/path names them for a registry, PUSH=
 
 demo: setup ## From a bare machine to messages through the proxy (KUBE_CONTEXT=... uses an existing cluster)
 	@$(PY) -m e2e.demo
+
+newcomer: setup ## README followed from a clone to a first message: fresh cluster, registry of its own; prints the minutes
+	@$(PY) -m e2e.newcomer
 
 demo-down: setup ## Remove the demo cluster
 	@$(PY) -m e2e.kind down pulsar-demo

@@ -1,0 +1,1 @@
+"""README as a newcomer follows it: a fresh clone, a fresh cluster, a registry of its own."""
