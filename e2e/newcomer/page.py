@@ -27,7 +27,7 @@ class Block:
 
 
 def blocks(page: str, chapters: Sequence[str]) -> list[Block]:
-    """The ``sh`` blocks of some chapters (## headings). Raises ValueError for a chapter without any, or that is gone."""
+    """The ``sh`` blocks of some chapters (##). Raises ValueError for a chapter without any, or one that is gone."""
     found: list[Block] = []
     chapter, begin, text = "", 0, [""]
     for number, line in enumerate(page.splitlines(), start=1):
