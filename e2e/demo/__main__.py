@@ -47,7 +47,8 @@ class Stages:
     def table(self) -> str:
         """All stages and their sum."""
         rows = [*self.times, ("total", sum(seconds for _, seconds in self.times))]
-        return "\n".join(f"  {name:<34}{seconds:>8.1f} s" for name, seconds in rows)
+        wide = max(34, *(len(name) + 2 for name, _ in rows))
+        return "\n".join(f"  {name:<{wide}}{seconds:>8.1f} s" for name, seconds in rows)
 
 
 def machine(context: str | None) -> tuple[Kubectl, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from e2e.demo.__main__ import Stages
 from e2e.kind.paths import paths, repository_root
-from e2e.newcomer.page import Block, blocks
+from e2e.support.pages import Block, commands
 
 CLUSTER = "pulsar-newcomer"
 CHAPTERS = ("On a cluster of your own", "A first message")
@@ -94,7 +94,7 @@ def follow(root: Path, clone: Path, stages: Stages) -> None:
         "PATH": os.pathsep.join((where["bin"], os.environ["PATH"])),
     }
     shell = Terminal(clone, environment)
-    for block in blocks((clone / "README.md").read_text(encoding="utf-8"), CHAPTERS):
+    for block in commands((clone / "README.md").read_text(encoding="utf-8"), CHAPTERS):
         with stages.stage(f"README.md:{block.line} {block.title}"):
             shell.run(block)
 

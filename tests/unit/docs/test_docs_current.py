@@ -12,17 +12,16 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import yaml
 
+from e2e.support.pages import blocks
 from pulsar_operator.api.constants import API_VERSION, PLURALS, SHORT_NAMES, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.crdgen import crd
 from pulsar_operator.domain.render import resolve_quorum, spec_problems
+from tests.support.documents import PAGES, ROOT, shown
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE = ROOT / "operator/pulsar_operator"
-FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```[^\n]*\n.*?^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PATCH = re.compile(r"kubectl .*?patch (?P<kind>[a-z]+)[ /].*-p '(?P<patch>[^']*)'")
 KIND_IN_COMMAND = re.compile(r"kubectl (?:-n \S+ )?(?:get|annotate|scale|wait|explain) (p[a-z]+)")
@@ -35,7 +34,7 @@ Json = dict[str, Any]
 
 def fenced(page: Path, language: str) -> Iterator[str]:
     """Code blocks of a language."""
-    return (body for found, body in FENCE.findall(page.read_text(encoding="utf-8")) if found == language)
+    return (block.text for block in blocks(page.read_text(encoding="utf-8"), language))
 
 
 def anchors(page: Path) -> set[str]:
@@ -52,19 +51,19 @@ def rows(page: str) -> dict[str, str]:
 
 
 def objects() -> list[Any]:
-    """Every custom resource in a YAML block of a page."""
-    found = []
-    for page in PAGES:
-        for number, block in enumerate(fenced(page, "yaml")):
-            for document in yaml.safe_load_all(block):
-                if isinstance(document, dict) and document.get("apiVersion") == API_VERSION:
-                    name = f"{page.name}-{number}-{document['kind']}-{document['metadata']['name']}"
-                    found.append(pytest.param(document, id=name))
-    return found
+    """Every custom resource in a YAML block of a page, and every fragment of one."""
+    return [
+        pytest.param(one.obj, id=one.where)
+        for page in PAGES
+        for one in shown(page)
+        if one.obj["apiVersion"] == API_VERSION
+    ]
 
 
 def unknown_fields(value: Any, schema: Json, path: str) -> Iterator[str]:
     """Fields a strict API server would refuse."""
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
     if isinstance(value, dict) and "properties" in schema:
         for name, child in value.items():
             if name not in schema["properties"]:
@@ -162,3 +161,24 @@ def test_commands_name_kinds_that_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for word in KIND_IN_COMMAND.findall(text):
         assert word in known | {"pods", "pod", "pvc", "pdb"}, f"{page.name}: kubectl ... {word}"
+
+
+def test_readme_leads_to_every_page() -> None:
+    """In one step, or by a page that README links to; the records of other tools aside."""
+    linked = {ROOT / "README.md"}
+    for page in (ROOT / "README.md", ROOT / "docs/developing.md"):
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
+            linked.add((page.parent / unquote(link).partition("#")[0]).resolve())
+    assert [str(page.relative_to(ROOT)) for page in PAGES if page not in linked] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name + "/" + page.name)
+def test_files_that_are_named_exist(page: Path) -> None:
+    """Paths in backticks that begin with a folder of the repository."""
+    top = {each.name for each in ROOT.iterdir() if each.is_dir()} - {"build", "docs"}
+    for word in re.findall(r"`([A-Za-z0-9_.-]+/[A-Za-z0-9_./-]+)`", page.read_text(encoding="utf-8")):
+        if word.split("/")[0] in top and not word.startswith("operator/pulsar_operator/ports"):
+            found = (ROOT / word.rstrip("/")).exists() or (
+                ROOT / "operator/pulsar_operator" / word.rstrip("/")
+            ).exists()
+            assert found, f"{page.name}: {word} is not there"
