@@ -291,6 +291,11 @@ def pulsar_schema(crds: dict[str, Json]) -> Json:
                 "cluster": struct(
                     "The PulsarCluster.",
                     {
+                        "create": {
+                            "type": "boolean",
+                            "description": "false = it exists already; name, and what of spec differs from the profile, "
+                            "say which.",
+                        },
                         "name": text("metadata.name; empty = the release name.", CLUSTER_NAME, 40, empty=True),
                         "spec": specification(crds, "PulsarCluster", without="instanceRef"),
                     },
