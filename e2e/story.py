@@ -3,7 +3,7 @@
 Broker starts and bring-ups are most of the time, so nothing is changed back that a later chapter does not mind:
 
 1. quickstart: brought up, used, disturbed. One broker, Pulsar's default settings.
-2. documents, bad_input, export, resource_groups, topic_sets: objects beside the quickstart's; each module leaves none behind.
+2. documents, bad_input, export, resource_groups, topic_sets: objects beside the quickstart's; each leaves none behind.
 3. conformance: what Pulsar promises at its default settings.
 4. rolls: the only broker is rolled once, with every setting that any later test needs.
 5. conformance_configured: what Pulsar promises under those settings.

@@ -293,7 +293,7 @@ def pulsar_schema(crds: dict[str, Json]) -> Json:
                     {
                         "create": {
                             "type": "boolean",
-                            "description": "false = it exists already; name, and what of spec differs from the profile, "
+                            "description": "false = it exists already; name, and what spec has other than the profile, "
                             "say which.",
                         },
                         "name": text("metadata.name; empty = the release name.", CLUSTER_NAME, 40, empty=True),

@@ -14,6 +14,8 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import gen_reference  # beside this file
+
 from pulsar_conformance.catalogue import all_checks
 from pulsar_conformance.concepts import CONCEPTS, SECTIONS
 from pulsar_conformance.model import Check, Concept, is_slot
@@ -312,12 +314,31 @@ def current(text: str) -> str:
     return MARKED.sub(lambda match: f"{match[1]}{PARTS[match['name']]()}{match[3]}", text)
 
 
+def reference(*, write: bool) -> list[str]:
+    """Pages of docs/reference/ that are not current, or are of no kind any more; written and removed if asked."""
+    folder = ROOT / "docs/reference"
+    wanted = gen_reference.pages()
+    stale = [name for name, text in wanted.items() if not _is(folder / name, text)]
+    gone = [file for file in folder.glob("*.md") if file.name not in wanted]
+    if write:
+        folder.mkdir(exist_ok=True)
+        for name in stale:
+            (folder / name).write_text(wanted[name], encoding="utf-8")
+        for file in gone:
+            file.unlink()
+    return [f"docs/reference/{name}" for name in (*stale, *(file.name for file in gone))]
+
+
+def _is(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text(encoding="utf-8") == text
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; 1 when --check finds a page that is not current."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, fail when a page is not current")
     options = parser.parse_args(argv)
-    stale = []
+    stale = reference(write=not options.check)
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
         wanted = current(text)

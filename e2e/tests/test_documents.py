@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def test_page_is_followed(deployed: Deployed, page: Path) -> None:
     environment = {
         **os.environ,
         "KUBECONFIG": str(deployed.kubectl.kubeconfig),
-        "PATH": os.pathsep.join((paths()["bin"], os.environ["PATH"])),
+        "PATH": os.pathsep.join((paths()["bin"], str(Path(sys.executable).parent), os.environ["PATH"])),
     }
     follow(page, runnable(page), ROOT, environment)
     deployed.wait_ready(within=60)

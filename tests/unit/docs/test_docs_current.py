@@ -166,7 +166,7 @@ def test_commands_name_kinds_that_exist(page: Path) -> None:
 def test_readme_leads_to_every_page() -> None:
     """In one step, or by a page that README links to; the records of other tools aside."""
     linked = {ROOT / "README.md"}
-    for page in (ROOT / "README.md", ROOT / "docs/developing.md"):
+    for page in (ROOT / "README.md", ROOT / "docs/developing.md", ROOT / "docs/reference/README.md"):
         for link in LINK.findall(page.read_text(encoding="utf-8")):
             linked.add((page.parent / unquote(link).partition("#")[0]).resolve())
     assert [str(page.relative_to(ROOT)) for page in PAGES if page not in linked] == []
@@ -182,3 +182,29 @@ def test_files_that_are_named_exist(page: Path) -> None:
                 ROOT / "operator/pulsar_operator" / word.rstrip("/")
             ).exists()
             assert found, f"{page.name}: {word} is not there"
+
+
+def test_the_guide_stays_one() -> None:
+    """Tables of fields are in docs/reference, those of calls in docs/policies.md."""
+    assert len((ROOT / "docs/logical-plane.md").read_text(encoding="utf-8").splitlines()) < 250
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_field_of_the_definition_is_in_the_reference(kind: Kind) -> None:
+    """The definition is another way from the models: what one of them loses, the other has."""
+    text = (ROOT / f"docs/reference/{PLURALS[kind]}.md").read_text(encoding="utf-8")
+    text += (ROOT / "docs/reference/shared.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    (version,) = crd(kind)["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    assert set(names(schema["spec"])) | set(names(schema["status"])) <= documented
+
+
+def names(schema: Json) -> Iterator[str]:
+    """Names of all fields below a schema."""
+    for name, field in schema.get("properties", {}).items():
+        yield name
+        yield from names(field)
+    for below in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(below, dict):
+            yield from names(below)

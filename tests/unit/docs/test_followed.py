@@ -39,7 +39,9 @@ def test_marked_blocks_run_in_order_in_one_shell(tmp_path: Path) -> None:
 
 def test_a_command_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
     found = page(tmp_path, "```sh run\necho before\nls /no/such/folder | cat\necho after\n```\n")
-    with pytest.raises(PageError, match=r"page.md: exit status 2\n\n@@ page.md:1\nbefore\nls: .*no/such/folder") as told:
+    with pytest.raises(
+        PageError, match=r"page.md: exit status 2\n\n@@ page.md:1\nbefore\nls: .*no/such/folder"
+    ) as told:
         follow(found, runnable(found), tmp_path, os.environ)
     assert "after" not in str(told.value)
 
