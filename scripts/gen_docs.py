@@ -7,6 +7,7 @@ by PARTS[NAME]. With --check nothing is written and the exit code is 1 when a pa
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import sys
@@ -292,7 +293,21 @@ def tested_versions() -> str:
     )
 
 
+def newcomer() -> str:
+    """What `make newcomer` took when it was last recorded."""
+    with (ROOT / "docs/newcomer.csv").open(encoding="utf-8", newline="") as file:
+        found = [(row["step"], float(row["seconds"])) for row in csv.DictReader(file)]
+    rows = [[step if " " not in step or "README" not in step else _command(step), f"{s / 60:.1f}"] for step, s in found]
+    return table(["step", "minutes"], [*rows, ["**all**", f"{sum(s for _, s in found) / 60:.1f}"]])
+
+
+def _command(step: str) -> str:
+    place, _, command = step.partition(" ")
+    return f"[{place}](../README.md): `{command}`"
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "newcomer": newcomer,
     "tested-versions": tested_versions,
     "concepts": concepts,
     "conformance-settings": settings,

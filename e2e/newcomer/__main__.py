@@ -76,7 +76,7 @@ def follow(root: Path, clone: Path, stages: Stages) -> None:
     """Everything but the cleaning up."""
     with stages.stage("git clone"):
         subprocess.run(["git", "clone", "-q", "--no-hardlinks", str(root), str(clone)], check=True)
-    with stages.stage("a cluster and a registry (yours are there already)"):
+    with stages.stage("a fresh cluster and its registry (yours are there already)"):
         subprocess.run([sys.executable, "-m", "e2e.kind", "down", CLUSTER], cwd=root, check=True)
         subprocess.run(
             [
