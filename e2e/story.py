@@ -31,7 +31,7 @@ CHAPTERS = (
     "test_brokers",
     "test_life_cycle",
 )
-AREAS = ("test_balance", "test_distributed", "test_failed_compaction", "test_proxies", "test_safety")
+AREAS = ("test_balance", "test_distributed", "test_failed_compaction", "test_proxies", "test_safety", "test_upgrade")
 """Modules that have long tests alone."""
 ORDER = (*AREAS, *CHAPTERS)
 
