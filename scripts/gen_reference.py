@@ -1,19 +1,39 @@
-"""Pages of docs/reference/, one a kind: every field of the models, with type, bounds, default and meaning."""
+"""Pages of docs/reference/, one a kind: every field of its definition by its path; used by scripts/gen_docs.py."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pulsar_operator.api.constants import PLURALS, SHORT_NAMES, Kind
-from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.base import QUANTITY
+from pulsar_operator.api.v1alpha1.presentation import AGE, MESSAGE, PRESENTATION, READY
+from pulsar_operator.crdgen import crd
 
-SHARED = "shared.md"
-RULES = "x-kubernetes-validations"
-Json = Mapping[str, Any]
+OWN_SECTION = 20
+"""A field with at least so many fields below it has a heading of its own."""
+
+INDEX = """# Every field
+
+{kinds}
+A page has a row for each field, by its full path: search it for `spec.policies.retention`. `[]` stands for each entry
+of a list, `.*` for each key of a map. `kubectl explain pulsarnamespace.spec.policies` says the same in a terminal.
+
+* **required**: whoever gives the struct around it must give it. Without a default, the meaning says what absence does.
+* *immutable*: the API server refuses a change, an addition and a removal. To change such a field, delete the object and
+  create it again; what is in Pulsar stays meanwhile with `deletionPolicy: Retain`, data with `reclaimPolicy: Retain`.
+* *each once*, *one for each `name`*: server-side apply merges the entries of several owners by that; any other list is
+  one value.
+* *quantity*: a number, or text such as `256Mi`.
+* What the API server checks is said with each field, and below the tables where it concerns several fields. What only
+  the operator can check is reported in [condition](../conditions.md) `Accepted`.
+* How a policy is written to Pulsar, and which need a newer Pulsar: [policies](../policies.md).
+"""
+
+Json = dict[str, Any]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -22,179 +42,206 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
+@dataclass(frozen=True)
+class Field:
+    """One field of a definition."""
+
+    path: str
+    schema: Json
+    required: bool
+    """Whether whoever gives the parent must give it."""
+    change: tuple[str, ...]
+    """What the API server says about changing it."""
+
+    @property
+    def row(self) -> list[str]:
+        """Path, type, default, allowed values, meaning."""
+        allowed = [*_allowed(self.schema), *(prose(each) for each in self.change)]
+        default = "**required**" if self.required else _default(self.schema)
+        return [f"`{self.path}`", _type(self.schema), default, "; ".join(allowed), prose(self.schema["description"])]
+
+
 def pages() -> dict[str, str]:
-    """Text by file name: a page for each kind, and one with what several kinds have."""
-    schemas = {(kind, part): _schema(kind, part) for kind in Kind for part in ("spec", "status")}
-    uses = Counter(
-        name
-        for kind in Kind
-        for name in {n for part in ("spec", "status") for n in schemas[kind, part].get("$defs", {})}
-    )
-    shared = {name for name, count in uses.items() if count > 1}
-    found: dict[str, Json] = {}
-    out: dict[str, str] = {}
-    for kind in Kind:
-        known = {n: d for part in ("spec", "status") for n, d in schemas[kind, part].get("$defs", {}).items()}
-        found |= {name: definition for name, definition in known.items() if name in shared}
-        page = _Page(known, shared, SHARED)
-        out[f"{PLURALS[kind]}.md"] = _kind(kind, schemas[kind, "spec"], schemas[kind, "status"], page)
-    page = _Page(found, set(), "")
-    parts = ["# Parts that several kinds have\n\nGenerated from the models.\n"]
-    parts += [page.section(name) for name in sorted(found) if page.has_fields(name)]
-    out[SHARED] = "\n".join(parts)
+    """Text by file name: a page for each kind, and the one that leads to them."""
+    return {"README.md": _index()} | {f"{PLURALS[kind]}.md": _page(kind) for kind in Kind}
+
+
+def _index() -> str:
     rows = [
-        [f"[{kind.value}]({PLURALS[kind]}.md)", f"`{SHORT_NAMES[kind]}`", _text(schemas[kind, "spec"])] for kind in Kind
+        [f"[{kind}]({PLURALS[kind]}.md)", f"`{SHORT_NAMES[kind]}`", prose(_root(kind)["description"])] for kind in Kind
     ]
-    out["README.md"] = (
-        "# Every field\n\nGenerated from the models; `kubectl explain pulsarcluster.spec` says the same.\n\n"
-        + table(["kind", "short", "declares"], rows)
-        + f"\nWhat several kinds have is in [{SHARED.removesuffix('.md')}]({SHARED}).\n"
+    return INDEX.format(kinds=table(["kind", "short name", "declares"], rows))
+
+
+def _page(kind: Kind) -> str:
+    """Fields of the specification with the rules over several of them, status, and columns of a kind."""
+    root = _root(kind)
+    spec, status = (list(fields(root["properties"][part], part)) for part in ("spec", "status"))
+    about = f"Generated from the models; [how to read it](README.md). Short name `{SHORT_NAMES[kind]}`."
+    return "\n".join(
+        (
+            f"# {kind}\n\n{prose(root['description'])} {about}\n",
+            *_sections("spec", spec),
+            f"## Rules over several fields\n\n{_rules(root)}",
+            f"## status\n\n{_status(status)}",
+            f"## Columns of kubectl get\n\n{_columns(kind)}",
+        )
     )
-    return out
 
 
-def _schema(kind: Kind, part: str) -> Json:
-    schema: Json = getattr(MODELS[kind], part).model_json_schema(by_alias=True, mode="validation")
+def _root(kind: Kind) -> Json:
+    (version,) = crd(kind)["spec"]["versions"]
+    schema: Json = version["schema"]["openAPIV3Schema"]
     return schema
 
 
-def _kind(kind: Kind, spec: Json, status: Json, page: _Page) -> str:
-    names = [
-        name
-        for name in _reached([spec, status], page.definitions)
-        if name not in page.elsewhere and page.has_fields(name)
-    ]
-    names_of = f"Short `{SHORT_NAMES[kind]}`, `{PLURALS[kind]}.pulsaroperator.io`."
-    parts = [
-        f"# {kind.value}\n\nGenerated from the models. {names_of}\n",
-        f"## spec\n\n{page.body(spec)}",
-        *(page.section(name) for name in names if name in _reached([spec], page.definitions)),
-        f"## status\n\n{page.body(status)}",
-        *(page.section(name) for name in names if name not in _reached([spec], page.definitions)),
-    ]
-    return "\n".join(parts)
+def fields(schema: Json, path: str, outer: Sequence[tuple[str, str]] = ()) -> Iterator[Field]:
+    """Every field below a node, from the outside in; entries of lists are ``[]``, of maps ``.*``.
+
+    ``outer``: what the rules of the structs around say of a change, by path.
+    """
+    changes = (*outer, *_changes(schema, path))
+    for name, child in schema.get("properties", {}).items():
+        below = f"{path}.{name}"
+        own = tuple(text for where, text in changes if where == below)
+        yield Field(below, child, name in schema.get("required", ()), own)
+        inner = child
+        while "items" in inner or isinstance(inner.get("additionalProperties"), dict):
+            below += "[]" if "items" in inner else ".*"
+            inner = inner.get("items") or inner["additionalProperties"]
+        yield from fields(inner, below, changes)
 
 
-def _reached(roots: Sequence[Json], definitions: Mapping[str, Json]) -> list[str]:
-    """Names of definitions in the order in which a reader meets them."""
-    found: list[str] = []
+def prose(text: str) -> str:
+    """Plain text as Markdown shows it unchanged; what is in backticks is left."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else re.sub(r"([\\*<])", r"\\\1", part) for part in parts)
 
-    def visit(node: Any) -> None:
-        for name in _references(node):
-            if name not in found and name in definitions:
-                found.append(name)
-                visit(definitions[name])
 
-    for root in roots:
-        visit(root.get("properties", {}))
+def _sections(top: str, found: Sequence[Field]) -> Iterator[str]:
+    """Tables with a heading each: of the node, and of what has many fields below it."""
+    many = [field.path for field in found if sum(_below(field.path, each) for each in found) >= OWN_SECTION]
+    owned: dict[str, list[Field]] = {owner: [] for owner in (top, *many)}
+    for field in found:
+        owned[max((owner for owner in owned if _below(owner, field)), key=len)].append(field)
+    for owner, rows in owned.items():
+        if rows:
+            head = ["field", "type", "default", "allowed, and changes", "meaning"]
+            yield f"## {owner}\n\n{table(head, (field.row for field in rows))}"
+
+
+def _below(path: str, field: Field) -> bool:
+    return field.path.startswith((f"{path}.", f"{path}["))
+
+
+def _type(schema: Json) -> str:
+    if schema.get("x-kubernetes-int-or-string"):
+        return "quantity" if schema.get("pattern") in (None, QUANTITY) else "number or string"
+    kind = str(schema["type"])
+    if kind == "array":
+        return f"list of {_plural(_type(schema['items']))}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"map to {_plural(_type(schema['additionalProperties']))}"
+    if schema.get("format") == "date-time":
+        return "time"
+    return kind
+
+
+def _plural(word: str) -> str:
+    return f"{word.removesuffix('y')}ies" if word.endswith("y") else f"{word}s"
+
+
+def _default(schema: Json) -> str:
+    """Of a struct nothing: its fields tell their own."""
+    if "default" not in schema or "properties" in schema:
+        return ""
+    return f"`{json.dumps(schema['default'])}`"
+
+
+def _allowed(schema: Json) -> list[str]:
+    found = []
+    if "enum" in schema:
+        found.append(", ".join(f"`{value}`" for value in schema["enum"]))
+    found += _bounds(schema, "minimum", "maximum", "")
+    if not schema.get("x-kubernetes-int-or-string"):
+        found += _bounds(schema, "minLength", "maxLength", " characters")
+    found += _bounds(schema, "minItems", "maxItems", " entries")
+    found += _bounds(schema, "minProperties", "maxProperties", " keys")
+    if "pattern" in schema and schema["pattern"] != QUANTITY:
+        found.append(f"matches `{schema['pattern']}`")
+    if schema.get("x-kubernetes-list-type") == "set":
+        found.append("each once")
+    if keys := schema.get("x-kubernetes-list-map-keys"):
+        found.append(f"one for each {', '.join(f'`{key}`' for key in keys)}")
+    if "properties" not in schema:
+        found += [prose(rule["message"]) for rule in schema.get("x-kubernetes-validations", ())]
+    inner = schema.get("items") or schema.get("additionalProperties")
+    if isinstance(inner, dict) and "properties" not in inner and (each := _allowed(inner)):
+        found.append(f"each ({'; '.join(each)})")
     return found
 
 
-def _references(node: Any) -> Iterator[str]:
-    if isinstance(node, Mapping):
-        if "$ref" in node:
-            yield str(node["$ref"]).rsplit("/", 1)[-1]
-        for value in node.values():
-            yield from _references(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _references(value)
-
-
-@dataclass(frozen=True)
-class _Page:
-    """What a page needs to show and to link its parts."""
-
-    definitions: Mapping[str, Json]
-    elsewhere: set[str]
-    other: str
-    """Page of those that are elsewhere."""
-
-    def has_fields(self, name: str) -> bool:
-        """Whether it gets a section; plain values and words are shown where they are used."""
-        return bool(self.definitions[name].get("properties"))
-
-    def section(self, name: str) -> str:
-        return f"### {name}\n\n{self.body(self.definitions[name])}"
-
-    def body(self, schema: Json) -> str:
-        """Its text, its fields, and what holds between them."""
-        required = set(schema.get("required", ()))
-        rows = [
-            [f"`{name}`", self._type(field), self._default(field, name in required), self._meaning(field)]
-            for name, field in schema.get("properties", {}).items()
-        ]
-        text = f"{_text(schema)}\n\n" if _text(schema) else ""
-        rules = [f"* {rule['message']}" for rule in schema.get(RULES, ()) if rule.get("message")]
-        after = "\n" + "\n".join(rules) + "\n" if rules else ""
-        return text + table(["field", "type", "default", "meaning"], rows) + after
-
-    def _type(self, field: Json) -> str:
-        field = _given(field)
-        if "$ref" in field:
-            name = str(field["$ref"]).rsplit("/", 1)[-1]
-            if self.has_fields(name):
-                place = self.other if name in self.elsewhere else ""
-                return f"[{name}]({place}#{name.lower()})"
-            return self._type(self.definitions[name])
-        if "enum" in field:
-            return " or ".join(f"`{each}`" for each in field["enum"])
-        if "const" in field:
-            return f"`{field['const']}`"
-        kind = field.get("type")
-        if kind == "array":
-            return f"list{_range(field, 'Items', '')} of {self._type(field.get('items', {}))}"
-        if kind == "object" and isinstance(field.get("additionalProperties"), Mapping):
-            return f"map{_range(field, 'Properties', '')} to {self._type(field['additionalProperties'])}"
-        if kind == "string":
-            return f"string{_range(field, 'Length', ' characters')}"
-        if field.get("x-kubernetes-int-or-string"):
-            return "quantity"
-        return f"{kind or 'any'}{_range(field, 'imum', '')}"
-
-    def _default(self, field: Json, required: bool) -> str:
-        if required:
-            return "**required**"
-        value = field.get("default")
-        if value is None or value in ({}, []):
-            return ""
-        return f"`{json.dumps(value)}`" if not isinstance(value, Mapping) else "see there"
-
-    def _meaning(self, field: Json) -> str:
-        text = _text(field)
-        given = _given(field)
-        if not text and "$ref" in given:
-            text = _text(self.definitions[str(given["$ref"]).rsplit("/", 1)[-1]])
-        rules = [rule["message"] for rule in given.get(RULES, ()) if rule.get("message")]
-        return " ".join([text, *(f"*{rule}*" for rule in rules)]).strip()
-
-
-def _given(field: Json) -> Json:
-    """The field without the null branch of an optional one."""
-    for key in ("anyOf", "allOf"):
-        branches = [each for each in field.get(key, ()) if each.get("type") != "null"]
-        if len(branches) == 1:
-            return {**{k: v for k, v in field.items() if k != key}, **branches[0]}
-        if len(branches) > 1:
-            return {"x-kubernetes-int-or-string": True}
-    return field
-
-
-def _range(field: Json, word: str, unit: str) -> str:
-    low, high = field.get(f"min{word}"), field.get(f"max{word}")
+def _bounds(schema: Json, least: str, most: str, unit: str) -> list[str]:
+    low, high = schema.get(least), schema.get(most)
     if low is None and high is None:
-        return ""
-    text = (
-        f"from {low}"
-        if high is None
-        else f"at most {high}"
-        if low in (None, 0) and word != "imum"
-        else f"{low} to {high}"
+        return []
+    if low is None:
+        return [f"at most {high}{unit}"]
+    above = "more than " if schema.get("exclusiveMinimum") else ""
+    if high is None:
+        return [f"{above}{low}{unit}" if above else f"{low} or more{unit}"]
+    if low == high:
+        return [f"{low}{unit}"]
+    return [f"{above}{low} to {high}{unit}"]
+
+
+def _changes(schema: Json, path: str) -> Iterator[tuple[str, str]]:
+    """What the rules of a struct that compare with the old object say, each with the fields it compares."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        members = set(re.findall(r"\boldSelf((?:\.\w+)+)(?![\w(])", rule["rule"]))
+        for member in members:
+            if not any(other.startswith(f"{member}.") for other in members):
+                yield f"{path}{member}", _shorter(rule["message"])
+
+
+def _shorter(message: str) -> str:
+    """Without the path, and without how to change what cannot be changed, which the page's beginning tells."""
+    text = message.removesuffix(": delete and recreate the object to change it")
+    return re.sub(r"^[\w.]+ is immutable", "immutable", text)
+
+
+def _rules(root: Json) -> str:
+    """Rules of structs, each once with the places where it holds; those over a change are told at their fields."""
+    places: dict[str, list[str]] = {}
+    for path, rule in _all_rules(root, ""):
+        if "oldSelf" not in rule["rule"]:
+            places.setdefault(rule["message"], []).append(f"`{path}`" if path else "the object")
+    if not places:
+        return "None.\n"
+    return table(["of", "rule"], ([", ".join(paths), prose(message)] for message, paths in places.items()))
+
+
+def _all_rules(schema: Json, path: str) -> Iterator[tuple[str, Json]]:
+    if "properties" in schema:
+        yield from ((path, rule) for rule in schema.get("x-kubernetes-validations", ()))
+    for name, child in schema.get("properties", {}).items():
+        yield from _all_rules(child, f"{path}.{name}" if path else name)
+    if "items" in schema:
+        yield from _all_rules(schema["items"], f"{path}[]")
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from _all_rules(schema["additionalProperties"], f"{path}.*")
+
+
+def _columns(kind: Kind) -> str:
+    rows = [
+        [column.name, f"`{column.path}`", "`-o wide`" if column.priority else "", prose(column.description)]
+        for column in (*READY, *PRESENTATION[kind].columns, MESSAGE, AGE)
+    ]
+    return table(["column", "shows", "with", "meaning"], rows)
+
+
+def _status(found: Sequence[Field]) -> str:
+    return table(
+        ["field", "type", "meaning"],
+        ([f"`{field.path}`", _type(field.schema), prose(field.schema["description"])] for field in found),
     )
-    if low is None and word == "imum":
-        text = f"at most {high}"
-    return f" ({text}{unit})"
-
-
-def _text(schema: Json) -> str:
-    return " ".join(str(schema.get("description", "")).split())
