@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import gen_reference  # beside this file
+from gen_reference import table
 
 from pulsar_conformance.catalogue import all_checks
 from pulsar_conformance.concepts import CONCEPTS, SECTIONS
@@ -36,8 +37,10 @@ from pulsar_operator.domain.policies import (
     OLDEST,
     UNMANAGED_KEYS,
     UNMANAGED_MEMBERS,
+    Call,
     PolicyRow,
 )
+from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES
 from pulsar_operator.domain.render.presets import container_resources, preset_values
 from pulsar_operator.domain.render.quorum import resolve_quorum
 from pulsar_operator.domain.render.reserved import CONFIG_FIELDS, RESERVED, RESERVED_PREFIXES
@@ -47,12 +50,6 @@ ROOT = Path(__file__).resolve().parents[1]
 NOT_SUMMED = (Component.CONFIGURATION_STORE, Component.STANDALONE)
 """Components most clusters do not have."""
 MARKED = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; vertical bars in cells are escaped."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def presets() -> str:
@@ -109,9 +106,9 @@ def reserved_keys() -> str:
 def policies() -> str:
     """The policy table of namespaces, with the admin REST calls made."""
     return table(
-        ["field in spec", "set with", "reset with", "kept by"],
+        ["field in spec", "set with", "reset with", "member", "kept by"],
         [
-            [_field(row), _set(row), _reset(row), "each cluster" if row.per_cluster else "the instance"]
+            [_field(row), _set(row), _reset(row), _member(row), "each cluster" if row.per_cluster else "the instance"]
             for row in NAMESPACE_POLICIES
         ],
     )
@@ -127,6 +124,26 @@ def topic_policies() -> str:
             for row in LOCAL_POLICIES
         ],
     )
+
+
+def lists() -> str:
+    """The lists of namespaces and topics that are managed by their entries, with the admin REST calls made."""
+    return table(
+        ["of", "list", "entries are set with", "an entry is taken back with"],
+        [
+            [
+                row.scope.value,
+                f"`{row.field}`",
+                _calls(call for _, call in row.set_calls(("~",), {"{entry}": ()})),
+                _calls(row.remove_calls(("~",), "{entry}", ("{role}",))),
+            ]
+            for row in (*NAMESPACE_ENTRIES, *TOPIC_ENTRIES)
+        ],
+    )
+
+
+def _calls(calls: Iterable[Call]) -> str:
+    return ", ".join(f"`{call.method} {'/'.join(call.path)}{_query(call.query)}`" for call in calls)
 
 
 def unmanaged_policies() -> str:
@@ -147,6 +164,11 @@ def _set(row: PolicyRow) -> str:
     query = {**row.query, **row.write_query, **({row.value_in_query: value} if row.value_in_query else {})}
     text = f"`{row.set_method} {'/'.join(('~', *row.endpoint, *end))}{_query(query)}`"
     return text if row.set_by_delete is NOTHING else f"{text} for true, `DELETE` for false"
+
+
+def _member(row: PolicyRow) -> str:
+    """Of class Policies, so of GET ~ and of the namespace's node in the configuration store."""
+    return f"`{'.'.join(row.live)}`" if row.live else "read by itself"
 
 
 def _reset(row: PolicyRow) -> str:
@@ -317,6 +339,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "reserved-keys": reserved_keys,
     "policies": policies,
     "topic-policies": topic_policies,
+    "lists": lists,
     "unmanaged-policies": unmanaged_policies,
     "metrics": metrics,
     "waiting": waiting,
