@@ -145,11 +145,11 @@ class BookKeeper(ApiModel):
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
     """Number of bookies."""
     journal: JournalVolumes = JournalVolumes()
-    """Journal volumes."""
+    """Volumes of the journal, to which bookies write first."""
     ledgers: LedgerVolumes = LedgerVolumes()
-    """Ledger volumes."""
+    """Volumes of the ledgers, where messages stay."""
     ensemble: Ensemble = Field(default=Ensemble())
-    """Default quorums."""
+    """Default quorums of new ledgers; absent values fit the number of bookies."""
     auto_recovery: AutoRecovery = Field(default=AutoRecovery())
     """Auto-recovery processes."""
     config: ConfigMapValues | None = None
@@ -322,7 +322,7 @@ class PulsarClusterSpec(ApiModel):
     version: PulsarVersion = "4.0.8"
     """Pulsar version; also the tag of the default images."""
     image: Images = Field(default=Images())
-    """Image overrides."""
+    """Images, where not the operator's default for spec.version, and how they are pulled."""
     cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"
     """DNS domain of the Kubernetes cluster."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)

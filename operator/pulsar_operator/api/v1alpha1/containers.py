@@ -60,11 +60,11 @@ class ContainerProbe(ApiModel):
     tcp_socket: TcpSocket | None = None
     """A connection."""
     initial_delay_seconds: Seconds | None = None
-    """Wait before the first."""
+    """Seconds before the first probe."""
     period_seconds: Annotated[int, Field(ge=1, le=86400)] | None = None
-    """From one to the next; Kubernetes' default is 10."""
+    """Seconds from one probe to the next; Kubernetes' default is 10."""
     timeout_seconds: Annotated[int, Field(ge=1, le=86400)] | None = None
-    """How long an answer may take; Kubernetes' default is 1."""
+    """Seconds an answer may take; Kubernetes' default is 1."""
     failure_threshold: Annotated[int, Field(ge=1, le=10000)] | None = None
     """So many failures in a row count; Kubernetes' default is 3."""
 

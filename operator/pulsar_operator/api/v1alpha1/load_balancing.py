@@ -46,14 +46,14 @@ class StandingRebalance(ApiModel):
     traffic_source: TrafficSource = TrafficSource.LIVE
     """Where the traffic comes from."""
     budget: StandingBudget = Field(default=StandingBudget())
-    """How much it may disturb."""
+    """How much one proposal may disturb."""
 
 
 class LoadBalancing(ApiModel):
     """How bundles are balanced over brokers."""
 
     manager: LoadManager = LoadManager.MODULAR
-    """Pulsar's load manager."""
+    """Which of Pulsar's load managers the brokers run."""
     driver: BalancingDriver = BalancingDriver.PULSAR
     """Pulsar: its own automatic split and shedding. Operator: those are switched off (dynamic configuration, restored
     when this changes back) and a PulsarRebalance named <cluster>-balancer splits and moves instead."""

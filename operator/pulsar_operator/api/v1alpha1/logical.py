@@ -16,7 +16,8 @@ class LogicalSpec(ApiModel):
     """What happens in Pulsar when this object is deleted: Retain leaves everything, Delete removes it when it is empty
     and names what blocks it otherwise, ForceDelete removes it with its content."""
     drift_policy: DriftPolicy = DriftPolicy.REPAIR
-    """What happens when a declared value was changed in Pulsar by another writer."""
+    """What happens when a declared value was changed in Pulsar by another writer: Repair sets it back, Report leaves it
+    and says so in condition Drifted and in status.drift."""
 
 
 class DriftEntry(ApiModel):

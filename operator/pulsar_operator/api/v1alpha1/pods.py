@@ -40,9 +40,9 @@ class KeyReference(ApiModel):
     """One key of a Secret or ConfigMap in the object's Kubernetes namespace."""
 
     name: ObjectName
-    """metadata.name of it."""
+    """metadata.name of the Secret or ConfigMap."""
     key: Key
-    """The key."""
+    """The key in it."""
     optional: bool | None = None
     """Whether a pod starts without it; absent = it waits."""
 
@@ -94,7 +94,7 @@ class ObjectRef(ApiModel):
     """A Secret or ConfigMap in the object's Kubernetes namespace."""
 
     name: ObjectName
-    """metadata.name of it."""
+    """metadata.name of the Secret or ConfigMap."""
     optional: bool | None = None
     """Whether a pod starts without it; absent = it waits."""
 
@@ -105,7 +105,7 @@ class EnvFrom(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(exactly_one("envFrom", "secretRef", "configMapRef")))
 
     prefix: Annotated[str, Field(max_length=128, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] | None = None
-    """Put before each key."""
+    """Text that is put before each key."""
     secret_ref: ObjectRef | None = None
     """The Secret."""
     config_map_ref: ObjectRef | None = None
@@ -116,7 +116,7 @@ class KeyToPath(ApiModel):
     """One key as a file."""
 
     key: Key
-    """The key."""
+    """The key in it."""
     path: Annotated[str, Field(min_length=1, max_length=512, pattern=SUB_PATH)]
     """Relative path of the file."""
 
@@ -254,11 +254,11 @@ class ProbeTimings(ApiModel):
     """When a probe of the main container asks; what it asks is the operator's. Absent = the operator's value."""
 
     initial_delay_seconds: Annotated[int, Field(ge=0, le=86400)] | None = None
-    """Wait before the first."""
+    """Seconds before the first probe."""
     period_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """From one to the next."""
+    """Seconds from one probe to the next."""
     timeout_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """How long an answer may take."""
+    """Seconds an answer may take."""
     failure_threshold: Annotated[int, Field(ge=1, le=10000)] | None = None
     """So many failures in a row count."""
 

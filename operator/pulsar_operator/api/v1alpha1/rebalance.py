@@ -114,7 +114,7 @@ class PulsarRebalanceSpec(ApiModel):
     traffic_source: TrafficSource = TrafficSource.LIVE
     """Live: what the brokers count now. Recorded: the Spark job's result from recorded traffic."""
     sizing: SizingSource | None = None
-    """Where that result is."""
+    """Where the result of trafficSource Recorded is."""
     auto_approve: bool = False
     """Execute a proposal without waiting for the annotation pulsaroperator.io/rebalance: approve."""
     expire_seconds: Annotated[int, Field(ge=30, le=604800)] = 3600

@@ -145,7 +145,8 @@ class PulsarTopicSetSpec(ApiModel):
     """What happens in Pulsar to topics that leave the set, and to all when this object is deleted: Retain leaves them,
     Delete removes those that nobody uses and that have no unread messages, and names what blocks the others."""
     drift_policy: DriftPolicy = DriftPolicy.REPAIR
-    """What happens when a declared value was changed in Pulsar by another writer."""
+    """What happens when a declared value was changed in Pulsar by another writer: Repair sets it back, Report leaves it
+    and says so in condition Drifted."""
 
 
 class SetClusterStatus(ApiModel):

@@ -68,18 +68,19 @@ class AutoTopicCreation(ApiModel):
     )
 
     enabled: bool
-    """Whether topics are created on use."""
+    """Whether a topic that does not exist is made when a client names it."""
     topic_type: AutoTopicType | None = None
-    """Kind of those topics."""
+    """Whether those topics are partitioned."""
     default_partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Partitions of those topics."""
+    """How many partitions each of those topics has."""
 
 
 class NamespaceSchemaPolicies(ApiModel):
     """Schemas of the namespace's topics."""
 
     compatibility_strategy: SchemaCompatibility | None = None
-    """Which new schemas a topic takes."""
+    """Which new schemas a topic takes: Backward = consumers with the new one can read what was written with the last,
+    Forward = the reverse, Full = both; Transitive = with all before, not only the last."""
     allow_auto_update: bool | None = None
     """Whether producers may register new schemas. Pulsar cannot unset it: removed, it is set to true, its default."""
     validation_enforced: bool | None = None
@@ -110,15 +111,15 @@ class NamespacePolicies(ApiModel):
     """Topics with more than this behind the last compaction are compacted; 0 = never by themselves."""
 
     publish_rate: PublishRate | None = None
-    """How fast producers may publish to each topic."""
+    """How fast producers may publish to each topic; an empty value lifts the brokers' own limit."""
     dispatch_rate: DispatchRate | None = None
-    """How fast each topic may deliver to all its consumers."""
+    """How fast each topic may deliver to all its consumers; an empty value lifts the brokers' own limit."""
     subscription_dispatch_rate: DispatchRate | None = None
-    """How fast each subscription may be delivered to."""
+    """How fast each subscription may be delivered to; an empty value lifts the brokers' own limit."""
     replicator_dispatch_rate: DispatchRate | None = None
-    """How fast each topic may be replicated to another cluster."""
+    """How fast each topic may be replicated to another cluster; an empty value lifts the brokers' own limit."""
     subscribe_rate: SubscribeRate | None = None
-    """How often consumers may subscribe."""
+    """How often a consumer may subscribe; an empty value lifts the brokers' own limit."""
 
     persistence: LedgerPersistence | None = None
     """How messages are written to bookies; counts for new ledgers."""
@@ -127,10 +128,10 @@ class NamespacePolicies(ApiModel):
     anti_affinity_group: Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][-_.A-Za-z0-9]*$")] | None = None
     """Namespaces of the same group are kept on different brokers; set in each cluster of the namespace."""
     offload: Offload | None = None
-    """Tiered storage."""
+    """Tiered storage: when ledgers move there, and where it is. Written as a whole."""
 
     deduplication: Deduplication | None = None
-    """Message deduplication."""
+    """Message deduplication: what a producer sends twice is stored once."""
     delayed_delivery: DelayedDelivery | None = None
     """Messages delivered later than published."""
     auto_topic_creation: AutoTopicCreation | None = None
@@ -141,15 +142,15 @@ class NamespacePolicies(ApiModel):
     """Deletion of topics nobody uses."""
 
     max_topics: Count | None = None
-    """Topics of the namespace, partitions counted each; 0 = no limit."""
+    """How many topics the namespace may have, partitions counted each; 0 = no limit."""
     max_producers_per_topic: Count | None = None
-    """Producers of a topic; 0 = no limit."""
+    """How many producers a topic may have at a time; 0 = no limit."""
     max_consumers_per_topic: Count | None = None
-    """Consumers of a topic; 0 = no limit."""
+    """How many consumers a topic may have at a time; 0 = no limit."""
     max_consumers_per_subscription: Count | None = None
-    """Consumers of a subscription; 0 = no limit."""
+    """How many consumers a subscription may have at a time; 0 = no limit."""
     max_subscriptions_per_topic: Count | None = None
-    """Subscriptions of a topic; 0 = no limit."""
+    """How many subscriptions a topic may have; 0 = no limit."""
     max_unacked_messages_per_consumer: Count | None = None
     """Delivered and unacknowledged messages of a consumer; at the limit delivery to it stops; 0 = no limit."""
     max_unacked_messages_per_subscription: Count | None = None
@@ -167,7 +168,8 @@ class NamespacePolicies(ApiModel):
     resource_group: PulsarName | None = None
     """Name of a resource group, which must exist in Pulsar, whose limits the namespace shares."""
     entry_filters: EntryFilterNames | None = None
-    """Entry filters installed in the brokers, in the order in which they look at a message."""
+    """Entry filters installed in the brokers, in the order in which they look at a message. Brokers go by them with
+    allowOverrideEntryFilters=true."""
     dispatcher_pause_on_ack_state_persistent: bool | None = None
     """Whether delivery pauses while too many acknowledgements are not stored. Removed, it is set to false."""
     allowed_topic_property_keys_for_metrics: (

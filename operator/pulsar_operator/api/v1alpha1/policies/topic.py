@@ -47,7 +47,8 @@ class TopicSchemaPolicies(ApiModel):
     """Schemas of the topic. Pulsar has no global form of these: they are set in each cluster, whatever the scope."""
 
     compatibility_strategy: SchemaCompatibility | None = None
-    """Which new schemas the topic takes."""
+    """Which new schemas the topic takes: Backward = consumers with the new one can read what was written with the last,
+    Forward = the reverse, Full = both; Transitive = with all before, not only the last."""
     validation_enforced: bool | None = None
     """Whether clients without a schema are refused once the topic has one. Removed, it is set to false."""
 
@@ -80,23 +81,23 @@ class TopicPolicies(ApiModel):
     """The topic is compacted when it has more than this behind the last compaction; 0 = never by itself."""
 
     publish_rate: PublishRate | None = None
-    """How fast producers may publish."""
+    """How fast producers may publish; an empty value lifts the brokers' own limit."""
     dispatch_rate: DispatchRate | None = None
-    """How fast the topic may deliver to all its consumers."""
+    """How fast the topic may deliver to all its consumers; an empty value lifts the brokers' own limit."""
     subscription_dispatch_rate: DispatchRate | None = None
-    """How fast each subscription may be delivered to."""
+    """How fast each subscription may be delivered to; an empty value lifts the brokers' own limit."""
     replicator_dispatch_rate: DispatchRate | None = None
-    """How fast the topic may be replicated to another cluster."""
+    """How fast the topic may be replicated to another cluster; an empty value lifts the brokers' own limit."""
     subscribe_rate: SubscribeRate | None = None
-    """How often consumers may subscribe."""
+    """How often a consumer may subscribe; an empty value lifts the brokers' own limit."""
 
     persistence: LedgerPersistence | None = None
     """How messages are written to bookies; counts for new ledgers."""
     offload: Offload | None = None
-    """Tiered storage."""
+    """Tiered storage: when ledgers move there, and where it is. Written as a whole."""
 
     deduplication: Deduplication | None = None
-    """Message deduplication."""
+    """Message deduplication: what a producer sends twice is stored once."""
     delayed_delivery: DelayedDelivery | None = None
     """Messages delivered later than published."""
     auto_subscription_creation: AutoSubscriptionCreation | None = None
@@ -105,13 +106,13 @@ class TopicPolicies(ApiModel):
     """Deletion of the topic when nobody uses it."""
 
     max_producers: Count | None = None
-    """Producers; 0 = no limit."""
+    """How many producers it may have at a time; 0 = no limit."""
     max_consumers: Count | None = None
-    """Consumers; 0 = no limit."""
+    """How many consumers it may have at a time; 0 = no limit."""
     max_consumers_per_subscription: Count | None = None
-    """Consumers of each subscription; 0 = no limit."""
+    """How many consumers each subscription may have at a time; 0 = no limit."""
     max_subscriptions: Count | None = None
-    """Subscriptions; 0 = no limit."""
+    """How many subscriptions it may have; 0 = no limit."""
     max_unacked_messages_per_consumer: Count | None = None
     """Delivered and unacknowledged messages of a consumer; at the limit delivery to it stops; 0 = no limit."""
     max_unacked_messages_per_subscription: Count | None = None
@@ -125,7 +126,8 @@ class TopicPolicies(ApiModel):
     subscription_types_enabled: SubscriptionTypes | None = None
     """Subscription types consumers may use; absent = all."""
     entry_filters: EntryFilterNames | None = None
-    """Entry filters installed in the brokers, in the order in which they look at a message."""
+    """Entry filters installed in the brokers, in the order in which they look at a message. Brokers go by them with
+    allowOverrideEntryFilters=true."""
     dispatcher_pause_on_ack_state_persistent: bool | None = None
     """Whether delivery pauses while too many acknowledgements are not stored. Removed, it is set to false."""
     shadow_topics: (

@@ -54,36 +54,38 @@ class Retention(ApiModel):
     )
 
     time_minutes: Annotated[int, Field(ge=-1, le=INT32_MAX)]
-    """Minutes; -1 = no limit."""
+    """How long acknowledged messages are kept, minutes; -1 = no limit."""
     size: Annotated[int, ByteSize(ge=-1, le=INT32_MAX * MEBI, whole=MEBI)]
-    """Bytes, such as 20Gi, in whole Mi; -1 = no limit."""
+    """How much of them each topic, or partition, keeps: bytes, such as 20Gi, in whole Mi; -1 = no limit."""
 
 
 class StorageBacklogQuota(ApiModel):
     """Quota on the size of the backlog (destination_storage)."""
 
     limit: Bytes
-    """Bytes, such as 256Mi."""
+    """Size of the backlog from which on the policy applies: bytes, such as 256Mi."""
     policy: BacklogPolicy
-    """What happens when the limit is exceeded."""
+    """What the broker does then: ProducerRequestHold = producers wait, ProducerException = producers are refused,
+    ConsumerBacklogEviction = the oldest unacknowledged messages are dropped."""
 
 
 class AgeBacklogQuota(ApiModel):
     """Quota on the age of the oldest unacknowledged message (message_age)."""
 
     limit_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)]
-    """Seconds."""
+    """Age of the oldest unacknowledged message from which on the policy applies, seconds."""
     policy: BacklogPolicy
-    """What happens when the limit is exceeded."""
+    """What the broker does then: ProducerRequestHold = producers wait, ProducerException = producers are refused,
+    ConsumerBacklogEviction = the oldest unacknowledged messages are dropped."""
 
 
 class BacklogQuotas(ApiModel):
     """Backlog quotas by type."""
 
     destination_storage: StorageBacklogQuota | None = None
-    """Quota on size."""
+    """Limit on the size of a topic's backlog."""
     message_age: AgeBacklogQuota | None = None
-    """Quota on age."""
+    """Limit on the age of a topic's backlog."""
 
 
 QUOTA_RULE = (
@@ -104,7 +106,7 @@ class DispatchRate(ApiModel):
     bytes_per_period: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] | None = None
     """Bytes in each period; absent = no limit."""
     period_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)] = 1
-    """Seconds."""
+    """Length of a period, seconds."""
     relative_to_publish_rate: bool = False
     """Whether the limits are added to the rate at which messages are published."""
 
@@ -124,7 +126,7 @@ class SubscribeRate(ApiModel):
     subscribes_per_consumer: Annotated[int, Field(ge=1, le=INT32_MAX)] | None = None
     """Times in each period; absent = no limit."""
     period_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)] = 30
-    """Seconds."""
+    """Length of a period, seconds."""
 
 
 class LedgerPersistence(ApiModel):
@@ -155,7 +157,7 @@ class AutoSubscriptionCreation(ApiModel):
     """Whether a consumer may create the subscription it names."""
 
     enabled: bool
-    """Whether subscriptions are created on use."""
+    """Whether a subscription that does not exist is made when a consumer names it."""
 
 
 class Deduplication(ApiModel):
@@ -191,9 +193,10 @@ class InactiveTopics(ApiModel):
     delete_while_inactive: bool
     """Whether inactive topics are deleted."""
     delete_mode: InactiveTopicMode
-    """When a topic counts as inactive."""
+    """When a topic that nobody is connected to counts as inactive: WhenNoSubscriptions = without any subscription,
+    WhenSubscriptionsCaughtUp = when its subscriptions have nothing left to read."""
     max_inactive_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)]
-    """Seconds a topic must have been inactive."""
+    """How long a topic must have been inactive, seconds."""
 
 
 class SubscriptionType(StrEnum):
@@ -265,7 +268,8 @@ class Offload(ApiModel):
     )
 
     driver: OffloadDriver
-    """Kind of storage; needed also where the brokers have one configured."""
+    """Kind of storage; needed also where the brokers have one configured. They take credentials from their
+    environment."""
     bucket: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     """Bucket or container; required except for FileSystem."""
     region: Annotated[str, Field(min_length=1, max_length=128)] | None = None
@@ -287,7 +291,7 @@ class Offload(ApiModel):
     max_block_size: Annotated[int, ByteSize(ge=5 * MEBI, le=INT32_MAX)] | None = None
     """Size of the blocks of a multi-part upload, at least 5 MiB."""
     read_buffer_size: Annotated[int, ByteSize(ge=KIBI, le=INT32_MAX)] | None = None
-    """Buffer of each read."""
+    """Buffer of each read: bytes, such as 1Mi."""
     max_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Threads that upload; absent = 2."""
     read_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
