@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import gen_reference  # beside this file
+import gen_policies  # beside this file, like the next
+import gen_reference
 from gen_reference import table
 
 from pulsar_conformance.catalogue import all_checks
@@ -29,18 +29,6 @@ from pulsar_operator.api.healing import SETS, Healing
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster import Ensemble
 from pulsar_operator.domain.conditions import STALLED_SECONDS
-from pulsar_operator.domain.policies import (
-    GLOBAL_POLICIES,
-    LOCAL_POLICIES,
-    NAMESPACE_POLICIES,
-    NOTHING,
-    OLDEST,
-    UNMANAGED_KEYS,
-    UNMANAGED_MEMBERS,
-    Call,
-    PolicyRow,
-)
-from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES
 from pulsar_operator.domain.render.presets import container_resources, preset_values
 from pulsar_operator.domain.render.quorum import resolve_quorum
 from pulsar_operator.domain.render.reserved import CONFIG_FIELDS, RESERVED, RESERVED_PREFIXES
@@ -101,88 +89,6 @@ def reserved_keys() -> str:
         for (why, where), keys in sorted(groups.items(), key=lambda item: (item[0][1], item[0][0]))
     ]
     return table(["in `config` of", "why, and what to use", "keys"], rows)
-
-
-def policies() -> str:
-    """The policy table of namespaces, with the admin REST calls made."""
-    return table(
-        ["field in spec", "set with", "reset with", "member", "kept by"],
-        [
-            [_field(row), _set(row), _reset(row), _member(row), "each cluster" if row.per_cluster else "the instance"]
-            for row in NAMESPACE_POLICIES
-        ],
-    )
-
-
-def topic_policies() -> str:
-    """The policy table of topics."""
-    scopes = {row.path for row in GLOBAL_POLICIES}
-    return table(
-        ["field in spec", "set with", "reset with", "policyScope"],
-        [
-            [_field(row), _set(row), _reset(row), "both" if row.path in scopes else "always Local"]
-            for row in LOCAL_POLICIES
-        ],
-    )
-
-
-def lists() -> str:
-    """The lists of namespaces and topics that are managed by their entries, with the admin REST calls made."""
-    return table(
-        ["of", "list", "entries are set with", "an entry is taken back with"],
-        [
-            [
-                row.scope.value,
-                f"`{row.field}`",
-                _calls(call for _, call in row.set_calls(("~",), {"{entry}": ()})),
-                _calls(row.remove_calls(("~",), "{entry}", ("{role}",))),
-            ]
-            for row in (*NAMESPACE_ENTRIES, *TOPIC_ENTRIES)
-        ],
-    )
-
-
-def _calls(calls: Iterable[Call]) -> str:
-    return ", ".join(f"`{call.method} {'/'.join(call.path)}{_query(call.query)}`" for call in calls)
-
-
-def unmanaged_policies() -> str:
-    """What Pulsar keeps of a namespace or a topic and no field of the specifications sets."""
-    rows = [["namespace", f"`{name}`", why] for name, why in UNMANAGED_KEYS.items()]
-    rows += [["topic", f"`{name}`", why] for name, why in UNMANAGED_MEMBERS.items()]
-    return table(["of", "in Pulsar", "why"], rows)
-
-
-def _field(row: PolicyRow) -> str:
-    """With the first version that has it, where that is not the oldest the operator knows."""
-    return f"`{row.field}`" + (f" (from {row.since_version})" if row.since_version != OLDEST else "")
-
-
-def _set(row: PolicyRow) -> str:
-    value = "{value}"
-    end = (value,) if row.value_in_path else ()
-    query = {**row.query, **row.write_query, **({row.value_in_query: value} if row.value_in_query else {})}
-    text = f"`{row.set_method} {'/'.join(('~', *row.endpoint, *end))}{_query(query)}`"
-    return text if row.set_by_delete is NOTHING else f"{text} for true, `DELETE` for false"
-
-
-def _member(row: PolicyRow) -> str:
-    """Of class Policies, so of GET ~ and of the namespace's node in the configuration store."""
-    return f"`{'.'.join(row.live)}`" if row.live else "read by itself"
-
-
-def _reset(row: PolicyRow) -> str:
-    call = row.remove_call(("~",))
-    if call is None:
-        return "not reset: the value stays"
-    body = "" if row.remove_body in (NOTHING, None) else f" {json.dumps(row.remove_body)}"
-    return f"`{call.method} {'/'.join(call.path)}{_query(call.query)}{body}`"
-
-
-def _query(query: Mapping[str, str]) -> str:
-    """Without isGlobal, which every row of a topic with both scopes has."""
-    pairs = [f"{name}={value}" for name, value in query.items() if name != "isGlobal"]
-    return f"?{'&'.join(pairs)}" if pairs else ""
 
 
 def metrics() -> str:
@@ -337,10 +243,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "presets": presets,
     "quorums": quorums,
     "reserved-keys": reserved_keys,
-    "policies": policies,
-    "topic-policies": topic_policies,
-    "lists": lists,
-    "unmanaged-policies": unmanaged_policies,
+    "policies": gen_policies.policies,
+    "topic-policies": gen_policies.topic_policies,
+    "lists": gen_policies.lists,
+    "unmanaged-policies": gen_policies.unmanaged_policies,
     "metrics": metrics,
     "waiting": waiting,
     "rights": rights,
@@ -355,7 +261,7 @@ def current(text: str) -> str:
 def reference(*, write: bool) -> list[str]:
     """Pages of docs/reference/ that are not current, or are of no kind any more; written and removed if asked."""
     folder = ROOT / "docs/reference"
-    wanted = gen_reference.pages()
+    wanted = gen_reference.pages(gen_policies.notes())
     stale = [name for name, text in wanted.items() if not _is(folder / name, text)]
     gone = [file for file in folder.glob("*.md") if file.name not in wanted]
     if write:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,8 @@ of a list, `.*` for each key of a map. `kubectl explain pulsarnamespace.spec.pol
 * *quantity*: a number, or text such as `256Mi`.
 * What the API server checks is said with each field, and below the tables where it concerns several fields. What only
   the operator can check is reported in [condition](../conditions.md) `Accepted`.
-* How a policy is written to Pulsar, and which need a newer Pulsar: [policies](../policies.md).
+* *In Pulsar*: the call a policy is written with, then its name in `GET ~` and in the configuration store. `~` is the
+  namespace's or topic's path, the rest is under [policies](../policies.md).
 """
 
 Json = dict[str, Any]
@@ -53,17 +54,25 @@ class Field:
     change: tuple[str, ...]
     """What the API server says about changing it."""
 
-    @property
-    def row(self) -> list[str]:
-        """Path, type, default, allowed values, meaning."""
+    def row(self, note: str) -> list[str]:
+        """Path, type, default, allowed values, meaning with a note behind it."""
         allowed = [*_allowed(self.schema), *(prose(each) for each in self.change)]
         default = "**required**" if self.required else _default(self.schema)
-        return [f"`{self.path}`", _type(self.schema), default, "; ".join(allowed), prose(self.schema["description"])]
+        meaning = f"{prose(self.schema['description'])} {note}".strip()
+        return [f"`{self.path}`", _type(self.schema), default, "; ".join(allowed), meaning]
 
 
-def pages() -> dict[str, str]:
-    """Text by file name: a page for each kind, and the one that leads to them."""
-    return {"README.md": _index()} | {f"{PLURALS[kind]}.md": _page(kind) for kind in Kind}
+def pages(notes: Mapping[tuple[Kind, str], str]) -> dict[str, str]:
+    """Text by file name: a page for each kind, and the one that leads to them.
+
+    ``notes``: what follows the meaning of a field, by kind and path, as Markdown. Raises KeyError for a path of no
+    field.
+    """
+    found = {"README.md": _index()}
+    for kind in Kind:
+        own = {path: note for (of, path), note in notes.items() if of is kind}
+        found[f"{PLURALS[kind]}.md"] = _page(kind, own)
+    return found
 
 
 def _index() -> str:
@@ -73,15 +82,17 @@ def _index() -> str:
     return INDEX.format(kinds=table(["kind", "short name", "declares"], rows))
 
 
-def _page(kind: Kind) -> str:
+def _page(kind: Kind, notes: Mapping[str, str]) -> str:
     """Fields of the specification with the rules over several of them, status, and columns of a kind."""
     root = _root(kind)
     spec, status = (list(fields(root["properties"][part], part)) for part in ("spec", "status"))
+    if unknown := set(notes) - {field.path for field in spec}:
+        raise KeyError(f"{kind} has no {', '.join(sorted(unknown))}")
     about = f"Generated from the models; [how to read it](README.md). Short name `{SHORT_NAMES[kind]}`."
     return "\n".join(
         (
             f"# {kind}\n\n{prose(root['description'])} {about}\n",
-            *_sections("spec", spec),
+            *_sections("spec", spec, notes),
             f"## Rules over several fields\n\n{_rules(root)}",
             f"## status\n\n{_status(status)}",
             f"## Columns of kubectl get\n\n{_columns(kind)}",
@@ -118,7 +129,7 @@ def prose(text: str) -> str:
     return "".join(part if part.startswith("`") else re.sub(r"([\\*<])", r"\\\1", part) for part in parts)
 
 
-def _sections(top: str, found: Sequence[Field]) -> Iterator[str]:
+def _sections(top: str, found: Sequence[Field], notes: Mapping[str, str]) -> Iterator[str]:
     """Tables with a heading each: of the node, and of what has many fields below it."""
     many = [field.path for field in found if sum(_below(field.path, each) for each in found) >= OWN_SECTION]
     owned: dict[str, list[Field]] = {owner: [] for owner in (top, *many)}
@@ -127,7 +138,7 @@ def _sections(top: str, found: Sequence[Field]) -> Iterator[str]:
     for owner, rows in owned.items():
         if rows:
             head = ["field", "type", "default", "allowed, and changes", "meaning"]
-            yield f"## {owner}\n\n{table(head, (field.row for field in rows))}"
+            yield f"## {owner}\n\n{table(head, (field.row(notes.get(field.path, '')) for field in rows))}"
 
 
 def _below(path: str, field: Field) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_operator.api.constants import PLURALS, Kind
 from pulsar_operator.crdgen import crd
+from pulsar_operator.domain.policies import LOCAL_POLICIES, NAMESPACE_POLICIES
 from tests.support.documents import ROOT
 
 Json = dict[str, Any]
@@ -90,3 +91,27 @@ def test_every_message_of_the_api_server_is_there(kind: Kind) -> None:
 )
 def test_a_row_says_what_the_definition_has(kind: Kind, path: str, said: str) -> None:
     assert said in rows(kind)[path]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "said"),
+    [
+        (
+            Kind.NAMESPACE,
+            "spec.policies.publishRate",
+            "In Pulsar: `POST ~/publishRate`, `publishMaxMessageRate.{cluster}`.",
+        ),
+        (Kind.TENANT, "spec.namespaceDefaults.retention", "In Pulsar: `POST ~/retention`, `retention_policies`."),
+        (Kind.TOPIC, "spec.policies.subscriptionExpirationMinutes", "; from 4.2.0 on."),
+        (Kind.TOPIC_SET, "spec.template.policies.maxMessageSize", "In Pulsar: `POST ~/maxMessageSize`."),
+    ],
+)
+def test_a_policy_says_what_pulsar_has_for_it(kind: Kind, path: str, said: str) -> None:
+    assert said in rows(kind)[path]
+
+
+def test_every_policy_does() -> None:
+    pages = {Kind.NAMESPACE: NAMESPACE_POLICIES, Kind.TOPIC: LOCAL_POLICIES}
+    for kind, policies in pages.items():
+        found = rows(kind)
+        assert [row.field for row in policies if "In Pulsar: `" not in found[f"spec.{row.field}"]] == []
