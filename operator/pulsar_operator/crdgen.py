@@ -24,6 +24,7 @@ from pulsar_operator.api.constants import CATEGORY, GROUP, PLURALS, SHORT_NAMES,
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.base import UNOBSERVED
 from pulsar_operator.api.v1alpha1.presentation import AGE, MESSAGE, PRESENTATION, READY, Column
+from pulsar_operator.crdrules import guarded
 
 Json = dict[str, Any]
 
@@ -112,7 +113,7 @@ class _Converter:
         out.update(_format(node, out, path))
         if self.defaults:
             out.update(_default(node, out, path))
-        return out
+        return guarded(out)
 
     def _resolve(self, node: Json, path: str, inlining: tuple[str, ...]) -> tuple[Json, tuple[str, ...]]:
         """The node without ``$ref`` and without the null branch of an optional field; siblings win over the target."""

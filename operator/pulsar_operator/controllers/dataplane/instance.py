@@ -52,6 +52,7 @@ from pulsar_operator.domain.render import (
     render_configuration_store,
     store_problems,
 )
+from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError, RefusedError
 
 CONDITIONS = (
@@ -144,7 +145,7 @@ class InstanceController:
                 return DONE
             conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, kept)
             outcome = Outcome(requeue_after=RETRY_SECONDS)
-        known = PulsarInstanceStatus.model_validate(obj.get("status") or {})
+        known = PulsarInstanceStatus.model_validate(readable(PulsarInstanceStatus, obj.get("status")))
         update = {"observed_generation": meta.generation, "conditions": conditions.result()}
         await write_status(deps, obj, known.model_copy(update=update))
         return outcome
@@ -355,7 +356,7 @@ class InstanceController:
         }
         if not state.seen:
             # A count of 0 would open the guard against deletion.
-            known = PulsarInstanceStatus.model_validate(old)
+            known = PulsarInstanceStatus.model_validate(readable(PulsarInstanceStatus, old))
             counts = {name: getattr(known, name) for name in counts}
         return PulsarInstanceStatus(
             observed_generation=state.meta.generation,

@@ -26,6 +26,7 @@ from pulsar_operator.controllers.logical.scope import (
     resolve_scope,
 )
 from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
 
 _OF_THE_SPEC = frozenset({Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE})
@@ -86,7 +87,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             spec = models.spec.model_validate(obj.get("spec") or {})
         except ValidationError as error:
             invalid = invalid_fields(error)
-        before: Any = models.status.model_validate(status)
+        before: Any = models.status.model_validate(readable(models.status, status))
         p: LogicalPass[SpecT, StatusT] = LogicalPass(self.deps, obj, meta, spec, before, conditions)
         p.fields["pending_actions"] = None
         p.invalid = self.problem_of_name(p) if invalid is None else invalid

@@ -25,6 +25,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time, seconds_since
+from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Key, PortError
 
 CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
@@ -49,7 +50,11 @@ class RebalanceController:
         if "deletionTimestamp" in obj["metadata"]:
             return DONE  # the cluster controller gives Pulsar's balancer back
         meta, now = meta_of(obj), deps.clock.now()
-        previous = (obj.get("status") or {}).get("conditions") or []
+        stored = obj.get("status") or {}
+        known = readable(PulsarRebalanceStatus, stored)
+        if known.keys() != stored.keys():
+            obj, known = {**obj, "status": {}}, {}  # a part of what was under way is no plan to go on with
+        previous = known.get("conditions") or []
         conditions = ConditionSet(CONDITIONS, previous, meta.generation, now)
         actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
         try:
@@ -61,7 +66,7 @@ class RebalanceController:
                 deps, obj, PulsarRebalanceStatus(observed_generation=meta.generation, conditions=conditions.result())
             )
             return DONE
-        status = PulsarRebalanceStatus.model_validate({**(obj.get("status") or {}), "conditions": []})
+        status = PulsarRebalanceStatus.model_validate({**known, "conditions": []})
         state = RebalancePass(obj, meta, spec, conditions, actor, now, status)
         state.command = meta.annotations.get(ANNOTATION_REBALANCE)
         outcome = await self._guarded(state)

@@ -17,6 +17,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.domain.render import Owner, selector_text
+from pulsar_operator.domain.stored import readable
 
 CLUSTER_CONDITIONS = (
     ConditionType.READY,
@@ -177,7 +178,7 @@ def cluster_status(
     spec: PulsarClusterSpec | None, view: ClusterView, conditions: ConditionSet, obj: Mapping[str, Any], owner: Owner
 ) -> PulsarClusterStatus:
     """The status to write. Facts this pass could not see are carried over from the stored status."""
-    old = obj.get("status") or {}
+    old = readable(PulsarClusterStatus, obj.get("status"))
     rendered = view.rendered
     store = rendered.metadata_store if rendered else None
     parts: dict[str, Any] = {}

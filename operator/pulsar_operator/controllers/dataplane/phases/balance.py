@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.load_balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
+from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
 
 
@@ -18,7 +20,8 @@ async def balance(step: Step) -> BalanceFact:
     roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), step.drains
     if drains is not None:
         await drains.clean(roll.asked | scale.asked, changing=view.drain is not None)
-    old = (facts.obj.get("status") or {}).get("balancer")
+    # What it was cannot be read from a status of another version: then the record has it.
+    old = readable(PulsarClusterStatus, facts.obj.get("status")).get("balancer")
     drives = facts.spec.load_balancing.driver is BalancingDriver.OPERATOR
     await standing_rebalance(hand.deps, hand, facts.obj, facts.spec, drives=drives)
     brokers = step.live.facts(Component.BROKER)

@@ -1,0 +1,62 @@
+"""A status that another version wrote: what cannot be read counts as never said, and nothing fails on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import CUSTOM
+from tests.support.balancing.world import NS, BalancingWorld
+
+PROPOSAL = {"id": "x", "createdTime": "2026-11-01T00:00:00Z", "before": {"ratio": "1.00"}, "after": {"ratio": "1.00"}}
+"""As the first build wrote it: ``ratio`` where ``imbalance`` is now."""
+
+
+@pytest.mark.parametrize(
+    ("stored", "left"),
+    [
+        (None, {}),
+        ({}, {}),
+        ({"observedGeneration": 3}, {"observedGeneration": 3}),
+        ({"observedGeneration": 3, "proposal": PROPOSAL}, {"observedGeneration": 3}),
+        ({"observedGeneration": "three", "conditions": 7}, {}),
+        ({"observedGeneration": 3, "ofAnotherVersion": {}}, {"observedGeneration": 3, "ofAnotherVersion": {}}),
+    ],
+    ids=["none", "empty", "whole", "one member", "nothing", "unknown members are ignored as everywhere"],
+)
+def test_what_the_model_refuses_is_left_out(stored: Any, left: Any) -> None:
+    assert readable(PulsarRebalanceStatus, stored) == left
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_any_member_may_be_of_another_type(kind: Kind) -> None:
+    model = MODELS[kind].status
+    for name, field in model.model_fields.items():
+        for odd in ("odd", 7, [{"odd": []}], {"odd": 1}):
+            model.model_validate(readable(model, {field.alias or name: odd}))
+
+
+@pytest.mark.parametrize("reason", ["Completed", "Executing", "Stopped"])
+async def test_a_rebalance_of_another_version_begins_anew(reason: str) -> None:
+    """Whatever it was about: what was to be executed then is not what would be read now."""
+    world = BalancingWorld()
+    world.skewed()
+    world.rebalance()
+
+    def written_before(obj: Any) -> None:
+        condition = {
+            "type": reason, "status": "True", "reason": "Completed", "message": "", "observedGeneration": 1,
+            "lastTransitionTime": "2026-11-01T00:00:00Z",
+        }  # fmt: skip
+        progress = {"total": 3, "done": 1, "current": "move shop/orders/0x0_0x1"}
+        obj["status"] = {"proposal": PROPOSAL, "progress": progress, "conditions": [condition]}
+
+    world.kube.edit(CUSTOM[Kind.REBALANCE], NS, "once", written_before)
+    await world.run(seconds=5)
+    assert world.condition("ProposalReady") == ("True", "Proposed")
+    assert world.condition("Executing")[0] == "False" and world.pulsar.writes == []
