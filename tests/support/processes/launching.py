@@ -25,6 +25,12 @@ def assert_runs(process: subprocess.Popen[Any], log: Path) -> None:
         raise EndedError(f"{log.stem} ended with status {process.returncode}:\n{tail(log)}")
 
 
+def stopped(pid: int) -> bool:
+    """Whether no thread of a process runs since it got SIGSTOP (proc(5), the state in ``task/<id>/stat``)."""
+    states = [each.read_text().rpartition(")")[2].split()[0] for each in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return bool(states) and all(state == "T" for state in states)
+
+
 def tail(log: Path) -> str:
     """The last words in a log."""
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])

@@ -19,7 +19,7 @@ from kazoo.client import KazooClient
 
 from e2e.kind import cache, pulsar
 from e2e.support.eventually import LOCAL, eventually
-from tests.support.processes.launching import assert_runs, free_ports, tail
+from tests.support.processes.launching import assert_runs, free_ports, stopped, tail
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 START_SECONDS = 60.0
@@ -128,9 +128,14 @@ class RealZooKeeper:
         self._process = None
 
     def pause(self) -> None:
-        """Freeze the process: connections stay open, nothing is answered."""
+        """Freeze the process: connections stay open, nothing is answered. Returns when every thread has stopped.
+
+        The signal alone is only on its way: threads on other processors answer for a moment more.
+        """
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        process = self._process
+        process.send_signal(signal.SIGSTOP)
+        eventually(lambda: stopped(process.pid), within=START_SECONDS, what="ZooKeeper is frozen", every=LOCAL)
 
     def resume(self) -> None:
         """Continue after pause."""
