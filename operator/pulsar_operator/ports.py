@@ -153,6 +153,19 @@ class KubePort(Protocol):
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """Delete the object with this UID; returns when it is gone already. Raises ConflictError on another UID."""
 
+    async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
+        """Have the pod with this UID deleted, if its PodDisruptionBudget allows that now.
+
+        Returns None when it was accepted or the pod is gone already, and the budget's own words when it says no: then
+        nothing happened, and the same call may be accepted later. A pod that is ending, has ended or has not started
+        goes whatever a budget says (source: eviction.go of the API server, canIgnorePDB).
+
+        Raises ConflictError on another UID, RefusedError, and UnavailableError, also where a pod has several budgets.
+        Observed on Kubernetes 1.35: the UID is compared after the budget. So a budget may refuse another pod of the
+        name in words, or be counted down for it until its controller looks again; and for one that has not started
+        the server tries for 10 s before it says so.
+        """
+
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
         """Remove entries by JSON pointer, in order, whoever owns them; guarded by the object's resourceVersion.
 

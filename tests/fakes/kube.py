@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 from pulsar_operator.adapters.kube_http import resource_of
 from pulsar_operator.api.constants import FIELD_MANAGER, GROUP
 from pulsar_operator.api.v1alpha1.base import UNOBSERVED
-from pulsar_operator.ports import ConflictError, Json, NotFoundError, ResourceType
+from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, ResourceType
 from tests.fakes import ssa
 from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.kube_calls import Call, Faults, Hook, RecordedEvent
+from tests.fakes.kube_evictions import refusal
 from tests.fakes.selectors import matches
 
 Id = tuple[str, str, str, str]
@@ -140,6 +141,20 @@ class FakeKube:
             self._check_uid(live, uid, name)
             self._record(call, changed=self._delete(key, live))
 
+    async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
+        """See ports.KubePort."""
+        async with Faults(self, Call("evict", PODS.kind, namespace, name)) as call:
+            key = _id(PODS, namespace, name)
+            live = self._objects.get(key)
+            if live is None:
+                return None
+            refused = refusal(live, uid, self._objects.values())
+            if refused is not None:
+                return refused
+            self._check_uid(live, uid, name)
+            self._record(call, changed=self._delete(key, live))
+            return None
+
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
         """See ports.KubePort."""
         kind, meta = resource_of(obj), obj["metadata"]
@@ -189,7 +204,7 @@ class FakeKube:
         live = self._objects.get(key)
         if live is None:
             stored = self._insert(key, deepcopy(manifest))
-            self._managers[key].setdefault("", {})["user"] = _owned(manifest)
+            self._managers[key].setdefault("", {})["user"] = ssa.owned(manifest)
             return deepcopy(stored)
         new = deepcopy(live)
         new.update({k: deepcopy(v) for k, v in manifest.items() if k not in ("metadata", "status")})
@@ -380,8 +395,3 @@ def _restore(new: Json, live: Json, kind: ResourceType) -> None:
 
 def _spec_of(obj: Json) -> Json:
     return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
-
-
-def _owned(manifest: Json) -> set[ssa.Path]:
-    body = {k: v for k, v in manifest.items() if k != "status"}
-    return {path for path in ssa.leaves(ssa.to_tree(body)) if path not in ssa.IDENTITY}

@@ -13,7 +13,7 @@ class Call:
     """One call of the port, as the fault hooks see it."""
 
     verb: str
-    """get, list, apply, apply_status, create or delete"""
+    """get, list, apply, apply_status, create, delete, evict, ..."""
     kind: str
     namespace: str | None
     name: str | None

@@ -115,6 +115,12 @@ def apply(
     return result
 
 
+def owned(manifest: dict[str, Any]) -> set[Path]:
+    """The fields that who wrote this manifest owns."""
+    body = {key: value for key, value in manifest.items() if key != "status"}
+    return {path for path in leaves(to_tree(body)) if path not in IDENTITY}
+
+
 def _at(tree: Any, path: Path) -> Any:
     for key in path:
         if not isinstance(tree, dict) or key not in tree:

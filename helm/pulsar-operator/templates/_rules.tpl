@@ -48,11 +48,15 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
 - apiGroups: [apps]
   resources: [statefulsets]
   verbs: [get, list, watch, create, patch, delete]
-# Pods are made by StatefulSets. The operator watches their readiness and deletes one at a time to roll it
+# Pods are made by StatefulSets. The operator watches their readiness and deletes one that serves nobody to roll it
 # (updateStrategy OnDelete). It never runs a command in a pod.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, delete]
+# A pod that serves is replaced by eviction: its budget counts it, so that a roll and a node drain never take two.
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
 # Rendered configuration; records: BookKeeper's INSTANCEID, ensembles that were founded, settings of Pulsar's balancer.
 - apiGroups: [""]
   resources: [configmaps]

@@ -13,6 +13,7 @@ from pulsar_operator.adapters.kube_http import (
     LIST_DEADLINE_SECONDS,
     MERGE_TYPE,
     METADATA_LIST,
+    BudgetError,
     GoneError,
     KubeClient,
     NotServedError,
@@ -21,6 +22,8 @@ from pulsar_operator.adapters.kube_http import (
 )
 from pulsar_operator.api.constants import FIELD_MANAGER
 from pulsar_operator.ports import (
+    NAMESPACES,
+    PODS,
     ConflictError,
     Json,
     MetricsPort,
@@ -177,6 +180,30 @@ class KubeAdapter:
         except NotFoundError:
             return
         self._metrics.kube_write("delete", kind.kind)
+
+    async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
+        """Delete the pod with this UID if its budget allows that now, else the budget's words. See ports.KubePort.
+
+        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+        """
+        path = resource_path(PODS, namespace, name, "eviction")
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        try:
+            await self._client.request("POST", path, body=body)
+        except BudgetError as error:
+            return str(error)
+        except NotFoundError as error:
+            # A budget that is deleted while it is counted down is missing too, and then the pod may be there.
+            if str(error).startswith((f'{PODS.plural} "{name}"', f'{NAMESPACES.plural} "{namespace}"')):
+                return None
+            raise UnavailableError(f"POST {path}: {error}") from error
+        self._metrics.kube_write("evict", PODS.kind)
+        return None
 
     async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
         """Record an event of type Normal or Warning on the object; repeats are aggregated. Never raises or waits."""

@@ -182,6 +182,10 @@ class NotServedError(UnavailableError):
     """HTTP 404 for a resource type instead of an object: the definition is not installed (yet)."""
 
 
+class BudgetError(UnavailableError):
+    """HTTP 429 to an eviction: a PodDisruptionBudget does not allow it now. The message is in the budget's words."""
+
+
 def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> PortError:
     """The port error of an HTTP status, in the server's own words."""
     details: Json = {}
@@ -207,6 +211,9 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
         return ForbiddenError(_right(denied))
     if status in _REFUSED:
         return RefusedError(message, status=status)
+    refusal = _budget(message, details) if status == 429 else None
+    if refusal is not None:
+        return BudgetError(refusal, retry_after=_retry_after(headers, details))
     return UnavailableError(f"HTTP {status}: {message}", retry_after=_retry_after(headers, details))
 
 
@@ -225,6 +232,19 @@ def _right(denied: re.Match[str]) -> str:
     what = f"{resource}.{group}" if group else resource
     where = f"in Kubernetes namespace {namespace}" if namespace else "in the whole Kubernetes cluster"
     return f"the operator may not {denied['verb']} {what} {where}"
+
+
+def _budget(message: str, details: Json) -> str | None:
+    """What a PodDisruptionBudget says against an eviction; None where it is not a budget that answers 429.
+
+    The cause names the budget and its numbers (policy/v1, DisruptionBudgetCause); priority and fairness has none. By
+    the words alone an answer is taken that a proxy or another version left without it.
+    """
+    causes = [cause for cause in details.get("causes") or () if cause.get("reason") == "DisruptionBudget"]
+    if not causes and "disruption budget" not in message:
+        return None
+    words = "; ".join(text for cause in causes if (text := str(cause.get("message") or "").rstrip(".")))
+    return without_refused_values(words)[:2000] or message
 
 
 def _retry_after(headers: Mapping[str, str], details: Json) -> float | None:

@@ -42,6 +42,7 @@ ALLOWED = [
     ("pulsaroperator.io", "pulsarclusters", "finalizers", "update"),
     ("apps", "statefulsets", "", "create"),
     ("", "pods", "", "delete"),
+    ("", "pods", "eviction", "create"),
     ("", "secrets", "", "get"),
     ("", "namespaces", "", "get"),
     ("", "events", "", "create"),

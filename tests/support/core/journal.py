@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pulsar_operator.ports import (
+    PODS,
     AdminEndpoint,
     Json,
     KubePort,
@@ -25,6 +26,8 @@ from tests.fakes.killed import Killed
 
 T = TypeVar("T")
 KUBERNETES, ZOOKEEPER, ADMIN = "kubernetes", "zookeeper", "admin"
+EVICT = "evict"
+"""Verb of an eviction."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,10 @@ class Journal:
             if c.port == port and (verb is None or c.verb == verb) and (kind is None or c.kind == kind)
         ]
 
-    async def around(self, call: PortCall, action: Callable[[], Awaitable[T]]) -> T:
-        """Make the call, with everything that may happen to it."""
+    async def around(
+        self, call: PortCall, action: Callable[[], Awaitable[T]], took: Callable[[T], bool] = lambda result: True
+    ) -> T:
+        """Make the call, with everything that may happen to it; ``took``: whether the answer tells of an effect."""
         self.calls.append(call)
         number = len(self.attempts)
         if call.is_write:
@@ -110,6 +115,9 @@ class Journal:
             if call.is_write:
                 self._killed(number, "after")
             raise
+        if not took(result):
+            self._killed(number, "after")
+            return result
         if call.is_write:
             self.effects.append(call)
             self._killed(number, "after")
@@ -156,6 +164,13 @@ class TappedKube:
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
         await self._around("delete", kind.kind, name, lambda: self._inner.delete(kind, namespace, name, uid=uid))
+
+    async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
+        """See ports.KubePort. What a budget refuses is an attempt without an effect."""
+        call = PortCall(KUBERNETES, EVICT, PODS.kind, name, True)
+        return await self._journal.around(
+            call, lambda: self._inner.evict(namespace, name, uid=uid), lambda refusal: refusal is None
+        )
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
         """See ports.KubePort."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pulsar_operator.ports import ConflictError, Json, NotFoundError, PortError, RefusedError, UnavailableError
-from tests.support.core.journal import PortCall
+from tests.support.core.journal import EVICT, PortCall
 
 DEADLINE_SECONDS = 15.0
 """After this an adapter gives a call up."""
@@ -156,6 +156,11 @@ def is_read(call: PortCall) -> bool:
     return not call.is_write
 
 
+def is_eviction(call: PortCall) -> bool:
+    """Whether a PodDisruptionBudget has a say."""
+    return call.verb == EVICT
+
+
 def is_list(call: PortCall) -> bool:
     """Whether it lists objects of Kubernetes."""
     return call.verb == "list"
@@ -215,4 +220,15 @@ LIST_FAULTS = (
     Fault("empty LIST", empty, is_list),
     Fault("truncated LIST", truncated, is_list),
 )
-KUBE_FAULTS = (*COMMON, *LIST_FAULTS)
+
+
+async def refused_by_budget(call: PortCall, act: Act, gate: Gate) -> Any:
+    """A budget allows no pod less; everything else passes."""
+    return "The disruption budget b needs 3 healthy pods and has 3 currently" if is_eviction(call) else await act()
+
+
+BUDGET_FAULTS = (
+    Fault("budget refuses", refused_by_budget, is_eviction),
+    Fault("budget refuses burst", refused_by_budget, is_eviction, seconds=BURST_SECONDS),
+)
+KUBE_FAULTS = (*COMMON, *LIST_FAULTS, *BUDGET_FAULTS)

@@ -17,7 +17,7 @@ from pulsar_operator.ports import PODS, PVCS, SECRETS, Json
 from tests.fakes.killed import Killed
 from tests.support.cluster.end_state import differences, end_state, instance_ids
 from tests.support.cluster.world import ClusterWorld, quickstart
-from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
+from tests.support.core.journal import ADMIN, EVICT, KUBERNETES, ZOOKEEPER, PortCall
 from tests.support.faults.summary import Tally, rng
 
 Kill = tuple[int, str]
@@ -25,6 +25,8 @@ Kill = tuple[int, str]
 MakeWorld = Callable[[], AbstractAsyncContextManager[ClusterWorld]]
 Step = Callable[[ClusterWorld], Awaitable[None]]
 WHEN = ("before", "after")
+LEAVES = frozenset({"delete", EVICT})
+"""Verbs after which an object is gone."""
 
 
 @asynccontextmanager
@@ -114,15 +116,15 @@ def doubled(run: Run) -> list[str]:
         for call in run.effects
         if (call.port == ZOOKEEPER and call.verb == "create")
         or (call.port == KUBERNETES and call.verb == "create")
-        or (call.port == KUBERNETES and call.verb == "delete")
+        or (call.port == KUBERNETES and call.verb in LEAVES)
         or (call.port == ADMIN and call.verb in ("PUT", "DELETE"))
     )
     return [f"{text} ({number} times)" for text, number in counted.items() if number > 1]
 
 
 def pods_deleted(run: Run) -> Counter[str]:
-    """Pods the operator deleted."""
-    return Counter(c.name for c in run.effects if c.port == KUBERNETES and c.verb == "delete" and c.kind == PODS.kind)
+    """Pods the operator deleted, or had evicted."""
+    return Counter(c.name for c in run.effects if c.port == KUBERNETES and c.verb in LEAVES and c.kind == PODS.kind)
 
 
 async def nothing(_: ClusterWorld) -> None:

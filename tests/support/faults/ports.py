@@ -7,6 +7,7 @@ from typing import Any
 
 from pulsar_operator.adapters.kube_http import resource_of
 from pulsar_operator.ports import (
+    PODS,
     AdminEndpoint,
     ConflictError,
     Json,
@@ -14,7 +15,7 @@ from pulsar_operator.ports import (
     ResourceType,
 )
 from tests.fakes.kube import FakeKube
-from tests.support.core.journal import ADMIN, KUBERNETES, PortCall, TappedKube
+from tests.support.core.journal import ADMIN, EVICT, KUBERNETES, PortCall, TappedKube
 from tests.support.faults.gate import Act, Gate
 
 
@@ -65,6 +66,12 @@ class GatedKube:
         """See ports.KubePort."""
         call = PortCall(KUBERNETES, "delete", kind.kind, name, True)
         await self._gate.through(call, lambda: self._inner.delete(kind, namespace, name, uid=uid))
+
+    async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
+        """See ports.KubePort."""
+        call = PortCall(KUBERNETES, EVICT, PODS.kind, name, True)
+        refusal: str | None = await self._gate.through(call, lambda: self._inner.evict(namespace, name, uid=uid))
+        return refusal
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
         """See ports.KubePort."""

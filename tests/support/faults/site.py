@@ -26,7 +26,7 @@ from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
-from tests.support.core.journal import ADMIN, KUBERNETES, Journal, PortCall, TappedAdmin, TappedKube
+from tests.support.core.journal import ADMIN, EVICT, KUBERNETES, Journal, PortCall, TappedAdmin, TappedKube
 from tests.support.core.recorder import CountingMetrics
 from tests.support.core.virtual_time import run_virtual
 from tests.support.faults.gate import Fault, Gate
@@ -193,7 +193,7 @@ def _watch_changes(journal: Journal, world: LogicalWorld, changes: Counter[str])
     known = [_pulsar(world)]
 
     def end(call: PortCall) -> None:
-        if call.port == KUBERNETES and call.verb == "delete":
+        if call.port == KUBERNETES and call.verb in ("delete", EVICT):
             changes[f"delete {call.kind} {call.name}"] += 1
         if not call.is_write or call.port != ADMIN:
             return

@@ -60,6 +60,7 @@ SUBRESOURCES = {
     ("pulsaroperator.io", "pulsarinstances/finalizers"): {"update"},
     ("pulsaroperator.io", "pulsarclusters/finalizers"): {"update"},
     ("pulsaroperator.io", "pulsarrebalances/finalizers"): {"update"},
+    ("", "pods/eviction"): {"create"},
     ("", "events"): {"create", "patch"},
 }
 

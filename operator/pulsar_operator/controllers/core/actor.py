@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.apply import foreign_entries, stamped, why_apply
-from pulsar_operator.ports import Deps, ForbiddenError, Json, RefusedError, ResourceType
+from pulsar_operator.ports import PODS, Deps, ForbiddenError, Json, RefusedError, ResourceType
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Actor:
     done: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     writes: frozenset[ResourceType] | None = None
-    """Types it may apply and delete; None = all."""
+    """Types it may apply and delete, or evict; None = all."""
     written: list[Json] = field(default_factory=list)
     """Objects as they were after they were applied."""
 
@@ -75,6 +75,22 @@ class Actor:
             return
         await self.deps.kube.delete(kind, meta["namespace"], meta["name"], uid=meta["uid"])
         await self._record(f"Deleted {text}", reason)
+
+    async def evict(self, pod: Json, why: str, *, reason: Reason = Reason.DELETED) -> str | None:
+        """Have exactly this pod deleted, if its PodDisruptionBudget allows that now; else the budget's words.
+
+        A refusal is no action: it may come at every pass, and is in no event. None also when nothing is acted on.
+        """
+        self._check(PODS.kind)
+        meta = pod["metadata"]
+        text = f"{PODS.kind} {meta['name']}: {why}"
+        if not self.act:
+            self.pending.append(f"Evict {text}")
+            return None
+        refusal = await self.deps.kube.evict(meta["namespace"], meta["name"], uid=meta["uid"])
+        if refusal is None:
+            await self._record(f"Evicted {text}", reason)
+        return refusal
 
     async def warn(self, reason: Reason, message: str) -> None:
         """Record a Warning event."""
