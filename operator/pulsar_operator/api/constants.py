@@ -48,7 +48,10 @@ ANNOTATION_CONFIG_HASH = f"{GROUP}/config-hash"
 """On pod templates: a change of rendered configuration is a change of the pod, with a reason to roll."""
 ANNOTATION_APPLIED_HASH = f"{GROUP}/applied-hash"
 """On children: hash of the manifest as last applied, so that a field that left it is noticed."""
+ANNOTATION_RESTART = f"{GROUP}/restart"
+"""On a PulsarCluster: its pods are replaced one after another; the value is the reason, a new value asks again."""
 ANNOTATION_RESTART_REASON = f"{GROUP}/restart-reason"
+"""On pod templates: the reason of the last restart that was asked for."""
 
 
 class Kind(StrEnum):

@@ -9,6 +9,7 @@ from pulsar_operator.crdgen import crd
 from tests.support.admission.instance import INSTANCE_CREATES, INSTANCE_UPDATES
 from tests.support.admission.policies import POLICY_CREATES, POLICY_UPDATES
 from tests.support.admission.rebalances import REBALANCE_CREATES, REBALANCE_UPDATES
+from tests.support.admission.rolling import ROLLING_CREATES
 from tests.support.admission.rules import CREATES, Create, Update, spec_of
 from tests.support.admission.samples import Json, manifest, minimal, path
 from tests.support.admission.topic_sets import TOPIC_SET_CREATES, TOPIC_SET_UPDATES
@@ -16,7 +17,14 @@ from tests.support.admission.updates import UPDATES
 from tests.support.processes.apiserver import ApiServer, Response
 
 STRICT = {"fieldValidation": "Strict"}
-CREATED = (*CREATES, *POLICY_CREATES, *INSTANCE_CREATES, *REBALANCE_CREATES, *TOPIC_SET_CREATES)
+CREATED = (
+    *CREATES,
+    *POLICY_CREATES,
+    *INSTANCE_CREATES,
+    *REBALANCE_CREATES,
+    *TOPIC_SET_CREATES,
+    *ROLLING_CREATES,
+)
 UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES, *REBALANCE_UPDATES, *TOPIC_SET_UPDATES)
 DRY = STRICT | {"dryRun": "All"}
 

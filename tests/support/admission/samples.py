@@ -44,6 +44,7 @@ from pulsar_operator.api.v1alpha1.policies import (
     StorageBacklogQuota,
     TopicPolicies,
 )
+from pulsar_operator.api.v1alpha1.rolling import TIME_ZONE
 from pulsar_operator.api.v1alpha1.services import CIDR
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_parts import SchemaPart, TopicSchema
@@ -309,6 +310,7 @@ def _scalar(annotation: Any, metadata: list[Any], extra: Mapping[str, Any], wher
 
 SAMPLES_BY_PATTERN: Mapping[str, str] = {
     CRON: "*/15 3 * * 1-5",
+    TIME_ZONE: "America/Argentina/Buenos_Aires",
     r"^[0-9]+[kKmMgG]$": "512m",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "SOME_NAME",
     r"^([A-Za-z_][A-Za-z0-9_]*)?$": "SOME_",

@@ -26,6 +26,7 @@ SHOWN: dict[str, str] = {
     r"Ref\.(name|namespace)$|^configurationStore\.cluster\.name$|^allowedKubernetesNamespaces\[\]$": NAMES,
     r"^(name|clusterName)$|^(template\.)?names\[\]$|^count\.prefix$": NAMES,
     r"^image\.|^version$": "the image that runs: why a pod is replaced",
+    r"^maintenanceWindows\[\]\.timeZone$": "a name: which zone the time is of that is waited for, or is unknown",
     r"\.(sidecars|initContainers)\[\]\.(name|image)$": "which container is meant, and the image that runs",
     r"\.volumeMounts\[\]\.(name|mountPath)$|\.claimName$|\.(heapDump|gcLog)Path$": NAMES,
     r"\.env\[\]\.name$|storageClassName$|priorityClassName$": NAMES,

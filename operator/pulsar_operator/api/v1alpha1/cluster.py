@@ -30,6 +30,7 @@ from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
 from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import KIBI, ByteSize
+from pulsar_operator.api.v1alpha1.rolling import MaintenanceWindow, Upgrade
 from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService
 
 
@@ -343,3 +344,10 @@ class PulsarClusterSpec(ApiModel):
     """Settings of mode Standalone."""
     load_balancing: LoadBalancing = Field(default=LoadBalancing())
     """How bundles are balanced over brokers."""
+    maintenance_windows: Annotated[list[MaintenanceWindow], Field(max_length=16)] = Field(default_factory=list)
+    """When pods that run may be replaced by others; outside of all windows no new one is, what was begun ends. Empty =
+    always. Bring-up, scaling and the replacement of pods that never were ready wait for no window."""
+    progress_deadline_seconds: Annotated[int, Field(ge=60, le=86400)] = 600
+    """After this long a replaced pod that is not ready stops the roll."""
+    upgrade: Upgrade = Field(default=Upgrade())
+    """How the pods are changed to another version."""

@@ -23,6 +23,7 @@ from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibyt
 from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
+from pulsar_operator.domain.windows import window_problems
 
 PORTS = {
     Component.ZOOKEEPER: zookeeper.PORTS,
@@ -43,6 +44,7 @@ def spec_problems(spec: PulsarClusterSpec) -> list[str]:
         return [
             *_problems(Component.STANDALONE, "spec.standalone", one.config, one.jvm, one.pod),
             *memory_problems(Component.STANDALONE, "spec.standalone", spec.preset, one.jvm, one.resources),
+            *window_problems(spec.maintenance_windows),
         ]
     found = []
     if not spec.metadata_store or not (spec.metadata_store.managed or spec.metadata_store.external):
@@ -64,6 +66,7 @@ def spec_problems(spec: PulsarClusterSpec) -> list[str]:
     found += memory_problems(Component.BROKER, "spec.broker", spec.preset, broker.jvm, broker.resources)
     found += write_cache_problems(keeper, spec.preset, broker.max_message_size)
     found += volume_problems(keeper, spec.preset)
+    found += window_problems(spec.maintenance_windows)
     return [*found, *_quorum_problems(keeper), *_message_problems(broker, spec.preset)]
 
 

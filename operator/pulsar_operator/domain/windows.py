@@ -1,0 +1,129 @@
+"""Maintenance windows: whether one is open, when the next one opens, and what is wrong with them.
+
+A schedule is read as wall-clock time in its time zone and mapped to moments by three rules:
+
+* A time that the clocks skip (the gap when daylight saving begins) opens the window at the first moment after the gap:
+  a window is never lost by it, and a schedule that comes on a calendar always opens.
+* A time that comes twice (when daylight saving ends) opens the window once, the first time.
+* A window stays open for its minutes of elapsed time, however the clocks change meanwhile. Windows that follow each
+  other more closely than they are long overlap.
+
+Zones are those of the IANA database as ``zoneinfo`` finds it: the system's, else the package tzdata. It is data that
+comes with the program, and the only thing read here. Functions but ``window_problems`` raise ValueError for windows
+with problems. ``now`` is a moment with a time zone, whichever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from pulsar_operator.api.v1alpha1.rolling import MaintenanceWindow
+from pulsar_operator.domain.cron import Schedule
+
+_REMEDY = "use minute, hour, day of the month, month and weekday that come, such as '0 2 * * 6' for Saturdays at two"
+_SECOND = timedelta(seconds=1)
+
+
+def is_open(windows: Sequence[MaintenanceWindow], now: datetime) -> bool:
+    """Whether a window is open; always where there are none. One is open from its opening on, for its minutes, and no
+    longer at their end."""
+    return not windows or any(_is_open(window, now) for window in windows)
+
+
+def next_opening(windows: Sequence[MaintenanceWindow], now: datetime) -> datetime | None:
+    """The first moment after now at which a window opens, in UTC; None without windows, or where none opens within
+    eight years."""
+    return min((opening for opening, _ in _openings(windows, now)), default=None)
+
+
+def held_until(windows: Sequence[MaintenanceWindow], now: datetime) -> str | None:
+    """What is waited for, in words that stay the same until it comes; None while a window is open or there are none."""
+    if is_open(windows, now):
+        return None
+    found = min(_openings(windows, now), key=lambda each: each[0], default=None)
+    if found is None:
+        return "a maintenance window; none opens within eight years"
+    opening, window = found
+    local = opening.astimezone(_zone(window.time_zone)).isoformat(timespec="seconds")
+    return f"the maintenance window that opens {local} ({window.time_zone})"
+
+
+def window_problems(windows: Sequence[MaintenanceWindow]) -> list[str]:
+    """What is wrong with the windows, one sentence each with field, value and remedy: schedules that are none or never
+    come, time zones that are unknown."""
+    found = []
+    for number, window in enumerate(windows):
+        field = f"spec.maintenanceWindows[{number}]"
+        try:
+            Schedule.parse(window.schedule)
+        except ValueError as error:
+            # A sentence about the whole schedule begins with it, one about a part with that part.
+            value, said = repr(window.schedule), str(error)
+            said = said if said.startswith(f"{value} ") else f"{value} is no schedule: {said}"
+            found.append(f"{field}.schedule = {said}; {_REMEDY}")
+        try:
+            _zone(window.time_zone)
+        except ValueError as error:
+            found.append(f"{field}.timeZone = {error}")
+    return found
+
+
+def _openings(windows: Sequence[MaintenanceWindow], now: datetime) -> list[tuple[datetime, MaintenanceWindow]]:
+    found = ((_opens_after(window, now), window) for window in windows)
+    return [(opening, window) for opening, window in found if opening is not None]
+
+
+def _is_open(window: MaintenanceWindow, now: datetime) -> bool:
+    """An opening less than the window's minutes ago is the first one after that."""
+    opening = _opens_after(window, now.astimezone(UTC) - timedelta(minutes=window.minutes))
+    return opening is not None and opening <= now
+
+
+def _opens_after(window: MaintenanceWindow, moment: datetime) -> datetime | None:
+    """The first opening after the moment. In UTC, since Python compares moments of one zone by their wall-clock time,
+    which is wrong where clocks change.
+
+    The schedule counts in UTC; what it is asked for, and answers, is wall-clock time called UTC.
+    """
+    schedule, zone = Schedule.parse(window.schedule), _zone(window.time_zone)
+    wall = schedule.next_after(moment.astimezone(zone).replace(tzinfo=UTC, fold=0))
+    while wall is not None:
+        opening = _moment(wall.replace(tzinfo=None), zone)
+        # In an hour that comes the second time, the wall-clock times that follow were before.
+        if opening > moment:
+            return opening
+        wall = schedule.next_after(wall)
+    return None
+
+
+def _moment(wall: datetime, zone: ZoneInfo) -> datetime:
+    """When a wall-clock time comes first, in UTC; for one that is skipped, the first moment after the gap."""
+    first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if first.astimezone(zone).replace(tzinfo=None) == wall:
+        return first
+    # In a gap, fold 0 is read with the offset before it, fold 1 with the one after it (PEP 495): the clocks change
+    # between the two moments.
+    before, after = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), first
+    offset = before.astimezone(zone).utcoffset()
+    while after - before > _SECOND:
+        middle = before + (after - before) // (2 * _SECOND) * _SECOND
+        if middle.astimezone(zone).utcoffset() == offset:
+            before = middle
+        else:
+            after = middle
+    return after
+
+
+def _zone(name: str) -> ZoneInfo:
+    """A time zone. Raises ValueError, with value and remedy, for a name that the database does not have."""
+    try:
+        if name == "localtime":
+            # A file beside the database: whatever the machine of the operator is set to.
+            raise ValueError(name)
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # OSError: America and others are folders
+        raise ValueError(
+            f"{name!r} is no time zone: use a name of the IANA database, such as 'Europe/Berlin' or 'UTC'"
+        ) from None

@@ -1,0 +1,61 @@
+"""Cases for the admission rules of maintenance windows and the other settings of rolls; see rules.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.admission.rules import PATTERN, PC, STANDALONE, Create, Json
+
+ZONE = "timeZone must be a name of the IANA time zone database"
+
+
+def _windows(*windows: Json) -> Json:
+    return {"maintenanceWindows": list(windows)}
+
+
+def _window(**fields: Any) -> Json:
+    return _windows({"schedule": "0 2 * * 6", "minutes": 60} | fields)
+
+
+ROLLING_CREATES: tuple[Create, ...] = (
+    Create(PC, "window", _window(timeZone="Europe/Berlin")),
+    Create(PC, "window-standalone", STANDALONE | _window(schedule="*/15 0-5,22 1 * 1-7/2")),
+    *(
+        Create(PC, f"window-zone-{zone.replace('/', '-')}", _window(timeZone=zone))
+        for zone in ("UTC", "Etc/GMT+5", "EST5EDT", "America/Argentina/Buenos_Aires", "US/Eastern", "Etc/GMT-14")
+    ),
+    *(
+        Create(PC, f"window-zone-{n}", _window(timeZone=zone), ZONE)
+        for n, zone in enumerate(("Europe/Berln", "Local", "europe", "CEST"))
+    ),
+    *(
+        Create(PC, f"window-zone-{n}", _window(timeZone=zone), PATTERN)
+        for n, zone in enumerate(
+            ("+01:00", "01:00", "../etc/passwd", "/UTC", "Europe/", "Europe/Berlin ", "a/b/c/d"), 4
+        )
+    ),
+    Create(PC, "window-zone-empty", _window(timeZone=""), "at least 1 chars long"),
+    Create(PC, "window-of-four-fields", _window(schedule="0 2 * *"), PATTERN),
+    Create(PC, "window-of-words", _window(schedule="0 2 * * SAT"), PATTERN),
+    Create(PC, "window-weekly", _window(schedule="@weekly"), PATTERN),
+    Create(PC, "window-schedule-of-101", _window(schedule="0 2 * * " + ",".join("6" * 47)), "may not be more than 100"),
+    Create(PC, "window-without-schedule", _windows({"minutes": 60}), "schedule: Required value"),
+    Create(PC, "window-without-minutes", _windows({"schedule": "0 2 * * 6"}), "minutes: Required value"),
+    Create(PC, "window-minutes-0", _window(minutes=0), "greater than or equal to 1"),
+    Create(PC, "window-minutes-1", _window(minutes=1)),
+    Create(PC, "window-of-a-week", _window(minutes=10080)),
+    Create(PC, "window-over-a-week", _window(minutes=10081), "less than or equal to 10080"),
+    Create(PC, "window-unknown-field", _window(hours=2), 'unknown field "spec.maintenanceWindows[0].hours"'),
+    Create(PC, "windows-16", _windows(*({"schedule": f"0 {n} * * *", "minutes": 60} for n in range(16)))),
+    Create(PC, "windows-17", _windows(*({"schedule": f"0 {n} * * *", "minutes": 60} for n in range(17))), "at most 16"),
+    Create(PC, "deadline-60", {"progressDeadlineSeconds": 60}),
+    Create(PC, "deadline-59", {"progressDeadlineSeconds": 59}, "greater than or equal to 60"),
+    Create(PC, "deadline-86400", {"progressDeadlineSeconds": 86400}),
+    Create(PC, "deadline-86401", {"progressDeadlineSeconds": 86401}, "less than or equal to 86400"),
+    Create(PC, "upgrade", {"upgrade": {}}),
+    Create(PC, "canary-0", {"upgrade": {"canary": {"minutes": 0}}}),
+    Create(PC, "canary-1440", {"upgrade": {"canary": {"minutes": 1440}}}),
+    Create(PC, "canary-1441", {"upgrade": {"canary": {"minutes": 1441}}}, "less than or equal to 1440"),
+    Create(PC, "canary-negative", {"upgrade": {"canary": {"minutes": -1}}}, "greater than or equal to 0"),
+    Create(PC, "canary-without-minutes", {"upgrade": {"canary": {}}}, "minutes: Required value"),
+)
