@@ -121,6 +121,7 @@ class ConditionType(StrEnum):
     # PulsarCluster
     METADATA_READY = "MetadataReady"
     BOOKKEEPER_READY = "BookKeeperReady"
+    REPLICATED = "Replicated"
     BROKERS_READY = "BrokersReady"
     PROXIES_READY = "ProxiesReady"
     UP_TO_DATE = "UpToDate"
@@ -172,6 +173,11 @@ class Reason(StrEnum):
     WAITING_FOR_BROKERS = "WaitingForBrokers"
     WAITING_FOR_CONFIGURATION_STORE = "WaitingForConfigurationStore"
     WAITING_FOR_CLUSTERS = "WaitingForClusters"
+    # storage
+    REPLICATED = "Replicated"
+    UNDER_REPLICATED = "UnderReplicated"
+    NO_AUDITOR = "NoAuditor"
+    REPLICATION_DISABLED = "ReplicationDisabled"
     # workloads
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CRASH_LOOPING = "CrashLooping"

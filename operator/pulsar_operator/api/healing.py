@@ -37,6 +37,8 @@ _OTHERS = {
     Reason.REJECTED_BY_PULSAR,
     Reason.NO_BROKER_MATCHES,
     Reason.CONFLICTING_WRITER,
+    # Somebody switched it off, and may be at work.
+    Reason.REPLICATION_DISABLED,
 }
 _CONSENT = {
     Reason.PAUSED,
@@ -77,6 +79,10 @@ _ITSELF = {
     Reason.WAITING_FOR_BROKERS,
     Reason.WAITING_FOR_CONFIGURATION_STORE,
     Reason.WAITING_FOR_CLUSTERS,
+    Reason.REPLICATED,
+    Reason.UNDER_REPLICATED,
+    # An auto-recovery pod that comes up is elected.
+    Reason.NO_AUDITOR,
     # Kubernetes goes on trying: a registry, a node or a volume may be back, or be added, at any moment.
     Reason.IMAGE_PULL_FAILED,
     Reason.CRASH_LOOPING,

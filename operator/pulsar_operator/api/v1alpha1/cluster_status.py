@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus
+
+MAX_BOOKIES: Final = 512
+"""Rows of status.bookies."""
 
 
 class ComponentStatus(ApiModel):
@@ -58,6 +61,24 @@ class DrainStatus(ApiModel):
     """The PulsarRebalance that moves them."""
 
 
+class BookieStatus(ApiModel):
+    """A bookie, as the metadata store has it."""
+
+    id: Annotated[str, Field(max_length=512)]
+    """Id it registers with."""
+    ordinal: int | None = None
+    """Ordinal of its pod; absent where it is not of this cluster's pods."""
+    state: Annotated[str, Field(max_length=64)]
+    """Writable; ReadOnly: it serves what it has and takes nothing new; Missing: it may have data and is not registered;
+    New: it never was up."""
+    usage: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Percent of its disk that is used; absent = not known."""
+    step: Annotated[str, Field(max_length=64)] | None = None
+    """Where it is on its way out; absent while it stays."""
+    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """Since when it is in this state."""
+
+
 class Endpoints(ApiModel):
     """Where clients and tools reach the cluster from inside Kubernetes."""
 
@@ -102,6 +123,14 @@ class PulsarClusterStatus(CommonStatus):
     """ZooKeeper servers."""
     bookkeeper: ComponentStatus | None = None
     """Bookies."""
+    bookies: Annotated[
+        list[BookieStatus],
+        Field(
+            max_length=MAX_BOOKIES,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
+        ),
+    ] = Field(default_factory=list)
+    """Each bookie: those with a pod, and those that the metadata store still knows."""
     autorecovery: ComponentStatus | None = None
     """Auto-recovery pods."""
     broker: ComponentStatus | None = None

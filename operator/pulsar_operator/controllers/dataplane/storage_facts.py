@@ -1,0 +1,278 @@
+"""What the metadata store says of bookies, of copies, and of which ledgers name a bookie: looked at, nothing written.
+
+The bookies' own HTTP lists are not asked: each makes a manager of under-replicated ledgers, whose listener on the store
+is never taken off (class PulsarLedgerUnderreplicationManager of Pulsar 4.0.8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderReplicated, moment
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, decode_ledger
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+from pulsar_operator.domain.bookkeeper.znodes import (
+    AUDITOR,
+    AVAILABLE,
+    COOKIES,
+    DISABLE,
+    LEDGERS,
+    LOST_BOOKIE_RECOVERY_DELAY,
+    NOT_LEDGERS,
+    READONLY,
+    READONLY_NAME,
+    UNDER_REPLICATED,
+    is_level,
+    ledger_id,
+    levels_below,
+    marked_ledger,
+    parse_auditor,
+    parse_delay,
+    parse_mark,
+)
+from pulsar_operator.ports import Node, NotFoundError, ZooKeeperSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+IN_FLIGHT: Final = 32
+"""Reads at once; the store serves others meanwhile."""
+MARKS_LIMIT: Final = 1000
+"""Reads of the tree of under-replicated ledgers in one look: each ledger has a branch of its own."""
+KEPT: Final = 1000
+"""Ledgers of each kind that a scan keeps; it counts all."""
+LARGE: Final = 16 * 1024
+"""Bytes of metadata from which on it is decoded in a thread: a ledger of thousands of segments takes that long."""
+ROOT_LEVELS: Final = 4
+"""Levels of the tree of under-replicated ledgers above its leaves."""
+
+
+async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) -> StorageFacts:
+    """The facts, complete. ``limit`` is the number of reads of the tree of under-replicated ledgers.
+
+    Raises PortError; NotFoundError where the store has no place for bookies at all, so that nothing is known of them.
+    """
+    available, readonly, cookies = await _each((AVAILABLE, READONLY, COOKIES), session.children, IN_FLIGHT)
+    if available is None:
+        raise NotFoundError(f"{AVAILABLE} does not exist, so nothing is known of bookies")
+    auditor, disabled, delay = await _each((AUDITOR, DISABLE, LOST_BOOKIE_RECOVERY_DELAY), session.get, IN_FLIGHT)
+    return StorageFacts(
+        # While a bookie changes between the two it is in both (class BookieStateManager).
+        writable=frozenset(available) - {READONLY_NAME} - frozenset(readonly or ()),
+        readonly=frozenset(readonly or ()),
+        cookies=frozenset(cookies or ()),
+        under_replicated=await _under_replicated(session, limit),
+        auditor=None if auditor is None else parse_auditor(auditor.data),
+        disabled=disabled is not None,
+        lost_bookie_recovery_delay=_delay(delay),
+    )
+
+
+def _delay(node: Node | None) -> int | None:
+    try:
+        return None if node is None else parse_delay(node.data)
+    except UndecodableError:
+        return None
+
+
+async def _under_replicated(session: ZooKeeperSession, limit: int) -> UnderReplicated:
+    """Level by level. Branches without a leaf are left behind by ledgers that were copied, and count for nothing."""
+    found: dict[int, str] = {}
+    level, left, cut = [UNDER_REPLICATED], limit, False
+    for _ in range(ROOT_LEVELS + 1):
+        cut = cut or len(level) > left
+        paths, level = level[:left], []
+        left -= len(paths)
+        for path, names in zip(paths, await _each(paths, session.children, IN_FLIGHT), strict=True):
+            for name in names or ():
+                try:
+                    ledger = marked_ledger(name)
+                except UndecodableError:
+                    cut = True  # marks something, nobody knows what
+                    continue
+                if ledger is not None:
+                    found[ledger] = f"{path}/{name}"
+                else:
+                    level.append(f"{path}/{name}")
+    listed = tuple(sorted(found)[:LISTED])
+    nodes = await _each([found[ledger] for ledger in listed], session.get, IN_FLIGHT)
+    marked = [moment(_marked(node)) for node in nodes]
+    oldest = min((each for each in marked if each is not None), default=None)
+    return UnderReplicated(len(found), cut or bool(level), oldest, listed)
+
+
+def _marked(node: Node | None) -> int | None:
+    try:
+        return None if node is None else parse_mark(node.data).ctime
+    except UndecodableError:
+        return None
+
+
+@dataclass(frozen=True)
+class NamingLedger:
+    """A ledger that may have entries on one of the bookies asked for."""
+
+    ledger: int
+    state: LedgerState
+    bookies: frozenset[str]
+    """Those of the bookies asked for."""
+    use: LedgerUse
+    topic: str | None
+    """Full name of its topic; None where the metadata names none."""
+    cursor: str | None
+    """The subscription, of a cursor's ledger."""
+
+
+@dataclass(frozen=True)
+class LedgerScan:
+    """All ledgers were looked at, once, one after another: what is made meanwhile may be missed.
+
+    So the bookies must take nothing new before the scan begins. Only ``clear`` says that none names them.
+    """
+
+    scanned: int
+    """Ledgers that were read; those that vanished before are none."""
+    naming: int
+    """Ledgers that may have entries on one of the bookies."""
+    unfinished: int
+    """Of these, how many are not closed."""
+    undecodable: int
+    """Nodes that nobody can read, so that they may name any bookie: ledgers, and what may lead to some."""
+    by_bookie: dict[str, int] = field(hash=False)
+    """Ledgers naming it, by each bookie asked for."""
+    not_closed: tuple[NamingLedger, ...]
+    """The first KEPT of those, by id."""
+    closed: tuple[NamingLedger, ...]
+    """The first KEPT of the others."""
+    unreadable: tuple[str, ...]
+    """Paths of the first KEPT undecodable nodes."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is sure that no ledger names any of the bookies."""
+        return not self.naming and not self.undecodable
+
+
+async def ledgers_naming(
+    session: ZooKeeperSession, bookies: frozenset[str], *, in_flight: int = IN_FLIGHT, kept: int = KEPT
+) -> LedgerScan:
+    """Look at every ledger for those that may have entries on one of the bookies.
+
+    One read a ledger, ``in_flight`` at once: for when a bookie leaves or is missed, not for every pass. Memory does not
+    grow with the number of ledgers. Raises PortError; NotFoundError where the store has no place for ledgers at all.
+    """
+    scan = _Scan(session, bookies, kept)
+    async for paths in _parents(session, scan.cannot_read):
+        await _each(paths, scan.look, in_flight)
+    return scan.result()
+
+
+class _Scan:
+    """What was found so far."""
+
+    def __init__(self, session: ZooKeeperSession, bookies: frozenset[str], kept: int) -> None:
+        self._session, self._bookies, self._kept = session, bookies, kept
+        self._scanned = self._naming = self._unfinished = self._undecodable = 0
+        self._by_bookie = dict.fromkeys(sorted(bookies), 0)
+        self._not_closed: list[NamingLedger] = []
+        self._closed: list[NamingLedger] = []
+        self._unreadable: list[str] = []
+
+    async def look(self, path: str) -> None:
+        """At one ledger. One that is gone by now names nobody."""
+        node = await self._session.get(path)
+        if node is None:
+            return
+        self._scanned += 1
+        try:
+            number = ledger_id(path)
+            large = len(node.data) > LARGE
+            ledger = await asyncio.to_thread(decode_ledger, node.data) if large else decode_ledger(node.data)
+        except UndecodableError:
+            self.cannot_read(path)
+        else:
+            self._judge(number, ledger)
+
+    def cannot_read(self, path: str) -> None:
+        """Something is there that says nothing."""
+        self._undecodable += 1
+        if len(self._unreadable) < self._kept:
+            self._unreadable.append(path)
+
+    def _judge(self, number: int, ledger: Ledger) -> None:
+        named = ledger.named_of(self._bookies)
+        if not named:
+            return
+        self._naming += 1
+        for bookie in named:
+            self._by_bookie[bookie] += 1
+        unfinished = ledger.state is not LedgerState.CLOSED
+        self._unfinished += unfinished
+        rows = self._not_closed if unfinished else self._closed
+        if len(rows) < self._kept:
+            rows.append(NamingLedger(number, ledger.state, named, ledger.use, ledger.topic, ledger.cursor))
+
+    def result(self) -> LedgerScan:
+        """All of it."""
+        return LedgerScan(
+            scanned=self._scanned,
+            naming=self._naming,
+            unfinished=self._unfinished,
+            undecodable=self._undecodable,
+            by_bookie=self._by_bookie,
+            not_closed=tuple(sorted(self._not_closed, key=lambda row: row.ledger)),
+            closed=tuple(sorted(self._closed, key=lambda row: row.ledger)),
+            unreadable=tuple(sorted(self._unreadable)),
+        )
+
+
+async def _parents(session: ZooKeeperSession, cannot_read: Callable[[str], None]) -> AsyncIterator[list[str]]:
+    """Paths of the ledgers of one parent after the other; a parent has 10,000 at most."""
+    top = await session.children(LEDGERS)
+    if top is None:
+        raise NotFoundError(f"{LEDGERS} does not exist, so nothing is known of ledgers")
+    for name in top:
+        levels = levels_below(name)
+        if levels is not None:
+            async for paths in _below(session, f"{LEDGERS}/{name}", levels, cannot_read):
+                yield paths
+        elif name not in NOT_LEDGERS:
+            cannot_read(f"{LEDGERS}/{name}")
+
+
+async def _below(
+    session: ZooKeeperSession, path: str, levels: int, cannot_read: Callable[[str], None]
+) -> AsyncIterator[list[str]]:
+    names = await session.children(path) or []
+    if levels == 0:
+        yield [f"{path}/{name}" for name in names]
+        return
+    for name in names:
+        if not is_level(name):
+            cannot_read(f"{path}/{name}")
+            continue
+        async for paths in _below(session, f"{path}/{name}", levels - 1, cannot_read):
+            yield paths
+
+
+async def _each(items: Iterable[T], call: Callable[[T], Awaitable[R]], in_flight: int) -> list[R]:
+    """The answers for all items in their order, so many calls at once. The first error ends all of them and rises."""
+    listed = list(items)
+    answers: dict[int, R] = {}
+    pending = iter(enumerate(listed))
+
+    async def work() -> None:
+        for place, item in pending:
+            answers[place] = await call(item)
+
+    workers = [asyncio.ensure_future(work()) for _ in range(min(in_flight, len(listed)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return [answers[place] for place in range(len(listed))]

@@ -1,0 +1,1 @@
+"""What BookKeeper keeps in the metadata store: ledgers, bookies, what lacks copies. Reading only. Pure."""

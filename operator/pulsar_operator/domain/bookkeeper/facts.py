@@ -1,0 +1,226 @@
+"""What is known of a cluster's storage, and what is said of it: condition Replicated and the rows of bookies. Pure.
+
+Called by controllers/dataplane, with what storage_facts.py there read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.base import ConditionStatus
+from pulsar_operator.api.v1alpha1.cluster_status import MAX_BOOKIES, BookieStatus
+from pulsar_operator.domain.bookkeeper.znodes import DISABLE
+from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, parse_time, timestamp
+
+LISTED: Final = 20
+"""Ledgers that are named of those that lack copies."""
+_NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class BookieState(StrEnum):
+    """State of a bookie, by the metadata store alone."""
+
+    WRITABLE = "Writable"
+    """New ledgers may use it."""
+    READ_ONLY = "ReadOnly"
+    """It serves what it has and takes nothing new."""
+    MISSING = "Missing"
+    """It has a cookie, so it may have data, and is not registered."""
+    NEW = "New"
+    """It has neither: it never was up."""
+
+
+@dataclass(frozen=True)
+class UnderReplicated:
+    """Ledgers that the auditor found to lack copies."""
+
+    count: int
+    """How many were counted."""
+    at_least: bool = False
+    """There may be more, since the count ended at its limit: 0 then means nothing."""
+    oldest: datetime | None = None
+    """When the first of those in ``ledgers`` was marked; None where none of them tells."""
+    ledgers: tuple[int, ...] = ()
+    """The lowest ids of those counted, at most LISTED."""
+
+
+@dataclass(frozen=True)
+class StorageFacts:
+    """What the metadata store says of bookies and copies, complete; where it could not be read there are no facts."""
+
+    writable: frozenset[str]
+    """Ids of bookies that are registered as writable and not as read-only."""
+    readonly: frozenset[str]
+    """Ids of bookies that are registered as read-only."""
+    cookies: frozenset[str]
+    """Ids of bookies that have a cookie."""
+    under_replicated: UnderReplicated
+    auditor: str | None
+    """Id of the auditor, empty where it cannot be read; None = there is none, and nobody notices missing copies."""
+    disabled: bool
+    """Whether replication is switched off."""
+    lost_bookie_recovery_delay: int | None
+    """Seconds before the auditor takes a bookie for lost; None where no auditor was ever there, or it is unreadable."""
+
+    @property
+    def registered(self) -> frozenset[str]:
+        """Bookies that the auditor holds for alive (class AuditorTask, getAvailableBookies)."""
+        return self.writable | self.readonly
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """Bookies that may have data and are not registered."""
+        return self.cookies - self.registered
+
+
+def not_replicated(facts: StorageFacts) -> str | None:
+    """What must happen before every ledger is known to have all its copies, as in "waits for ..."; None = nothing."""
+    lacking = facts.under_replicated
+    if facts.disabled:
+        return f"replication to be switched on: znode {DISABLE} exists"
+    if facts.auditor is None:
+        return "an auditor, one of the auto-recovery pods: without it nobody notices that copies are missing"
+    if lacking.count:
+        return f"{_counted(lacking)} to have all copies again"
+    if lacking.at_least:
+        return "the ledgers that lack copies to be counted"
+    return None
+
+
+def replicated(
+    facts: StorageFacts | None,
+    previous: Mapping[str, Any] | None = None,
+    unreachable: str = "the metadata store could not be read",
+) -> tuple[ConditionStatus, Reason, str]:
+    """Condition Replicated: status, reason, message.
+
+    ``previous`` is the condition as stored, or None: ledgers lack copies since it says so, or since the first of them
+    was marked. ``unreachable`` says why there are no facts.
+    """
+    if facts is None:
+        return UNKNOWN, Reason.METADATA_UNREACHABLE, unreachable
+    lacking = facts.under_replicated
+    known = f"; found to lack copies before: {_counted(lacking)}" if lacking.count else ""
+    if facts.disabled:
+        return (
+            FALSE,
+            Reason.REPLICATION_DISABLED,
+            f"Replication is switched off, so missing copies are not made{known}: switch it on with "
+            "`bin/bookkeeper shell autorecovery -enable` in a bookie's pod",
+        )
+    if facts.auditor is None:
+        return (
+            FALSE,
+            Reason.NO_AUDITOR,
+            f"No auto-recovery pod is the auditor, so nobody notices missing copies{known}: look at the auto-recovery "
+            "pods",
+        )
+    if lacking.count:
+        since = _since(lacking, previous)
+        told = f" since {timestamp(since)}" if since else ""
+        return FALSE, Reason.UNDER_REPLICATED, f"Copies are missing{told}: {_counted(lacking)}"
+    if lacking.at_least:
+        return UNKNOWN, Reason.UNKNOWN, "The ledgers that lack copies could not be counted in one look"
+    return TRUE, Reason.REPLICATED, "Every ledger has all its copies, as far as the auditor knows"
+
+
+def _counted(lacking: UnderReplicated) -> str:
+    more = "at least " if lacking.at_least else ""
+    return f"{more}{lacking.count} ledger{'' if lacking.count == 1 else 's'}"
+
+
+def _since(lacking: UnderReplicated, previous: Mapping[str, Any] | None) -> datetime | None:
+    before = previous or _NO_VALUES
+    same = before.get("status") == FALSE.value and before.get("reason") == Reason.UNDER_REPLICATED.value
+    stored = parse_time(before.get("lastTransitionTime")) if same else None
+    return min((each for each in (lacking.oldest, stored) if each is not None), default=None)
+
+
+@dataclass(frozen=True)
+class OwnBookies:
+    """How the ids of a cluster's own bookies are made: ``<workload>-<ordinal>.<rest>``."""
+
+    workload: str
+    rest: str
+
+    @classmethod
+    def of(cls, first: str) -> OwnBookies:
+        """By the id of the bookie of ordinal 0 (domain/render/names.py, bookie_id). Raises ValueError for another."""
+        pod, _, rest = first.partition(".")
+        if not pod.endswith("-0") or not rest:
+            raise ValueError(f"{first!r} is not the id of a bookie of ordinal 0")
+        return cls(pod.removesuffix("-0"), rest)
+
+    def id(self, ordinal: int) -> str:
+        """Id of the bookie of that ordinal."""
+        return f"{self.workload}-{ordinal}.{self.rest}"
+
+    def ordinal(self, bookie: str) -> int | None:
+        """Ordinal of a bookie; None of one that is not of this cluster's pods, or was named in another way."""
+        match = re.fullmatch(rf"{re.escape(self.workload)}-(0|[1-9][0-9]{{0,9}})\.{re.escape(self.rest)}", bookie)
+        return int(match[1]) if match else None
+
+
+def bookie_state(facts: StorageFacts, bookie: str) -> BookieState:
+    """State of one bookie."""
+    if bookie in facts.readonly:
+        return BookieState.READ_ONLY
+    if bookie in facts.writable:
+        return BookieState.WRITABLE
+    return BookieState.MISSING if bookie in facts.cookies else BookieState.NEW
+
+
+def bookie_rows(
+    facts: StorageFacts,
+    own: OwnBookies,
+    pods: Iterable[int],
+    *,
+    now: datetime,
+    previous: Iterable[BookieStatus] = (),
+    usage: Mapping[str, int] = _NO_VALUES,
+    steps: Mapping[str, str] = _NO_VALUES,
+) -> list[BookieStatus]:
+    """Rows of status.bookies: bookies with a pod, a registration or a cookie; own ones by ordinal, then others by id.
+
+    ``pods`` are the ordinals of the pods that are there or wanted. ``previous`` are the rows as stored: a state keeps
+    the time it began. ``usage`` (percent of the disk) and ``steps`` (where a bookie is on its way out) are by id; what
+    they lack is absent. Of more than MAX_BOOKIES rows the last are left out, and writable bookies before others.
+    """
+    before = {each.id: each for each in previous}
+    ids = facts.registered | facts.cookies | {own.id(ordinal) for ordinal in pods}
+    rows: list[BookieStatus] = []
+    for bookie in ids:
+        state = bookie_state(facts, bookie).value
+        old = before.get(bookie)
+        rows.append(
+            BookieStatus(
+                id=bookie,
+                ordinal=own.ordinal(bookie),
+                state=state,
+                usage=usage.get(bookie),
+                step=steps.get(bookie),
+                since=old.since if old is not None and old.state == state and old.since else timestamp(now),
+            )
+        )
+    if len(rows) > MAX_BOOKIES:
+        rows = sorted(rows, key=lambda row: (row.state == BookieState.WRITABLE.value, _place(row)))[:MAX_BOOKIES]
+    return sorted(rows, key=_place)
+
+
+def _place(row: BookieStatus) -> tuple[bool, int, str]:
+    return (row.ordinal is None, row.ordinal or 0, row.id)
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """A time that BookKeeper wrote; None where there is none, or none that a calendar has."""
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,271 @@
+"""The metadata of a ledger, as bookies and brokers keep it in a znode of its own: which bookies have its entries. Pure.
+
+Source: class LedgerMetadataSerDe of BookKeeper 4.17.2. Version 3 is a line of text and a message of protobuf with its
+length; version 2, written before BookKeeper 4.9, has the message as text; version 1 is older than what any Pulsar of
+today wrote, and is not read. Whatever is not read to its end is undecodable: it may name any bookie.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import unquote_plus
+
+from pulsar_operator.domain.bookkeeper.protobuf import (
+    Field,
+    Message,
+    Type,
+    UndecodableError,
+    Values,
+    as_text,
+    read_delimited,
+    read_text,
+)
+
+NOTHING_WRITTEN: Final = -1
+"""lastEntryId of a closed ledger without entries (class LedgerHandle, INVALID_ENTRY_ID)."""
+
+_HEADER: Final = re.compile(rb"BookieMetadataFormatVersion\t([0-9]{1,9})\n")
+_BOOKIE_ID: Final = re.compile(r"[a-zA-Z0-9:-_.\-]+", re.ASCII)
+"""Of class BookieId, whose ``:-_`` is a range, like here."""
+_SEGMENT: Final = Message(
+    "Segment",
+    (
+        Field(1, "ensembleMember", Type.STRING, repeated=True),
+        Field(2, "firstEntryId", Type.INT64, required=True),
+    ),
+)
+_CUSTOM: Final = Message("cMetadataMapEntry", (Field(1, "key", Type.STRING), Field(2, "value", Type.BYTES)))
+_LEDGER: Final = Message(
+    "LedgerMetadataFormat",
+    (
+        Field(1, "quorumSize", Type.INT32, required=True),
+        Field(2, "ensembleSize", Type.INT32, required=True),
+        Field(3, "length", Type.INT64, required=True),
+        Field(4, "lastEntryId", Type.INT64),
+        Field(5, "state", Type.ENUM, required=True, values=("OPEN", "IN_RECOVERY", "CLOSED")),
+        Field(6, "segment", Type.MESSAGE, repeated=True, message=_SEGMENT),
+        Field(7, "digestType", Type.ENUM, values=("CRC32", "HMAC", "CRC32C", "DUMMY")),
+        Field(8, "password", Type.BYTES),
+        Field(9, "ackQuorumSize", Type.INT32),
+        Field(10, "ctime", Type.INT64),
+        Field(11, "customMetadata", Type.MESSAGE, repeated=True, message=_CUSTOM),
+        Field(12, "cToken", Type.INT64),
+    ),
+)
+
+
+class LedgerState(StrEnum):
+    """State of a ledger, in BookKeeper's words."""
+
+    OPEN = "OPEN"
+    """Somebody writes, or did and is gone."""
+    IN_RECOVERY = "IN_RECOVERY"
+    """Somebody finds out where it ends, to close it."""
+    CLOSED = "CLOSED"
+    """Nothing is added any more."""
+
+
+class LedgerUse(StrEnum):
+    """What Pulsar keeps in a ledger."""
+
+    DATA = "Data"
+    """Messages of a topic."""
+    CURSOR = "Cursor"
+    """How far a subscription is."""
+    COMPACTED = "Compacted"
+    """The newest message of each key of a topic."""
+    SCHEMA = "Schema"
+    """Schemas of a topic."""
+    DELAYED = "Delayed"
+    """An index of messages to be delivered later."""
+    OTHER = "Other"
+    """Not known: of another application, or without a word about it."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Entries of a ledger that went to the same bookies."""
+
+    first_entry_id: int
+    bookies: tuple[str, ...]
+    """Ids, by place in the ensemble."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Metadata of one ledger. The password is not kept."""
+
+    state: LedgerState
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+    last_entry_id: int | None
+    """None unless it is closed; -1 of one that is closed without entries."""
+    length: int | None
+    """Bytes of its entries; None unless it is closed."""
+    segments: tuple[Segment, ...]
+    """By first entry; at least one."""
+    ctime: int | None = None
+    """When it was made, in milliseconds since 1970; None where the metadata does not tell."""
+    custom: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """What its writer said of it."""
+
+    @property
+    def bookies(self) -> frozenset[str]:
+        """Bookies that may have entries of it: named in a segment that is not empty.
+
+        Stricter than BookKeeper (class BookKeeperAdmin, areEntriesOfLedgerStoredInTheBookie), which also counts whether
+        an entry falls on the bookie where the ensemble is larger than the write quorum.
+        """
+        return frozenset(bookie for segment in self.segments if self._written(segment) for bookie in segment.bookies)
+
+    def _written(self, segment: Segment) -> bool:
+        return self.last_entry_id is None or self.last_entry_id >= segment.first_entry_id
+
+    def names(self, bookie: str) -> bool:
+        """Whether that bookie may have entries of it."""
+        return bookie in self.bookies
+
+    def named_of(self, bookies: Collection[str]) -> frozenset[str]:
+        """Which of these bookies may have entries of it."""
+        return self.bookies.intersection(bookies)
+
+    @property
+    def use(self) -> LedgerUse:
+        """What Pulsar keeps in it (class LedgerMetadataUtils of Pulsar 4.0.8)."""
+        if self.custom.get("application") != b"pulsar":
+            return LedgerUse.OTHER
+        component = self.custom.get("component")
+        if component == b"managed-ledger":
+            return LedgerUse.CURSOR if "pulsar/cursor" in self.custom else LedgerUse.DATA
+        return _COMPONENTS.get(component or b"", LedgerUse.OTHER)
+
+    @property
+    def topic(self) -> str | None:
+        """Full name of the topic it belongs to, or of its partition; None where the metadata names none.
+
+        Schemas belong to all partitions, so theirs is the name of the partitioned topic.
+        """
+        use = self.use
+        name = self._text(_NAMED_BY[use]) if use in _NAMED_BY else None
+        if name is None:
+            return None
+        if use in (LedgerUse.DATA, LedgerUse.CURSOR):
+            return topic_of(name)
+        if use is LedgerUse.SCHEMA:
+            *namespace, local = name.split("/")
+            return f"persistent://{'/'.join(namespace)}/{unquote_plus(local)}" if namespace else None
+        return name
+
+    @property
+    def cursor(self) -> str | None:
+        """The subscription whose position it keeps, as Pulsar writes it; None where it is no cursor's."""
+        return self._text("pulsar/cursor") if self.use is LedgerUse.CURSOR else None
+
+    def _text(self, key: str) -> str | None:
+        try:
+            return as_text(self.custom[key]) if key in self.custom else None
+        except UndecodableError:
+            return None
+
+
+_COMPONENTS: Final[Mapping[bytes, LedgerUse]] = MappingProxyType(
+    {
+        b"compacted-ledger": LedgerUse.COMPACTED,
+        b"schema": LedgerUse.SCHEMA,
+        b"delayed-index-bucket": LedgerUse.DELAYED,
+    }
+)
+_NAMED_BY: Final[Mapping[LedgerUse, str]] = MappingProxyType(
+    {
+        LedgerUse.DATA: "pulsar/managed-ledger",
+        LedgerUse.CURSOR: "pulsar/managed-ledger",
+        LedgerUse.COMPACTED: "pulsar/compactedTopic",
+        LedgerUse.SCHEMA: "pulsar/schemaId",
+        LedgerUse.DELAYED: "pulsar/delayedIndexTopic",
+    }
+)
+
+
+def topic_of(managed_ledger: str) -> str | None:
+    """Full name of the topic of a managed ledger, ``tenant/namespace/persistent/name``; None where it is of no topic.
+
+    The last part is encoded (class TopicName, getPersistenceNamingEncoding).
+    """
+    *namespace, domain, name = managed_ledger.split("/") if managed_ledger.count("/") >= 3 else ("", "")
+    if not namespace or domain != "persistent" or not name:
+        return None
+    return f"{domain}://{'/'.join(namespace)}/{unquote_plus(name)}"
+
+
+def decode_ledger(data: bytes) -> Ledger:
+    """The metadata in a ledger's znode. Raises UndecodableError for anything but one whole ledger, no data included."""
+    header = _HEADER.match(data)
+    if header is None:
+        raise UndecodableError("no header of ledger metadata" if data else "no data")
+    version, body = int(header[1]), data[header.end() :]
+    if version == 3:
+        return _ledger(read_delimited(_LEDGER, body))
+    if version == 2:
+        values = read_text(_LEDGER, body)
+        if "ackQuorumSize" not in values:
+            # A text has no length. This field comes after the segments, so that none of them is missing.
+            raise UndecodableError("LedgerMetadataFormat has no ackQuorumSize: it may be cut")
+        return _ledger(values)
+    raise UndecodableError(f"version {version} of ledger metadata is not known here")
+
+
+def checked_bookie_id(text: str) -> str:
+    """A bookie's id. Raises UndecodableError where BookKeeper would not take it for one (class BookieId)."""
+    if not _BOOKIE_ID.fullmatch(text) or text.lower() == "readonly":
+        raise UndecodableError(f"{text[:80]!r} is no id of a bookie")
+    return text
+
+
+def _ledger(values: Values) -> Ledger:
+    """Checked as BookKeeper does (classes LedgerMetadataBuilder and LedgerMetadataImpl), and a bit more."""
+    state = LedgerState(values["state"])
+    write_quorum: int = values["quorumSize"]
+    ensemble_size: int = values["ensembleSize"]
+    ack_quorum: int = values.get("ackQuorumSize", write_quorum)
+    if not ensemble_size >= write_quorum >= ack_quorum >= 1:
+        raise UndecodableError(f"ensemble {ensemble_size}, quorums {write_quorum} and {ack_quorum}")
+    segments = tuple(
+        Segment(each["firstEntryId"], tuple(checked_bookie_id(bookie) for bookie in each["ensembleMember"]))
+        for each in values["segment"]
+    )
+    if not segments or any(len(each.bookies) != ensemble_size for each in segments):
+        raise UndecodableError(f"no segments, or not of {ensemble_size} bookies each")
+    firsts = [each.first_entry_id for each in segments]
+    if firsts[0] < 0 or any(later <= earlier for earlier, later in pairwise(firsts)):
+        raise UndecodableError("segments are out of order")
+    closed = state is LedgerState.CLOSED
+    last_entry_id: int | None = values.get("lastEntryId")
+    length: int = values["length"]
+    if closed and (last_entry_id is None or last_entry_id < NOTHING_WRITTEN or length < 0):
+        raise UndecodableError(f"closed with last entry {last_entry_id} and length {length}")
+    return Ledger(
+        state=state,
+        ensemble_size=ensemble_size,
+        write_quorum=write_quorum,
+        ack_quorum=ack_quorum,
+        last_entry_id=last_entry_id if closed else None,
+        length=length if closed else None,
+        segments=segments,
+        ctime=values.get("ctime"),
+        custom=_custom(values),
+    )
+
+
+def _custom(values: Values) -> Mapping[str, bytes]:
+    entries = [(each.get("key", ""), each.get("value", b"")) for each in values["customMetadata"]]
+    found = dict(entries)
+    if len(found) != len(entries):
+        raise UndecodableError("customMetadata has a key twice")
+    return MappingProxyType(found)

@@ -1,0 +1,202 @@
+"""Where BookKeeper keeps things in the metadata store, below the cluster's chroot, and what is in them. Pure.
+
+Sources: classes BookKeeperConstants, StringUtils and Cookie of BookKeeper 4.17.2; PulsarLedgerUnderreplicationManager
+and PulsarLedgerAuditorManager of Pulsar 4.0.8, which auto-recovery works with there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_operator.domain.bookkeeper.ledgers import checked_bookie_id
+from pulsar_operator.domain.bookkeeper.protobuf import Field, Message, Type, UndecodableError, as_text, read_text
+
+LEDGERS: Final = "/ledgers"
+AVAILABLE: Final = f"{LEDGERS}/available"
+"""A child for each writable bookie, named by its id, and READONLY."""
+READONLY_NAME: Final = "readonly"
+READONLY: Final = f"{AVAILABLE}/{READONLY_NAME}"
+"""A child for each read-only bookie."""
+COOKIES: Final = f"{LEDGERS}/cookies"
+"""A child for each bookie that ever was one, until somebody deletes it."""
+UNDER_REPLICATION: Final = f"{LEDGERS}/underreplication"
+UNDER_REPLICATED: Final = f"{UNDER_REPLICATION}/ledgers"
+"""A tree with a leaf for each ledger that lacks copies, marked by the auditor."""
+LOCKS: Final = f"{UNDER_REPLICATION}/locks"
+"""A child for each ledger that somebody copies now."""
+DISABLE: Final = f"{UNDER_REPLICATION}/disable"
+"""Exists while replication is switched off."""
+AUDITOR: Final = f"{UNDER_REPLICATION}/leader"
+"""Exists while there is an auditor."""
+LOST_BOOKIE_RECOVERY_DELAY: Final = f"{UNDER_REPLICATION}/lostBookieRecoveryDelay"
+
+SHORT_IDS: Final = 2**31 - 1
+"""Ids from here on are kept in the long layout (class StringUtils, getHybridHierarchicalLedgerPath)."""
+NOT_LEDGERS: Final = frozenset(
+    {"available", "cookies", "underreplication", "idgen", "idgen-long", "INSTANCEID", "LAYOUT", "disableHealthCheck"}
+)
+"""Children of LEDGERS that lead to no ledgers."""
+_MAX_ID: Final = 2**63 - 1
+_LEDGER_PATH: Final = re.compile(
+    rf"{LEDGERS}/(?:([0-9]{{2}})/([0-9]{{4}})|([0-9]{{3}})/([0-9]{{4}})/([0-9]{{4}})/([0-9]{{4}}))"
+    r"/L([0-9]{4})",
+    re.ASCII,
+)
+_BRANCH_DEPTHS: Final = ((re.compile("[0-9]{2}", re.ASCII), 1), (re.compile("[0-9]{3}", re.ASCII), 3))
+_LEVEL: Final = re.compile("[0-9]{4}", re.ASCII)
+_MARK: Final = re.compile(r"urL([0-9]{10,19})", re.ASCII)
+_DELAY: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+_COOKIE_LAYOUTS: Final = frozenset({4, 5})
+_COOKIE: Final = Message(
+    "CookieFormat",
+    (
+        Field(1, "bookieHost", Type.STRING, required=True),
+        Field(2, "journalDir", Type.STRING, required=True),
+        Field(3, "ledgerDirs", Type.STRING, required=True),
+        Field(4, "instanceId", Type.STRING),
+        Field(5, "indexDirs", Type.STRING),
+    ),
+)
+_UNDER_REPLICATED: Final = Message(
+    "UnderreplicatedLedgerFormat",
+    (Field(1, "replica", Type.STRING, repeated=True), Field(2, "ctime", Type.INT64)),
+)
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """What a bookie was when it first started: it refuses to start as anything else."""
+
+    bookie: str
+    """Its id."""
+    journals: tuple[str, ...]
+    """Folders of journals."""
+    ledgers: tuple[str, ...]
+    """Folders of ledgers."""
+    instance_id: str | None
+    """INSTANCEID of the cluster it belongs to; None where the cookie names none."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What the auditor says of a ledger that lacks copies."""
+
+    replicas: tuple[str, ...]
+    """Bookies whose copies are missing."""
+    ctime: int | None
+    """When it was marked, or marked for one more bookie, in milliseconds since 1970; None where it is not told."""
+
+
+def ledger_path(ledger_id: int) -> str:
+    """Path of a ledger's znode. Raises ValueError for a negative id."""
+    if not 0 <= ledger_id <= _MAX_ID:
+        raise ValueError(f"{ledger_id} is no id of a ledger")
+    if ledger_id < SHORT_IDS:
+        digits = f"{ledger_id:010}"
+        return f"{LEDGERS}/{digits[:2]}/{digits[2:6]}/L{digits[6:]}"
+    digits = f"{ledger_id:019}"
+    return f"{LEDGERS}/{digits[:3]}/{digits[3:7]}/{digits[7:11]}/{digits[11:15]}/L{digits[15:]}"
+
+
+def ledger_id(path: str) -> int:
+    """The ledger whose znode has that path, in either layout. Raises UndecodableError."""
+    match = _LEDGER_PATH.fullmatch(path)
+    number = int("".join(part or "" for part in match.groups())) if match else _MAX_ID + 1
+    if number > _MAX_ID:
+        raise UndecodableError(f"{path[:120]!r} is no path of a ledger")
+    return number
+
+
+def levels_below(name: str) -> int | None:
+    """Levels between a child of LEDGERS and the ledgers' parents; None where its name leads to no ledgers."""
+    return next((depth for pattern, depth in _BRANCH_DEPTHS if pattern.fullmatch(name)), None)
+
+
+def is_level(name: str) -> bool:
+    """Whether a name is one of the levels between."""
+    return _LEVEL.fullmatch(name) is not None
+
+
+def under_replicated_path(ledger: int) -> str:
+    """Path of the mark of a ledger that lacks copies."""
+    digits = f"{ledger:016x}"
+    levels = "/".join(digits[begin : begin + 4] for begin in range(0, 16, 4))
+    return f"{UNDER_REPLICATED}/{levels}/{_mark_name(ledger)}"
+
+
+def lock_path(ledger: int) -> str:
+    """Path of the lock of who copies a ledger."""
+    return f"{LOCKS}/{_mark_name(ledger)}"
+
+
+def marked_ledger(name: str) -> int | None:
+    """The ledger of a mark, by the znode's name; None for a level of the tree. Raises UndecodableError."""
+    if not name.startswith("urL"):
+        return None
+    match = _MARK.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_ID:
+        raise UndecodableError(f"{name[:80]!r} is no mark of a ledger")
+    return int(match[1])
+
+
+def _mark_name(ledger: int) -> str:
+    return f"urL{ledger:010}"
+
+
+def parse_bookie_id(text: str) -> str:
+    """A bookie's id, as the name of a znode. Raises UndecodableError."""
+    return checked_bookie_id(text)
+
+
+def parse_cookie(data: bytes) -> Cookie:
+    """A cookie. Raises UndecodableError, also for layouts before 4, of BookKeeper 4.1 and older."""
+    first, newline, rest = data.partition(b"\n")
+    if not newline or not first.isdigit() or int(first) not in _COOKIE_LAYOUTS:
+        raise UndecodableError(f"{first[:20]!r} is no layout of cookies that is known here")
+    values = read_text(_COOKIE, rest)
+    return Cookie(
+        bookie=checked_bookie_id(values["bookieHost"]),
+        journals=tuple(values["journalDir"].split(",")),
+        ledgers=_folders(values["ledgerDirs"]),
+        instance_id=values.get("instanceId") or None,
+    )
+
+
+def _folders(text: str) -> tuple[str, ...]:
+    """A count and so many folders, with tabs between (class Cookie, encodeDirPaths)."""
+    count, *folders = text.split("\t")
+    if count != str(len(folders)):
+        raise UndecodableError(f"{text[:80]!r} is no list of folders")
+    return tuple(folders)
+
+
+def parse_mark(data: bytes) -> Mark:
+    """What the auditor says of a ledger. Raises UndecodableError."""
+    values = read_text(_UNDER_REPLICATED, data)
+    ctime = values.get("ctime", -1)
+    # -1 stands for "not told" in class UnderreplicatedLedger.
+    return Mark(tuple(values["replica"]), ctime if ctime >= 0 else None)
+
+
+def parse_auditor(data: bytes) -> str:
+    """Who is the auditor: a string in JSON, as Pulsar elects leaders, or plain text; empty where it cannot be read."""
+    text = data.decode("utf-8", "replace").strip()
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, str) else text
+
+
+def parse_delay(data: bytes) -> int:
+    """Seconds that the auditor waits before it takes a bookie for lost. Raises UndecodableError.
+
+    Digits alone (class PulsarLedgerUnderreplicationManager, getLostBookieRecoveryDelay).
+    """
+    text = as_text(data)
+    if not _DELAY.fullmatch(text):
+        raise UndecodableError(f"{text[:40]!r} is no number of seconds")
+    return int(text)
