@@ -22,6 +22,7 @@ COMMANDS = {
     "pulsar-base": "the base image of the Pulsar images, and the distribution unpacked",
     "python-base": "the base image of the operator image",
     "images": "the product's own images",
+    "older-images": "those of brokers, bookies and proxies on the older Pulsar that upgrades begin with",
     "status": "what is there",
     "paths": "names and places, as JSON",
 }

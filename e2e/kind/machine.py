@@ -59,6 +59,7 @@ class Machine:
             "pulsar-base": self._pulsar_steps,
             "python-base": self._python_steps,
             "images": self._image_steps,
+            "older-images": self._older_image_steps,
         }
         source = self._source()
         self._run([engine_step(self.cache, self.docker), *plans[what](source)])
@@ -178,12 +179,12 @@ class Machine:
         programs = self._go_steps(NODE_PROGRAMS, prereq.GCC, *ROOTFS_NEEDS)
         return [*programs, *nodeimage.node_image_steps(self.cache, self.docker)]
 
-    def _pulsar_steps(self, source: Source) -> list[Step]:
+    def _pulsar_steps(self, source: Source, version: str = versions.PULSAR) -> list[Step]:
         needs = [*PULSAR_NEEDS, *(ROOTFS_NEEDS if source == "built" else ())]
-        steps = [prereq.prerequisites_step(needs), pulsar.distribution_step(self.cache)]
+        steps = [prereq.prerequisites_step(needs), pulsar.distribution_step(self.cache, version)]
         if source == "stock":
-            return [*steps, pull_step(self.docker, versions.STOCK_PULSAR_BASE)]
-        return [*steps, *pulsar.base_image_steps(self.cache, self.docker)]
+            return [*steps, pull_step(self.docker, versions.stock_pulsar_base(version))]
+        return [*steps, *pulsar.base_image_steps(self.cache, self.docker, version)]
 
     def _python_steps(self, source: Source) -> list[Step]:
         if source == "stock":
@@ -203,3 +204,8 @@ class Machine:
         builder = productimages.ImageBuilder(self.cache, self.docker, self.root, source, products)
         java = prereq.prerequisites_step(JAVA_NEEDS)
         return [*self._pulsar_steps(source), *self._python_steps(source), java, *builder.steps()]
+
+    def _older_image_steps(self, source: Source) -> list[Step]:
+        products = productimages.OLDER_PRODUCTS
+        builder = productimages.ImageBuilder(self.cache, self.docker, self.root, source, products)
+        return [*self._pulsar_steps(source, versions.OLDER_PULSAR), *builder.image_steps()]

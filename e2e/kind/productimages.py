@@ -46,6 +46,8 @@ class Product:
     folder: str
     base: Base = Base.PULSAR
     extras: tuple[Extra, ...] = ()
+    pulsar: str = versions.PULSAR
+    """Version of the Pulsar that it stands on."""
 
 
 #: Where the Dockerfiles look for packages, and fetch them when there is no such folder.
@@ -77,14 +79,21 @@ SIZING = Product(
     Base.JAVA,
     (Extra(PACKAGES, sizingsite.sizing_site, sizingsite.sizing_site_digest),),
 )
-PRODUCTS = (
-    Product(f"pulsar-bookie:{versions.DEV_TAG}", "bookie_image"),
-    Product(f"pulsar-broker:{versions.DEV_TAG}", "broker_image"),
-    Product(f"pulsar-proxy:{versions.DEV_TAG}", "proxy"),
-    OPERATOR,
-    CONFORMANCE,
-    SIZING,
-)
+
+
+def server_images(version: str) -> tuple[Product, ...]:
+    """What pods of a PulsarCluster run, on a version of Pulsar."""
+    tag = versions.dev_tag(version)
+    return (
+        Product(f"pulsar-bookie:{tag}", "bookie_image", pulsar=version),
+        Product(f"pulsar-broker:{tag}", "broker_image", pulsar=version),
+        Product(f"pulsar-proxy:{tag}", "proxy", pulsar=version),
+    )
+
+
+PRODUCTS = (*server_images(versions.PULSAR), OPERATOR, CONFORMANCE, SIZING)
+#: What an upgrade begins with; only its tests need them, so nothing else builds or loads them.
+OLDER_PRODUCTS = server_images(versions.OLDER_PULSAR)
 
 
 def product_tags() -> list[str]:
@@ -92,9 +101,9 @@ def product_tags() -> list[str]:
     return [product.tag for product in PRODUCTS]
 
 
-def pulsar_base(source: Source) -> str:
+def pulsar_base(source: Source, version: str = versions.PULSAR) -> str:
     """The base image of the bookie, broker and proxy images; of the others with Java too where it is a stock one."""
-    return versions.STOCK_PULSAR_BASE if source == "stock" else versions.BUILT_PULSAR_BASE
+    return versions.stock_pulsar_base(version) if source == "stock" else versions.built_pulsar_base(version)
 
 
 def python_base(source: Source) -> str:
@@ -119,8 +128,12 @@ class ImageBuilder:
             conformancesite.conformance_site_step(self.cache, self.root, self.source),
             javaclient.java_client_step(self.cache),
             sizingsite.sizing_site_step(self.cache, self.root, self.source),
-            *(self._step(product) for product in self.products),
+            *self.image_steps(),
         ]
+
+    def image_steps(self) -> list[Step]:
+        """One step an image; for images that take nothing from the cache they are all there is to do."""
+        return [self._step(product) for product in self.products]
 
     def digest(self, product: Product) -> str:
         """Inputs hash of one image: its Dockerfile, its folder, what the Dockerfile copies, and its base image.
@@ -178,13 +191,13 @@ class ImageBuilder:
         if product.base is Base.JAVA and self.source == "built":
             # A layer of the Pulsar base image; the stock one has no layer of that kind to stand on.
             return rootfs.JAVA.tag
-        return pulsar_base(self.source)
+        return pulsar_base(self.source, product.pulsar)
 
     def _base_digest(self, product: Product) -> str:
         if self.source == "stock":
             return "stock"
         if product.base is Base.PULSAR:
-            return pulsar.base_digest()
+            return pulsar.base_digest(product.pulsar)
         return (rootfs.PYTHON if product.base is Base.PYTHON else rootfs.JAVA).digest()
 
 

@@ -15,11 +15,15 @@ from e2e.kind.steps import Step, file_step
 
 RECIPE = Path(__file__).parent / "recipes" / "pulsar"
 NEWER_RECIPE = Path(__file__).parent / "recipes" / "pulsar-newer"
-ARTIFACT = f"org.apache.pulsar:pulsar-server-distribution:{versions.PULSAR}:tar.gz:bin"
 MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 MAVEN_TREE_PLUGIN = f"{MAVEN_PLUGIN}-dependencies"
 #: What the image takes of the distribution; examples and the workers of Pulsar Functions are left out.
 TAKEN = ("bin", "conf", "lib", "LICENSE", "NOTICE")
+
+
+def artifact(version: str = versions.PULSAR) -> str:
+    """The distribution as Maven names it."""
+    return f"org.apache.pulsar:pulsar-server-distribution:{version}:tar.gz:bin"
 
 
 def pulsar_home(cache: Cache, version: str = versions.PULSAR) -> Path:
@@ -27,13 +31,13 @@ def pulsar_home(cache: Cache, version: str = versions.PULSAR) -> Path:
     return cache.pulsar_home / f"apache-pulsar-{version}"
 
 
-def distribution_step(cache: Cache) -> Step:
+def distribution_step(cache: Cache, version: str = versions.PULSAR) -> Step:
     """Fetch and unpack the distribution; integration tests run its ZooKeeper on the host, the image is made of it."""
-    home = pulsar_home(cache)
+    home = pulsar_home(cache, version)
 
     def build(log: Log) -> None:
         with scratch_folder(cache, "pulsar-distribution") as folder:
-            copy = [f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
+            copy = [f"-Dartifact={artifact(version)}", f"-DoutputDirectory={folder}"]
             log.run(["mvn", "--batch-mode", "--quiet", MAVEN_PLUGIN, *copy])
             (tarball,) = folder.glob("*.tar.gz")
             shutil.rmtree(home, ignore_errors=True)
@@ -42,9 +46,10 @@ def distribution_step(cache: Cache) -> Step:
         for path in (home, *home.rglob("*")):
             _group_like_user(path)
 
-    digest = digest_texts("pulsar-1", ARTIFACT)
+    digest = digest_texts("pulsar-1", artifact(version))
     outputs = [home / "bin" / "pulsar", home / "lib"]
-    return file_step(cache, f"pulsar {versions.PULSAR}", "pulsar", digest, outputs=outputs, build=build)
+    key = "pulsar" if version == versions.PULSAR else f"pulsar-{version}"
+    return file_step(cache, f"pulsar {version}", key, digest, outputs=outputs, build=build)
 
 
 def newer_step(cache: Cache) -> Step:
@@ -66,19 +71,20 @@ def newer_step(cache: Cache) -> Step:
                 shutil.copytree(older / name, home / name)
 
     recipe = digest_paths(NEWER_RECIPE, [NEWER_RECIPE])
-    digest = digest_texts("pulsar-newer-1", versions.NEWER_PULSAR, versions.NEWER_OPENTELEMETRY, ARTIFACT, recipe)
+    digest = digest_texts("pulsar-newer-1", versions.NEWER_PULSAR, versions.NEWER_OPENTELEMETRY, artifact(), recipe)
     outputs = [home / "bin" / "pulsar", home / "conf", home / "lib"]
     return file_step(cache, f"pulsar {versions.NEWER_PULSAR}", "pulsar-newer", digest, outputs=outputs, build=build)
 
 
-def base_digest() -> str:
+def base_digest(version: str = versions.PULSAR) -> str:
     """Inputs hash of the Pulsar base image built here."""
-    return digest_texts("pulsar-base-1", ARTIFACT, rootfs.JAVA.digest(), *TAKEN, digest_paths(RECIPE, [RECIPE]))
+    recipe = digest_paths(RECIPE, [RECIPE])
+    return digest_texts("pulsar-base-1", artifact(version), rootfs.JAVA.digest(), *TAKEN, recipe)
 
 
-def base_image_steps(cache: Cache, docker: Docker) -> list[Step]:
+def base_image_steps(cache: Cache, docker: Docker, version: str = versions.PULSAR) -> list[Step]:
     """The steps from Debian packages and the distribution to the Pulsar base image."""
-    tag = versions.BUILT_PULSAR_BASE
+    tag, digest = versions.built_pulsar_base(version), base_digest(version)
 
     def build(log: Log) -> None:
         with scratch_folder(cache, "pulsar-base") as context:
@@ -86,17 +92,17 @@ def base_image_steps(cache: Cache, docker: Docker) -> list[Step]:
             target.mkdir()
             for name in TAKEN:
                 # Hard links: the copy of half a gigabyte costs nothing, and Docker reads it only.
-                log.run(["cp", "-al", pulsar_home(cache) / name, target / name])
+                log.run(["cp", "-al", pulsar_home(cache, version) / name, target / name])
             for name in ("data", "logs"):
                 (target / name).mkdir()
                 (target / name).chmod(0o775)
             arguments = {"BASE_IMAGE": rootfs.JAVA.tag}
             recipe = RECIPE / "Dockerfile"
-            docker.build(log, tag, context, base_digest(), dockerfile=recipe, build_args=arguments)
+            docker.build(log, tag, context, digest, dockerfile=recipe, build_args=arguments)
 
     return [
         rootfs.rootfs_step(cache, docker, "java", rootfs.JAVA),
-        image_step(docker, f"pulsar base image {tag}", tag, base_digest(), build),
+        image_step(docker, f"pulsar base image {tag}", tag, digest, build),
     ]
 
 

@@ -25,6 +25,8 @@ GOPHER_LUA = "1.1.2"
 PROVISIONER_LIB = "13.0.0"
 CSI_LIB_UTILS = "0.25.0"
 PULSAR: str = TESTED["pulsar"]["tested"]
+#: Upgrades of clusters to PULSAR are tested from it; images of it are made on demand.
+OLDER_PULSAR: str = TESTED["pulsar"]["upgrade_from"]
 #: For what only a newer Pulsar has; no image is made of it.
 NEWER_PULSAR: str = TESTED["pulsar"]["newer"]
 NEWER_OPENTELEMETRY = "1.62.0"
@@ -49,14 +51,30 @@ PROVISIONER_IMAGE = "pulsar-operator/local-provisioner:1"
 
 STOCK_NODE_IMAGE = "kindest/node:v1.35.0"
 BUILT_NODE_IMAGE = f"pulsar-operator/node:v{KUBERNETES}"
-STOCK_PULSAR_BASE = f"apachepulsar/pulsar:{PULSAR}"
-BUILT_PULSAR_BASE = f"pulsar-operator/pulsar-server:{PULSAR}-local1"
 STOCK_PYTHON_BASE = f"python:{IMAGE_PYTHON}-slim-bookworm"
 BUILT_PYTHON_BASE = f"pulsar-operator/python:{IMAGE_PYTHON}-local1"
 #: A manifest of a few hundred bytes: whether it can be pulled tells whether a registry answers at all.
 PROBE_IMAGE = "registry.k8s.io/pause:3.10"
 
-DEV_TAG = f"{PULSAR}-dev"
+
+def stock_pulsar_base(version: str) -> str:
+    """The public image of a Pulsar."""
+    return f"apachepulsar/pulsar:{version}"
+
+
+def built_pulsar_base(version: str) -> str:
+    """The image of a Pulsar that is made here instead."""
+    return f"pulsar-operator/pulsar-server:{version}-local1"
+
+
+def dev_tag(version: str) -> str:
+    """The tag of the product's images of a Pulsar."""
+    return f"{version}-dev"
+
+
+STOCK_PULSAR_BASE = stock_pulsar_base(PULSAR)
+BUILT_PULSAR_BASE = built_pulsar_base(PULSAR)
+DEV_TAG = dev_tag(PULSAR)
 
 
 def goarch() -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.domain.dataplane.versions import Jumps
 
 Json = dict[str, Any]
 
@@ -373,3 +374,5 @@ class Deps:
     """What the watches delivered; None = the API server is asked. See controllers/core/watch_cache.py."""
     sizing: SizingPort | None = None
     """Results of the Spark job; None = there are none."""
+    jumps: Jumps = field(default_factory=Jumps)
+    """From which version of Pulsar to which a cluster may go; by default to none."""

@@ -8,9 +8,11 @@ import gc
 import logging
 import signal
 import time
+import tomllib
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from importlib import resources
 from typing import Any
 
 import aiohttp
@@ -42,6 +44,7 @@ from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
+from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.handlers import streams as handlers
 from pulsar_operator.ports import CUSTOM, Deps, PortError
 from pulsar_operator.release import release_balancers, release_finalizers
@@ -102,6 +105,7 @@ class Operator:
             metrics=self.metrics,
             images=settings.images,
             sizing=HttpSizing(),
+            jumps=known_jumps(settings),
         )
         cache = WatchCache(DirectReader(deps))
         self.deps = replace(deps, reader=cache)
@@ -282,6 +286,12 @@ class Operator:
         await self._admin.close()
         await self._zookeeper.close()
         await self._client.close()
+
+
+def known_jumps(settings: Settings) -> Jumps:
+    """Jumps between versions of Pulsar: those that are tested with this operator, and those that the settings add."""
+    matrix = resources.files("pulsar_operator") / "data" / "version_jumps.toml"
+    return Jumps.parse(*tomllib.loads(matrix.read_text(encoding="utf-8"))["jumps"]) | settings.upgrade_paths
 
 
 def lease_of(settings: Settings, client: KubeClient) -> Lease:

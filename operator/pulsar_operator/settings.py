@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.ports import OperatorImages
 
 PREFIX = "PULSAR_OPERATOR_"
@@ -35,6 +36,10 @@ def _namespaces(value: Any) -> Any:
         if not _DNS_LABEL.fullmatch(name):
             raise ValueError(f"{name!r} is not a Kubernetes namespace name; give names separated by commas")
     return names
+
+
+def _jumps(value: Any) -> Any:
+    return Jumps.parse(value) if isinstance(value, str) else value
 
 
 def _lower(value: Any) -> Any:
@@ -69,6 +74,8 @@ class Settings(BaseModel):
     """Image of bookies, auto-recovery and ZooKeeper."""
     image_proxy: str = OperatorImages.proxy
     """Image of proxies."""
+    upgrade_paths: Annotated[Jumps, BeforeValidator(_jumps)] = Jumps()
+    """Jumps between versions of Pulsar besides the built-in ones, such as 4.0.8 -> 4.0.9, 4.0.6 <-> 4.0.8."""
     health_port: Port = 8080
     """Port of /healthz and /readyz; 0 = any free one."""
     metrics_port: Port = 9090

@@ -111,9 +111,11 @@ app.kubernetes.io/component: uninstall
   value: {{ print (include "pulsar-operator.registry" .) .Values.pulsarImages.bookie | quote }}
 - name: PULSAR_OPERATOR_IMAGE_PROXY
   value: {{ print (include "pulsar-operator.registry" .) .Values.pulsarImages.proxy | quote }}
+- name: PULSAR_OPERATOR_UPGRADE_PATHS
+  value: {{ .Values.upgradePaths | join ", " | quote }}
 {{- range .Values.extraEnv }}
 {{- if hasPrefix "PULSAR_OPERATOR_" .name }}
-{{- fail (printf "extraEnv must not contain %s: settings of the operator have their own values, see operator, pulsarImages and watchNamespaces" .name) }}
+{{- fail (printf "extraEnv must not contain %s: settings of the operator have their own values, see operator, pulsarImages, upgradePaths and watchNamespaces" .name) }}
 {{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}

@@ -149,6 +149,7 @@ class Reason(StrEnum):
     DRY_RUN = "DryRun"
     VALID = "Valid"
     INVALID_SPEC = "InvalidSpec"
+    VERSION_REFUSED = "VersionRefused"
     INTERNAL_ERROR = "InternalError"
     FORBIDDEN = "Forbidden"
     DELETING = "Deleting"

@@ -51,6 +51,7 @@ _CONSENT = {
 }
 _CHANGE = {
     Reason.INVALID_SPEC,
+    Reason.VERSION_REFUSED,
     Reason.METADATA_LOST,
     Reason.METADATA_CONFLICT,
     Reason.IMMUTABLE_IN_PULSAR,

@@ -17,6 +17,7 @@ Json = dict[str, Any]
 
 EVERYTHING: Json = {
     "watchNamespaces": ["a", "b"],
+    "upgradePaths": ["4.0.8 -> 4.0.9", "4.0.9 <-> 4.0.10"],
     "image": {"tag": "7", "pullSecrets": [{"name": "pull"}], "pullPolicy": "Always"},
     "metrics": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prom"}},
@@ -164,6 +165,17 @@ def test_operator_accepts_its_environment(helm: Helm, kind: str, values: Json, w
     assert settings.watch_namespaces == watched
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "Job"])
+def test_upgrade_paths_reach_the_operator(helm: Helm, kind: str) -> None:
+    """The hook reads the same settings, and refuses those that it does not know."""
+    for values, pairs in (
+        ({}, set()),
+        (EVERYTHING, {("4.0.8", "4.0.9"), ("4.0.9", "4.0.10"), ("4.0.10", "4.0.9")}),
+    ):
+        found = {PREFIX + k: v for k, v in environment(helm.template(OPERATOR_CHART, values), kind).items()}
+        assert load(found).upgrade_paths.pairs == pairs
+
+
 def test_deployment(helm: Helm) -> None:
     (deployment,) = of_kind(helm.template(OPERATOR_CHART, EVERYTHING), "Deployment")
     assert deployment["spec"]["replicas"] == 1
@@ -305,6 +317,8 @@ def test_releases_of_one_name_can_watch_one_namespace(helm: Helm) -> None:
         ({"image": {"tag": 7}}, "at '/image/tag': got number, want string"),
         ({"watchNamespaces": ["A"]}, "at '/watchNamespaces/0'"),
         ({"watchNamespaces": ["a", "a"]}, "at '/watchNamespaces'"),
+        ({"upgradePaths": ["4.0.8"]}, "at '/upgradePaths/0'"),
+        ({"upgradePaths": "4.0.8 -> 4.0.9"}, "at '/upgradePaths': got string, want array"),
         ({"operator": {"workers": 0}}, "at '/operator/workers'"),
         ({"operator": {"logLevel": "Loud"}}, "at '/operator/logLevel'"),
         ({"clusterScope": "yes"}, "at '/clusterScope': got string, want boolean"),

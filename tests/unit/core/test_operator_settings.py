@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.logs import JsonFormatter, TextFormatter
 from pulsar_operator.settings import Settings, SettingsError, load
 
@@ -41,6 +42,7 @@ def test_defaults_and_values() -> None:
         ("WATCH_NAMESPACES", "a,B_c", "'B_c' is not a Kubernetes namespace name"),
         ("HEALTH_PORT", "70000", "less than or equal to 65535"),
         ("RESYNC_SECONDS", "nan", "greater than or equal to 1"),
+        ("UPGRADE_PATHS", "4.0.8 -> 4.0.9, 4.0.9", "'4.0.9' is no jump between versions; write 4.0.8 -> 4.0.9, or"),
     ],
 )
 def test_bad_values_name_variable_value_and_remedy(variable: str, value: str, words: str) -> None:
@@ -49,6 +51,12 @@ def test_bad_values_name_variable_value_and_remedy(variable: str, value: str, wo
     text = str(error.value)
     assert text.startswith(f"PULSAR_OPERATOR_{variable} = {value!r} cannot be used: ") and words in text
     assert "\n" not in text
+
+
+def test_upgrade_paths() -> None:
+    assert load({}).upgrade_paths == load({"PULSAR_OPERATOR_UPGRADE_PATHS": " "}).upgrade_paths == Jumps()
+    found = load({"PULSAR_OPERATOR_UPGRADE_PATHS": "4.0.6 <-> 4.0.8, 4.0.8 -> 4.0.9"}).upgrade_paths
+    assert found.pairs == {("4.0.6", "4.0.8"), ("4.0.8", "4.0.6"), ("4.0.8", "4.0.9")}
 
 
 def test_unknown_setting() -> None:
