@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 
 Json = dict[str, Any]
 
@@ -227,6 +228,13 @@ class ZooKeeperPort(Protocol):
         """A live session (kept and shared). ``servers`` is host:port,... Creates nothing, not even the chroot.
 
         Raises UnavailableError when no server answers within the deadline.
+        """
+
+    async def server_state(self, server: str) -> ServerState:
+        """What one server (host:port) is at the moment, as it says itself: without a session, and without a quorum.
+
+        Raises UnavailableError when it does not answer within 5 s, serves no requests because it is in no quorum, or
+        answers anything else; RefusedError for a server that is not host:port.
         """
 
     async def close(self) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pulsar_operator.adapters.zookeeper_state import address_of
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, RefusedError, UnavailableError
 
 WRITES = frozenset({"create", "set", "delete"})
@@ -15,7 +17,10 @@ WRITES = frozenset({"create", "set", "delete"})
 
 @dataclass(frozen=True)
 class Call:
-    """One call as the hooks see it; ``path`` includes the chroot, ``index`` counts all calls from 0."""
+    """One call as the hooks see it; ``path`` includes the chroot, ``index`` counts all calls from 0.
+
+    The state of a server is asked by op "state", of no path.
+    """
 
     servers: str
     op: str
@@ -115,6 +120,8 @@ class FakeZooKeeper:
         """(op, path) of every successful write to any ensemble, in order."""
         self.before: list[Hook] = []
         self.after: list[Hook] = []
+        self.states: dict[str, ServerState] = {}
+        """What each server (host:port) says it is; one that is not here does not answer."""
         self.closed = False
 
     def ensemble(self, servers: str) -> FakeEnsemble:
@@ -128,6 +135,19 @@ class FakeZooKeeper:
         if self.closed or not self.ensemble(servers).reachable:
             raise UnavailableError(f"no ZooKeeper server of {servers} accepted a session")
         return FakeSession(self, self.ensemble(servers), root)
+
+    async def server_state(self, server: str) -> ServerState:
+        """See ports.ZooKeeperPort."""
+        address_of(server)
+        call = Call(server, "state", "", len(self.calls))
+        self.calls.append(call)
+        await asyncio.sleep(0)
+        if self.closed or server not in self.states:
+            raise UnavailableError(f"ZooKeeper server {server} does not answer")
+        await run_hooks(self.before, call)
+        found = self.states[server]
+        await run_hooks(self.after, call)
+        return found
 
     async def close(self) -> None:
         """See ports.ZooKeeperPort."""

@@ -17,24 +17,19 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
-    AuthFailedError,
-    BadArgumentsError,
-    BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
-    InvalidACLError,
     KazooException,
-    NoAuthError,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
     OperationTimeoutError,
     SessionExpiredError,
 )
 from kazoo.protocol.states import KazooState
 
 from pulsar_operator.adapters.fence import Fence, open_fence
-from pulsar_operator.ports import ConflictError, Node, NotFoundError, PortError, RefusedError, UnavailableError
+from pulsar_operator.adapters.zookeeper_errors import port_error
+from pulsar_operator.adapters.zookeeper_state import ServerStates
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.ports import ConflictError, Node, NotFoundError, RefusedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +38,6 @@ PARENT_ATTEMPTS = 3
 """How often a create is repeated when another client deletes the parents it just made."""
 
 _LOST = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, OperationTimeoutError)
-_REFUSED = (AuthFailedError, NoAuthError, InvalidACLError, BadArgumentsError)
 
 
 @dataclass(eq=False)
@@ -110,6 +104,7 @@ class KazooZooKeeper:
         self._executor = ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="zookeeper-close")
         self._closing: set[asyncio.Future[None]] = set()
         self._closed = False
+        self._states = ServerStates()
         # kazoo reports every lost connection at WARNING; the errors raised here say the same once, with the servers.
         self._kazoo_log = logging.Logger("kazoo", level=logging.CRITICAL)
         self._kazoo_log.addHandler(logging.NullHandler())
@@ -120,6 +115,12 @@ class KazooZooKeeper:
         session = _Session(self, canonical_servers(servers), root)
         await self._connected(session.servers)
         return session
+
+    async def server_state(self, server: str) -> ServerState:
+        """What one server is at the moment, without a session; see ports.ZooKeeperPort."""
+        if self._closed:
+            raise UnavailableError(f"the ZooKeeper client is closed; {server} was not asked")
+        return await self._states.of(server)
 
     async def close(self) -> None:
         """Close all clients; returns after the deadline even when some server does not answer."""
@@ -317,7 +318,7 @@ class _Session:
         try:
             stat = await self._port.watch(self.servers, full, on_change)
         except KazooException as error:
-            raise _translated(error, self.servers, "watch", full) from error
+            raise port_error(error, self.servers, "watch", full) from error
         return None if stat is None else int(stat.mzxid)
 
     def _full(self, path: str) -> str:
@@ -332,7 +333,7 @@ class _Session:
         try:
             return await self._port.run(self.servers, f"{verb} {full}", fenced)
         except KazooException as error:
-            raise _translated(error, self.servers, verb, full) from error
+            raise port_error(error, self.servers, verb, full) from error
 
 
 def canonical_servers(servers: str) -> str:
@@ -354,22 +355,6 @@ def _checked(path: str) -> str:
     ):
         raise RefusedError(f"{path!r} is not a ZooKeeper path: it must be absolute, without empty, . or .. segments")
     return path
-
-
-def _translated(error: KazooException, servers: str, verb: str, full: str) -> PortError:
-    """The port error for what kazoo raised."""
-    where = f"ZooKeeper node {full} at {servers}"
-    if isinstance(error, NoNodeError):
-        return NotFoundError(f"{where} does not exist")
-    if isinstance(error, NodeExistsError):
-        return ConflictError(f"{where} exists already")
-    if isinstance(error, BadVersionError):
-        return ConflictError(f"{where} was changed by another writer")
-    if isinstance(error, NotEmptyError):
-        return ConflictError(f"{where} has children")
-    if isinstance(error, _REFUSED):
-        return RefusedError(f"{verb} of {where} was refused: {type(error).__name__}")
-    return UnavailableError(f"{verb} of {where} failed: {type(error).__name__}")
 
 
 def _hand_over(loop: asyncio.AbstractEventLoop, outcome: asyncio.Future[Any], result: Any) -> None:

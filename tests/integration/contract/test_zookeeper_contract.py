@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import (
     ConflictError,
     Node,
@@ -20,6 +21,7 @@ from pulsar_operator.ports import (
     ZooKeeperSession,
 )
 from tests.fakes.zookeeper import FakeZooKeeper
+from tests.support.processes.launching import free_ports
 from tests.support.processes.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
@@ -152,6 +154,34 @@ async def test_a_closed_port_is_unavailable(subject: Subject) -> None:
         await session.get("/")
     with pytest.raises(UnavailableError):
         await subject.session()
+
+
+async def test_a_server_says_what_it_is(subject: Subject) -> None:
+    """The real one is alone; what an ensemble says is in test_zookeeper_state_real.py."""
+    if isinstance(subject.port, FakeZooKeeper):
+        subject.port.states[subject.servers] = ServerState("standalone", 7)
+    state = await subject.port.server_state(subject.servers)
+    assert (state.mode, state.synced_followers) == ("standalone", None) and state.zxid >= 0
+
+
+async def test_a_server_that_is_not_there_is_unavailable(subject: Subject) -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(UnavailableError, match=f"127.0.0.1:{port}"):
+        await subject.port.server_state(f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("server", ["", "zk", "zk:", ":2181", "zk:port", "zk:0", "zk:65536", "a:2181,b:2181"])
+async def test_one_server_is_host_and_port(subject: Subject, server: str) -> None:
+    with pytest.raises(RefusedError, match="not host:port"):
+        await subject.port.server_state(server)
+
+
+async def test_a_closed_port_asks_no_server(subject: Subject) -> None:
+    if isinstance(subject.port, FakeZooKeeper):
+        subject.port.states[subject.servers] = ServerState("standalone", 7)
+    await subject.port.close()
+    with pytest.raises(UnavailableError):
+        await subject.port.server_state(subject.servers)
 
 
 class Told:

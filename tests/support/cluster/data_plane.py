@@ -12,6 +12,7 @@ from typing import Any
 
 from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     PVCS,
@@ -188,6 +189,10 @@ class GatedZooKeeper:
         if not self._answers(servers):
             raise UnavailableError(f"no ZooKeeper server of {servers} accepted a session")
         return await self._inner.session(canonical_servers(servers), chroot)
+
+    async def server_state(self, server: str) -> ServerState:
+        """See ports.ZooKeeperPort: one server answers for itself, whether or not its ensemble serves."""
+        return await self._inner.server_state(server)
 
     async def close(self) -> None:
         """See ports.ZooKeeperPort."""

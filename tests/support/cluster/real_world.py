@@ -16,6 +16,7 @@ from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import SERVICES, AdminEndpoint, PulsarAdminPort, ZooKeeperPort, ZooKeeperSession
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
@@ -40,6 +41,10 @@ class MappedZooKeeper:
         """See ports.ZooKeeperPort."""
         name = servers.replace(",", "_").replace(":", "_")
         return await self._inner.session(self._servers, f"/{self._folder}/{name}{chroot or ''}")
+
+    async def server_state(self, server: str) -> ServerState:
+        """See ports.ZooKeeperPort: every server is that one."""
+        return await self._inner.server_state(self._servers)
 
     async def close(self) -> None:
         """The server's clients are shared by all worlds."""

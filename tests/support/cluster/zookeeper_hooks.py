@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import Node, ZooKeeperPort, ZooKeeperSession
 from tests.fakes.zookeeper import Call, Hook, run_hooks
 
@@ -24,6 +25,15 @@ class HookedZooKeeper:
     async def session(self, servers: str, chroot: str | None = None) -> ZooKeeperSession:
         """See ports.ZooKeeperPort."""
         return _HookedSession(self, await self._inner.session(servers, chroot), servers, chroot or "")
+
+    async def server_state(self, server: str) -> ServerState:
+        """See ports.ZooKeeperPort."""
+        call = Call(server, "state", "", len(self.calls))
+        self.calls.append(call)
+        await run_hooks(self.before, call)
+        found = await self._inner.server_state(server)
+        await run_hooks(self.after, call)
+        return found
 
     async def close(self) -> None:
         """See ports.ZooKeeperPort."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import (
     PODS,
     AdminEndpoint,
@@ -37,7 +38,7 @@ class PortCall:
     port: str
     verb: str
     kind: str
-    """Kind of Kubernetes object; ensemble of a znode; cluster of an admin call."""
+    """Kind of Kubernetes object; ensemble of a znode, or one server of it; cluster of an admin call."""
     name: str
     is_write: bool
 
@@ -97,6 +98,11 @@ class Journal:
             for c in self.effects
             if c.port == port and (verb is None or c.verb == verb) and (kind is None or c.kind == kind)
         ]
+
+    def pods_gone(self) -> list[str]:
+        """Names of pods that were deleted or evicted, in order."""
+        gone = [c for c in self.effects if c.port == KUBERNETES and c.kind == "Pod" and c.verb in ("delete", EVICT)]
+        return [c.name for c in gone]
 
     async def around(
         self, call: PortCall, action: Callable[[], Awaitable[T]], took: Callable[[T], bool] = lambda result: True
@@ -204,6 +210,11 @@ class TappedZooKeeper:
     async def session(self, servers: str, chroot: str | None = None) -> ZooKeeperSession:
         """See ports.ZooKeeperPort."""
         return _TappedSession(await self._inner.session(servers, chroot), self._journal, servers, chroot or "")
+
+    async def server_state(self, server: str) -> ServerState:
+        """See ports.ZooKeeperPort."""
+        call = PortCall(ZOOKEEPER, "state", server, "", False)
+        return await self._journal.around(call, lambda: self._inner.server_state(server))
 
     async def close(self) -> None:
         """See ports.ZooKeeperPort."""

@@ -158,12 +158,12 @@ class _Fault:
         return self.happened and self._rounds < self._since + rounds
 
     def _act(self, call: PortCall, now: bool) -> None:
-        nodes = self._site.zookeeper.ensemble(call.kind)
         if self._kind in (EXPIRED, BEFORE, QUORUM):
             raise UnavailableError(f"{self._kind} during {call.verb} {call.name}")
         if self._kind == MADE and now:
             raise ConflictError(f"{call.name} exists already")
         if self._kind == TOUCHED and now:
+            nodes = self._site.zookeeper.ensemble(call.kind)
             nodes.put(call.name, nodes.nodes[call.name].data)
 
     def after(self, call: PortCall) -> None:
