@@ -45,6 +45,8 @@ class FakeKube:
     def __init__(self, *, namespaces: set[str] | None = None, watched: tuple[str, ...] = ()) -> None:
         self.namespaces = namespaces
         self.watched = watched
+        self.time: Callable[[], str] = lambda: STATUS_TIME
+        """What the server's clock says, for creationTimestamp."""
         self.before: list[Hook] = []
         self.after: list[Hook] = []
         self.calls: list[Call] = []
@@ -282,7 +284,7 @@ class FakeKube:
     def _insert(self, key: Id, obj: Json) -> Json:
         meta = obj["metadata"]
         meta["uid"] = str(uuid.uuid4())
-        meta["creationTimestamp"] = STATUS_TIME
+        meta["creationTimestamp"] = self.time()
         if key[1] not in WITHOUT_GENERATION:
             meta["generation"] = 1
         if key[0] == GROUP:

@@ -57,6 +57,7 @@ _CHANGE = {
     Reason.IMMUTABLE_IN_PULSAR,
     Reason.PLAN_INVALIDATED,
     Reason.NOT_SUPPORTED,
+    Reason.ROLL_STOPPED,
 }
 _ITSELF = {
     Reason.READY,
@@ -92,6 +93,9 @@ _ITSELF = {
     Reason.ROLLING,
     Reason.POD_REPLACED,
     Reason.ROLLED,
+    Reason.WRITES_PAUSE,
+    Reason.MAINTENANCE_WINDOW,
+    Reason.CONFIGURATION_STORE_AWAY,
     Reason.DRAINING,
     Reason.DRAIN_INCOMPLETE,
     Reason.APPLIED,

@@ -120,7 +120,8 @@ def abnormal(
     now: datetime,
     heals: frozenset[Reason] = frozenset(),
 ) -> list[Condition]:
-    """Stalled, where waiting does not make the object Ready; Reconciling, where it is Ready and something is under way.
+    """Stalled, where waiting does not make the object Ready, or what was under way stopped; Reconciling, where it is
+    Ready and something is under way.
 
     Neither where neither holds, which kstatus takes for False. ``previous`` has the stored conditions by type.
     """
@@ -131,9 +132,13 @@ def abnormal(
     if ready.status is not TRUE:
         stalled = Reason(ready.reason) not in heals and _stalled(ready, conditions, now)
         return [_following(ConditionType.STALLED, ready, previous, now)] if stalled else []
-    if progressing is not None and progressing.status is TRUE:
+    if progressing is None:
+        return []
+    if progressing.status is TRUE:
         return [_following(ConditionType.RECONCILING, progressing, previous, now)]
-    return []
+    # What serves may have stopped on its way to what is declared, as a roll whose new pods do not start.
+    stopped = progressing.status is FALSE and HEALING[Reason(progressing.reason)] is Healing.CHANGE
+    return [_following(ConditionType.STALLED, progressing, previous, now)] if stopped else []
 
 
 def _stalled(ready: Condition, conditions: Sequence[Condition], now: datetime) -> bool:

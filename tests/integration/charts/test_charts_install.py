@@ -245,8 +245,9 @@ def test_uninstall_before_the_objects(place: Place, scope: str) -> None:
         ending = pool.submit(place.uninstall)
         job_path = f"/apis/batch/v1/namespaces/{own}/jobs/{RELEASE}-uninstall"
         eventually(
-            lambda: ending.done() or server.request("GET", job_path).code == 200, what="the hook's Job", every=LOCAL
-        )
+            lambda: ending.done() or server.request("GET", job_path).code == 200,
+            within=180, what="the hook's Job", every=LOCAL,
+        )  # fmt: skip
         if ending.done():
             ending.result()
         job = server.request("GET", job_path).body

@@ -7,14 +7,16 @@ its first server: on a new volume it is empty, and so is Pulsar; one that is on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.render.names import bookie_id
 from pulsar_operator.ports import (
     CONFIG_MAPS,
+    PODS,
     PVCS,
     STATEFUL_SETS,
     AdminEndpoint,
@@ -29,6 +31,9 @@ from tests.fakes.pulsar import FakePulsar
 from tests.support.cluster.backstage import Backstage
 
 COOKIE = "tests.example.com/cookie"
+AVAILABLE = "/ledgers/available"
+AUDITOR = "/ledgers/underreplication/leader"
+DELAY = "/ledgers/underreplication/lostBookieRecoveryDelay"
 STORES = (Component.ZOOKEEPER.value, Component.CONFIGURATION_STORE.value)
 
 
@@ -49,10 +54,41 @@ class DataPlane:
         """Ensembles that started on an empty volume, in order."""
 
     async def step(self, ready: Mapping[tuple[str, str], int]) -> None:
-        """Learn the sizes of ensembles."""
+        """Learn the sizes of ensembles; bookies and auto-recovery register where they run and are gone where not."""
         for sts in await self._backstage.all(STATEFUL_SETS):
             if sts["metadata"]["labels"].get(LABEL_COMPONENT) in STORES:
                 self.majority[sts["metadata"]["name"]] = sts["spec"]["replicas"] // 2 + 1
+        there: dict[str, set[str]] = {}
+        for pod in await self._backstage.all(PODS):
+            component = pod["metadata"]["labels"].get(LABEL_COMPONENT)
+            if component not in (Component.BOOKIE, Component.AUTORECOVERY):
+                continue
+            uri = (await self._config(pod, quiet=True)).get("metadataServiceUri")
+            if uri is None:
+                continue
+            found = there.setdefault(uri, set())
+            if _is_ready(pod):
+                found.add(AUDITOR if component == Component.AUTORECOVERY else f"{AVAILABLE}/{bookie_of(pod)}")
+        for uri, wanted in there.items():
+            await self._register(uri, wanted)
+
+    async def _register(self, uri: str, wanted: set[str]) -> None:
+        """The ephemeral nodes of one store are those that are wanted."""
+        session = await self._session(uri.removeprefix("metadata-store:").replace(";", ","))
+        if await session.get("/ledgers/INSTANCEID") is None:
+            return
+        names = await session.children(AVAILABLE) or ()
+        have = {f"{AVAILABLE}/{name}" for name in names if name != "readonly"}
+        if await session.get(AUDITOR) is not None:
+            have.add(AUDITOR)
+        for path in sorted(wanted - have):
+            await session.create(path, b"" if path != AUDITOR else b'bookieId: "an-auto-recovery-pod:3181"\n')
+        for path in sorted(have - wanted):
+            node = await session.get(path)
+            if node is not None:
+                await session.delete(path, version=node.version)
+        if AUDITOR in wanted and await session.get(DELAY) is None:
+            await session.create(DELAY, b"0")
 
     async def needs(self, pod: Json) -> bool:
         """Whether the process in a pod would become ready."""
@@ -89,6 +125,24 @@ class DataPlane:
         record = await self._backstage.live(CONFIG_MAPS, pod["metadata"]["namespace"], reference["name"])
         return record is not None and (record.get("data") or {}).get(reference["key"]) == "true"
 
+    async def server_state(self, server: str) -> ServerState:
+        """What a server of a managed ensemble says: the first that is ready leads, and all others follow it.
+
+        Raises UnavailableError for one that is not ready.
+        """
+        name, workload = server.partition(".")[0], server.partition(".")[0].rpartition("-")[0]
+        ready = sorted(
+            pod["metadata"]["name"]
+            for pod in await self._backstage.all(PODS)
+            if pod["metadata"]["name"].rpartition("-")[0] == workload and _is_ready(pod)
+        )
+        if name not in ready:
+            raise UnavailableError(f"ZooKeeper server {server} does not answer")
+        if self.majority.get(workload, 1) == 1:
+            return ServerState("standalone", 1)
+        leads = name == ready[0]
+        return ServerState("leader" if leads else "follower", 1, len(ready) - 1 if leads else None)
+
     async def tree(self, servers: str) -> dict[str, str]:
         """Content of an ensemble by path."""
         found: dict[str, str] = {}
@@ -121,7 +175,7 @@ class DataPlane:
 
             await self._backstage.edit(PVCS, meta["namespace"], claim["metadata"]["name"], change)
             try:
-                await session.create(f"/ledgers/cookies/{meta['name']}", f"instanceId: {instance_id}".encode())
+                await session.create(f"/ledgers/cookies/{bookie_of(pod)}", f"instanceId: {instance_id}".encode())
             except ConflictError:
                 return False  # another volume than the one the store knows: BookKeeper refuses to start
             return True
@@ -143,13 +197,27 @@ class DataPlane:
         servers, slash, chroot = url.removeprefix("zk:").partition("/")
         return await self._zookeeper.session(servers, slash + chroot or None)
 
-    async def _config(self, pod: Json) -> dict[str, str]:
-        """overrides.conf of a pod's ConfigMap."""
+    async def _config(self, pod: Json, *, quiet: bool = False) -> dict[str, str]:
+        """overrides.conf of a pod's ConfigMap; nothing, where that may be and it is gone."""
         name = next(v["configMap"]["name"] for v in pod["spec"]["volumes"] if "configMap" in v)
         found = await self._backstage.live(CONFIG_MAPS, pod["metadata"]["namespace"], name)
+        if found is None and quiet:
+            return {}
         assert found is not None
         lines = found["data"]["overrides.conf"].splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def bookie_of(pod: Json) -> str:
+    """Id that a bookie's pod registers with."""
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    return bookie_id(name.rpartition("-")[0], int(name.rpartition("-")[2]), namespace, "cluster.local")
+
+
+def _is_ready(pod: Json) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return ready and "deletionTimestamp" not in pod["metadata"]
 
 
 def _first_volume(pod: Json) -> str:
@@ -181,8 +249,14 @@ async def _remove_below(session: ZooKeeperSession, path: str) -> None:
 class GatedZooKeeper:
     """Sessions fail while an ensemble does not answer; one ensemble has one name, however it is written."""
 
-    def __init__(self, inner: ZooKeeperPort, answers: Callable[[str], bool]) -> None:
-        self._inner, self._answers = inner, answers
+    def __init__(
+        self,
+        inner: ZooKeeperPort,
+        answers: Callable[[str], bool],
+        states: Callable[[str], Awaitable[ServerState]] | None = None,
+    ) -> None:
+        """``states`` says what a server is; None = the port inside does."""
+        self._inner, self._answers, self._states = inner, answers, states
 
     async def session(self, servers: str, chroot: str | None = None) -> ZooKeeperSession:
         """See ports.ZooKeeperPort."""
@@ -192,7 +266,7 @@ class GatedZooKeeper:
 
     async def server_state(self, server: str) -> ServerState:
         """See ports.ZooKeeperPort: one server answers for itself, whether or not its ensemble serves."""
-        return await self._inner.server_state(server)
+        return await (self._states or self._inner.server_state)(server)
 
     async def close(self) -> None:
         """See ports.ZooKeeperPort."""

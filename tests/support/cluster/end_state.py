@@ -6,15 +6,16 @@ import json
 import re
 from typing import Any
 
-from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH, ANNOTATION_CONFIG_HASH
+from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH, ANNOTATION_CONFIG_HASH, ANNOTATION_TEMPLATE
 from pulsar_operator.controllers.dataplane.children import OWNED
+from pulsar_operator.domain.dataplane.templates import is_record
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, SECRETS, Json
 from tests.support.cluster.world import NS, ClusterWorld
 
 VOLATILE_META = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName", "deletionTimestamp", "generation"}
 )
-CHOSEN_BY_SERVER = frozenset({"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt"})
+CHOSEN_BY_SERVER = frozenset({"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt", "since"})
 EMPTY: tuple[Any, ...] = (None, {}, [])
 
 
@@ -22,7 +23,8 @@ async def end_state(world: ClusterWorld) -> Json:
     """Kubernetes objects, the content of the metadata stores, and Pulsar."""
     objects: Json = {}
     # They hash what is compared itself: the owner's UID, and in a namespace of its own also the namespace's name.
-    hashes = frozenset({ANNOTATION_APPLIED_HASH, *(() if world.namespace == NS else (ANNOTATION_CONFIG_HASH,))})
+    elsewhere = () if world.namespace == NS else (ANNOTATION_CONFIG_HASH, ANNOTATION_TEMPLATE)
+    hashes = frozenset({ANNOTATION_APPLIED_HASH, *elsewhere})
     for kind in (*CUSTOM.values(), *OWNED, PODS, PVCS, SECRETS):
         for obj in await world.backstage.all(kind):
             if obj["metadata"]["name"] == "kube-root-ca.crt":
@@ -75,6 +77,11 @@ def _object(obj: Json, hashes: frozenset[str]) -> Json:
     body = {k: v for k, v in obj.items() if k != "metadata"}
     if obj["kind"] == "Secret":
         body["data"] = sorted(body["data"])
+    if obj["kind"] == "ConfigMap" and is_record(obj):
+        data = body["data"]
+        kept = {key: json.loads(text) for key, text in data.items() if key.endswith(".json")}
+        good = kept.get(f"{data.get('good')}.json")
+        body["data"] = {"kept": sorted(kept.values(), key=str), "good": good, "stop": data.get("stopped")}
     return dict(_steady({**body, "metadata": meta}, CHOSEN_BY_SERVER | hashes))
 
 

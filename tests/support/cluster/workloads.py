@@ -11,16 +11,17 @@ from __future__ import annotations
 import copy
 import fnmatch
 import hashlib
-import itertools
 import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.children import OWNED
+from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, ResourceType
 from tests.support.cluster.backstage import Backstage
+from tests.support.core.clocks import SteppingClock
 
 KUBELET = "tests.example.com/kubelet"
 """Finalizer that keeps a deleted pod Terminating until the kubelet's next step."""
@@ -61,6 +62,8 @@ class Workloads:
 
     backstage: Backstage
     needs: Needs = nothing
+    clock: Callable[[], datetime] = field(default_factory=lambda: SteppingClock().now)
+    """The operator's: of clocks that differ by hours nothing is promised."""
     troubles: list[Trouble] = field(default_factory=list)
     ready: dict[tuple[str, str], int] = field(default_factory=dict)
     """Ready pods by Kubernetes namespace and StatefulSet, after the last step."""
@@ -71,7 +74,6 @@ class Workloads:
     _owners: set[str] = field(default_factory=set)
     _complete: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
-    _time: Any = field(default_factory=lambda: itertools.count(1))
 
     async def step(self) -> int:
         """What Kubernetes does in a moment; the number of changes."""
@@ -82,8 +84,7 @@ class Workloads:
         return changes
 
     def _now(self) -> str:
-        seconds = next(self._time)
-        return f"2026-01-01T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
+        return timestamp(self.clock())
 
     # ----------------------------------------------------------------------------------------------- the kubelet
 

@@ -31,6 +31,7 @@ from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
+from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import (
     CUSTOM,
     PODS,
@@ -105,11 +106,13 @@ class ClusterWorld:
         self.journal = Journal()
         zookeeper = GatedZooKeeper(zookeeper, always)
         self.dataplane = DataPlane(backstage, zookeeper, pulsar)
-        self.workloads = Workloads(backstage, needs=self.dataplane.needs)
         self._clock, self._entropy = SteppingClock(), FreshEntropy()
+        if isinstance(kube, FakeKube):
+            kube.time = lambda: timestamp(self._clock.now())
+        self.workloads = Workloads(backstage, needs=self.dataplane.needs, clock=self._clock.now)
         self.deps = Deps(
             TappedKube(kube, self.journal),
-            TappedZooKeeper(GatedZooKeeper(zookeeper, self.store_answers), self.journal),
+            TappedZooKeeper(GatedZooKeeper(zookeeper, self.store_answers, self.dataplane.server_state), self.journal),
             TappedAdmin(GatedAdmin(admin, self.brokers_answer), self.journal),
             self._clock,
             self._entropy,

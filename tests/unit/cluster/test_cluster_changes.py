@@ -11,7 +11,7 @@ from pulsar_operator.ports import CUSTOM, PODS, SERVICES, STATEFUL_SETS, Json, K
 from tests.support.cluster.backstage import FakeBackstage
 from tests.support.cluster.workloads import Trouble, revision_of
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
-from tests.support.core.journal import KUBERNETES, PortCall
+from tests.support.core.journal import EVICT, KUBERNETES, PortCall
 
 
 async def three_of_each() -> ClusterWorld:
@@ -69,7 +69,7 @@ async def test_a_change_is_rolled_one_by_one_in_order_and_only_where_it_applies(
     await world.run(each=look)
     assert most_deleted == 1
     assert all(down <= 1 for down in world.workloads.most_down.values())
-    deleted = world.journal.of(KUBERNETES, "delete", kind="Pod")
+    deleted = world.journal.pods_gone()
     expected = [
         f"east-{component}-{n}" for component in rolled for n in ((0,) if component == "autorecovery" else (2, 1, 0))
     ]
@@ -102,7 +102,7 @@ async def test_a_roll_stops_at_a_pod_that_does_not_come_back_and_goes_on_when_it
 
     await world.change(Kind.CLUSTER, "east", image("pulsar-broker:broken"))
     await world.run()
-    assert world.journal.of(KUBERNETES, "delete", kind="Pod") == ["east-broker-2"]
+    assert world.journal.pods_gone() == ["east-broker-2"]
     assert world.workloads.ready[NS, "east-broker"] == 2
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
     assert (status, reason) == ("False", "ImagePullFailed")
@@ -171,6 +171,7 @@ async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> Non
         ("Service", "east-proxy"),
         ("Service", "east-proxy-headless"),
         ("ConfigMap", configuration),
+        ("ConfigMap", "east-proxy-templates"),
         ("PodDisruptionBudget", "east-proxy"),
     }
     after = await world.uids(PODS)
@@ -189,7 +190,8 @@ async def test_an_identity_of_proxies_alone_is_kept_until_no_proxy_has_it() -> N
     mark = len(world.journal.effects)
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["proxy"].pop("pod"))
     await world.run()
-    deleted = [(c.kind, c.name) for c in world.journal.since(mark) if c.verb == "delete" and c.kind != "ConfigMap"]
+    gone = [c for c in world.journal.since(mark) if c.verb in ("delete", EVICT) and c.kind != "ConfigMap"]
+    deleted = [(c.kind, c.name) for c in gone]
     assert deleted == [
         *(("Pod", f"east-proxy-{n}") for n in reversed(range(len(proxies)))),
         ("ServiceAccount", "east-proxy"),
@@ -318,4 +320,4 @@ async def test_pods_are_looked_at_again_before_one_is_deleted(late: str) -> None
         lists.clear()
         await world.workloads.step()
         await world.controllers[Kind.CLUSTER].reconcile(Key(Kind.CLUSTER, NS, "east"))
-    assert world.journal.of(KUBERNETES, "delete", kind="Pod") == []
+    assert world.journal.pods_gone() == []

@@ -39,6 +39,9 @@ async def test_writes_of_the_quickstart() -> None:
     record = ("ConfigMap", "east-instance-id")
     # The record is written three times on purpose: before the store, after it, and once registered.
     assert applied.pop(record) == 3
+    # The record of templates before the workload, and once its template has proved itself.
+    records = [key for key in applied if key[0] == "ConfigMap" and key[1].endswith("-templates")]
+    assert [applied.pop(key) for key in records] == [2] * 5
     assert set(applied.values()) == {1}
     for kind, limit in STATUS_LIMITS.items():
         counted = Counter(c.name for c in world.journal.effects if (c.verb, c.kind) == ("status", kind))

@@ -18,7 +18,7 @@ def plan(sts: Json, pods: list[Json], leader: str | None = None) -> RollPlan:
 
 
 def deleted(result: RollPlan) -> str | None:
-    return result.delete.name if result.delete else None
+    return result.replace.name if result.replace else None
 
 
 OLD, NEW = {"revision": "r1"}, {"revision": "r2"}
@@ -81,7 +81,7 @@ def test_the_leader_goes_last() -> None:
 def test_a_spec_the_controller_has_not_seen_is_waited_for(observed: int | None) -> None:
     sts = stateful_set(generation=2, observed=observed, revision="r1")
     result = plan(sts, [pod(f"my-broker-{i}", revision="r0") for i in range(3)])
-    assert result.delete is None
+    assert result.replace is None
     assert "to observe" in (result.waiting_for or "")
     assert result.revision is None
 
@@ -89,7 +89,7 @@ def test_a_spec_the_controller_has_not_seen_is_waited_for(observed: int | None) 
 def test_pods_beyond_the_replicas_are_waited_for() -> None:
     sts = stateful_set(replicas=2, revision="r2")
     result = plan(sts, [pod(f"my-broker-{i}") for i in range(3)])
-    assert result.delete is None
+    assert result.replace is None
     assert "beyond 2 replicas" in (result.waiting_for or "")
 
 
@@ -105,8 +105,8 @@ def test_foreign_pods_are_not_touched() -> None:
 def test_the_plan_counts_and_carries_the_precondition() -> None:
     result = plan(stateful_set(revision="r2"), [pod(f"my-broker-{i}", revision=f"r{1 + i // 2}") for i in range(3)])
     assert (result.pods_done, result.pods_total, result.revision) == (1, 3, "r2")
-    assert result.delete is not None
-    assert result.delete.uid == "uid-my-broker-1-r1"
+    assert result.replace is not None
+    assert result.replace.uid == "uid-my-broker-1-r1"
     assert result.rolling
 
 
@@ -135,7 +135,7 @@ def test_components_roll_one_after_the_other() -> None:
 def test_a_component_waits_for_those_before_it() -> None:
     result = both(pair("my-bookie", "r2", ready=False), pair("my-broker", "r1"))
     assert result.component is Component.BOOKIE
-    assert result.delete is None
+    assert result.replace is None
     assert not result.rolling
 
 
@@ -181,7 +181,7 @@ def test_a_disturbed_component_holds_those_that_depend_on_it(
     """A pod that cannot end, for its node is gone, must not hold up what does without it."""
     plan = cluster(**{outdated: pair(f"my-{outdated}", "r1"), disturbed: pair(f"my-{disturbed}", "r2", **how)})
     if held:
-        assert (plan.delete, plan.component) == (None, Component(disturbed))
+        assert (plan.replace, plan.component) == (None, Component(disturbed))
     else:
         assert deleted(plan) == f"my-{outdated}-1"
 
@@ -221,9 +221,9 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 def test_the_reason_names_the_first_difference(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
     sts = stateful_set(replicas=1, revision="r2", pod_template=template(**new))
     result = plan(sts, [pod("my-broker-0", pod_template=template(**old))])
-    assert result.delete is not None
-    assert words in result.delete.reason
-    assert "hush" not in result.delete.reason
+    assert result.replace is not None
+    assert words in result.replace.reason
+    assert "hush" not in result.replace.reason
 
 
 PODS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -257,17 +257,17 @@ def test_the_reason_names_what_differs_beside_the_main_container(
     result = plan(
         stateful_set(replicas=1, revision="r2", pod_template=after), [pod("my-broker-0", pod_template=before)]
     )
-    assert result.delete is not None
-    assert words in result.delete.reason
-    assert "hush" not in result.delete.reason
+    assert result.replace is not None
+    assert words in result.replace.reason
+    assert "hush" not in result.replace.reason
 
 
 def test_an_asked_for_restart_carries_its_words() -> None:
     new = template()
     new["metadata"]["annotations"]["pulsaroperator.io/restart-reason"] = "certificate renewed"
     result = plan(stateful_set(replicas=1, revision="r2", pod_template=new), [pod("my-broker-0")])
-    assert result.delete is not None
-    assert result.delete.reason == "restart asked for: certificate renewed"
+    assert result.replace is not None
+    assert result.replace.reason == "restart asked for: certificate renewed"
 
 
 def test_what_admission_adds_is_no_reason() -> None:
@@ -276,5 +276,5 @@ def test_what_admission_adds_is_no_reason() -> None:
     old["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-my-broker-0"}}]
     new = template(env=[{"name": "A", "value": "1"}], readinessProbe={"tcpSocket": {"port": 1}})
     result = plan(stateful_set(replicas=1, revision="r2", pod_template=new), [old])
-    assert result.delete is not None
-    assert result.delete.reason == "container readinessProbe changed"
+    assert result.replace is not None
+    assert result.replace.reason == "container readinessProbe changed"

@@ -23,22 +23,22 @@ def plan_of(worlds: list[SteppedStatefulSet]) -> RollPlan:
 def act(worlds: list[SteppedStatefulSet]) -> None:
     """One pass of the operator, with the promise checked at the moment of the deletion."""
     plan = plan_of(worlds)
-    if plan.delete is None:
+    if plan.replace is None:
         return
     assert plan.component is not None
     index = ORDER.index(plan.component)
     world = worlds[index]
-    (victim,) = [m for m in world.members.values() if m.uid == plan.delete.uid]
+    (victim,) = [m for m in world.members.values() if m.uid == plan.replace.uid]
     others = [m for m in world.members.values() if m is not victim]
     assert victim.revision != world.seen, "only outdated pods are replaced"
     assert world.seen == world.revision, "only when the newest spec is known to the StatefulSet controller"
-    assert plan.delete.reason
+    assert plan.replace.reason
     if victim.ready:
         assert len(others) == world.replicas - 1, "a missing pod is waited for"
         assert all(m.ready and not m.terminating for m in others), "a ready pod leaves only while all others are ready"
         for earlier in worlds[:index]:
             assert earlier.converged, "components are rolled in order"
-    world.delete(plan.delete.uid)
+    world.delete(plan.replace.uid)
 
 
 EVENTS = st.lists(

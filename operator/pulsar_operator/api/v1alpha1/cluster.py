@@ -24,6 +24,7 @@ from pulsar_operator.api.v1alpha1.base import (
     object_name_rule,
     validations,
 )
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmations
 from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
@@ -351,3 +352,5 @@ class PulsarClusterSpec(ApiModel):
     """After this long a replaced pod that is not ready stops the roll."""
     upgrade: Upgrade = Field(default=Upgrade())
     """How the pods are changed to another version."""
+    confirmations: ClusterConfirmations = Field(default_factory=list)
+    """Confirmations that a gate may be passed although data may be at risk; each is used once."""

@@ -7,9 +7,19 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus
+from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmations
 
 MAX_BOOKIES: Final = 512
 """Rows of status.bookies."""
+
+
+class VersionStatus(ApiModel):
+    """Pods of one component that run one version of Pulsar."""
+
+    version: Annotated[str, Field(max_length=64)]
+    """The version; unknown where a pod was made before the operator kept its template on record."""
+    pods: Annotated[list[str], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})]
+    """Names of the pods."""
 
 
 class ComponentStatus(ApiModel):
@@ -27,6 +37,14 @@ class ComponentStatus(ApiModel):
     """Revision the pods should have."""
     selector: str | None = None
     """Label selector of the pods."""
+    versions: Annotated[
+        list[VersionStatus],
+        Field(
+            max_length=16,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]},
+        ),
+    ] = Field(default_factory=list)
+    """Which pods run which version of Pulsar."""
 
 
 class RolloutStatus(ApiModel):
@@ -42,6 +60,9 @@ class RolloutStatus(ApiModel):
     """Pods in all."""
     waiting_for: str | None = None
     """What the next step waits for."""
+    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """Since when it is this cluster's turn among those of its instance, or would be; absent while something else holds
+    it, such as a maintenance window."""
 
 
 class DrainStatus(ApiModel):
@@ -77,6 +98,15 @@ class BookieStatus(ApiModel):
     """Where it is on its way out; absent while it stays."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """Since when it is in this state."""
+
+
+class RecoveryDelayStatus(ApiModel):
+    """Seconds that auto-recovery waits for a bookie that is gone, while bookies are replaced."""
+
+    before: int
+    """What it was, and will be."""
+    raised: int
+    """What it is now."""
 
 
 class Endpoints(ApiModel):
@@ -145,6 +175,10 @@ class PulsarClusterStatus(CommonStatus):
     """What bring-up waits for; absent when nothing."""
     rollout: RolloutStatus | None = None
     """The roll in progress."""
+    used_confirmations: UsedClusterConfirmations = Field(default_factory=list)
+    """Confirmations that were used; each counts for the roll that it was used in, and no other."""
+    recovery_delay: RecoveryDelayStatus | None = None
+    """BookKeeper's lostBookieRecoveryDelay, while it is raised so that a bookie's restart is not taken for its loss."""
     drain: DrainStatus | None = None
     """Brokers that hand over their bundles; absent when none does."""
     balancer: BalancerStatus | None = None

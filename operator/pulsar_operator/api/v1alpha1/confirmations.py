@@ -63,3 +63,44 @@ UsedConfirmations = Annotated[
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},
     ),
 ]
+
+
+class ClusterConfirmationAction(StrEnum):
+    """What is confirmed of a cluster."""
+
+    ROLL_UNDER_REPLICATED = "RollUnderReplicated"
+
+
+class ClusterConfirmation(ApiModel):
+    """That a gate is passed although data may be at risk, once, until a moment."""
+
+    action: ClusterConfirmationAction
+    """RollUnderReplicated: bookies are replaced although ledgers lack copies, or nobody counts them. It counts for one
+    roll."""
+    expires_time: _Time
+    """When the confirmation ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
+
+
+class UsedClusterConfirmation(ClusterConfirmation):
+    """A confirmation that a roll was begun by; it counts for that roll alone."""
+
+    used_time: _Time
+    """When."""
+    template: Annotated[str, Field(max_length=64)]
+    """Hash of the pod template that is rolled."""
+
+
+ClusterConfirmations = Annotated[
+    list[ClusterConfirmation],
+    Field(
+        max_length=8,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action"]},
+    ),
+]
+UsedClusterConfirmations = Annotated[
+    list[UsedClusterConfirmation],
+    Field(
+        max_length=8,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action"]},
+    ),
+]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.domain.dataplane.live import Live, component_of, controller_uid
+from pulsar_operator.domain.dataplane.templates import RECORD_SUFFIX, configurations, is_record, parse_record
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     PDBS,
@@ -91,7 +92,10 @@ async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json
     Looks again directly before: a pod that was just made of an older template could not start without its own.
     Raises PortError.
     """
-    wanted = frozenset(m["metadata"]["name"] for m in rendered if m["kind"] == CONFIG_MAPS.kind)
+    manifests = list(rendered)
+    wanted = frozenset(m["metadata"]["name"] for m in manifests if m["kind"] == CONFIG_MAPS.kind)
+    # A workload that cannot be made, for a stranger has its name, has a record all the same.
+    wanted |= {f"{m['metadata']['name']}{RECORD_SUFFIX}" for m in manifests if m["kind"] == STATEFUL_SETS.kind}
     if not _unused(actor, live, wanted):
         return
     for obj in _unused(actor, await observe_children(actor.deps, actor.owner), wanted) if actor.act else ():
@@ -99,9 +103,17 @@ async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json
 
 
 def _unused(actor: Actor, live: Live, wanted: frozenset[str]) -> list[Json]:
-    used, uid = wanted | live.configurations(), actor.owner["metadata"]["uid"]
+    used, uid = wanted | live.configurations() | _on_record(live), actor.owner["metadata"]["uid"]
     found = [o for o in live.every(CONFIG_MAPS.kind) if controller_uid(o) == uid and o["metadata"]["name"] not in used]
     return found if live.settled() else []
+
+
+def _on_record(live: Live) -> frozenset[str]:
+    """The records of pod templates whose workload exists, and what the templates mount that pods may be made of."""
+    workloads = {component_of(each) for each in live.every(STATEFUL_SETS.kind)}
+    records = [o for o in live.every(CONFIG_MAPS.kind) if is_record(o) and component_of(o) in workloads]
+    mounted = [configurations(kept.template) for each in records for kept in parse_record(each).kept.values()]
+    return frozenset(each["metadata"]["name"] for each in records).union(*mounted)
 
 
 async def delete_workloads(actor: Actor, live: Live, components: Iterable[Component], why: str) -> bool:

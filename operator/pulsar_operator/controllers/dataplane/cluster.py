@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import ANNOTATION_RESTART, Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
@@ -27,6 +27,8 @@ from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.restart import with_restart
+from pulsar_operator.domain.dataplane.versions import decide
 from pulsar_operator.domain.render import (
     ClusterInputs,
     ImageTemplates,
@@ -35,10 +37,11 @@ from pulsar_operator.domain.render import (
     render_cluster,
     spec_problems,
 )
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Deps, Json, Key, PortError
 
 RETRY_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
+STORAGE_SECONDS = 60.0
 
 
 class ClusterController:
@@ -101,7 +104,8 @@ class ClusterController:
             return Outcome(requeue_after=AGAIN_SECONDS)
         settled = conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE)
         if settled and view.drain is None:
-            return DONE
+            # Nothing in Kubernetes tells when a bookie or a copy is lost.
+            return Outcome(requeue_after=STORAGE_SECONDS) if spec.mode is ClusterMode.DISTRIBUTED else DONE
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _converge(self, obj: Json, spec: PulsarClusterSpec, actor: Actor, view: ClusterView) -> ClusterView:
@@ -114,16 +118,19 @@ class ClusterController:
             text = f"{leftovers[0]} of the deleted object of the same name to be gone"
             # Its pods are not ours.
             return replace(view, live=None, stopped_for=text)
-        problems = spec_problems(spec)
+        problems, refusal = spec_problems(spec), Reason.INVALID_SPEC
+        if not problems:
+            jump = decide(facts.running, spec.version, self._deps.jumps)
+            problems, refusal = ([jump.message] if jump.allowed is False else []), Reason.VERSION_REFUSED
         if problems:
             # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
-            return await give_back(facts, replace(view, refused=tuple(problems)), actor)
+            return await give_back(facts, replace(view, refused=tuple(problems), refusal=refusal), actor)
         view = await run(facts, view, self._render(facts), actor)
         return replace(view, refused=tuple(actor.refused))
 
     def _render(self, facts: ClusterFacts) -> RenderedCluster:
         store, images, owner = facts.instance.store, self._deps.images, facts.owner
-        return render_cluster(
+        rendered = render_cluster(
             ClusterInputs(
                 owner=owner,
                 spec=facts.spec,
@@ -133,3 +140,21 @@ class ClusterController:
                 capacities=capacities_text(facts.live, facts.spec),
             )
         )
+        asked = facts.meta.annotations.get(ANNOTATION_RESTART)
+        return replace(
+            rendered,
+            components={
+                component: [
+                    _restarted(each, asked, facts.live.stateful_set(component))
+                    if each["kind"] == STATEFUL_SETS.kind
+                    else each
+                    for each in manifests
+                ]
+                for component, manifests in rendered.components.items()
+            },
+        )
+
+
+def _restarted(manifest: Json, asked: str | None, live: Json | None) -> Json:
+    """A StatefulSet's manifest with the reason of the last restart that somebody asked for."""
+    return with_restart(manifest, asked, live["spec"]["template"] if live is not None else None)

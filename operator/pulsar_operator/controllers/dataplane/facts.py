@@ -15,8 +15,11 @@ from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.rollout import RollOrder
+from pulsar_operator.domain.dataplane.running import applied_versions
+from pulsar_operator.domain.dataplane.versions import downgrade
 from pulsar_operator.domain.render import Owner, RenderedCluster, selector_text
-from pulsar_operator.ports import PVCS, AdminEndpoint, Deps, Json
+from pulsar_operator.ports import PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,19 @@ class ClusterFacts:
     live: Live
     bookie_volumes: bool
     """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
+
+    @property
+    def running(self) -> frozenset[str] | None:
+        """Versions of the pod templates that workloads have; empty = nothing runs yet, None = not known."""
+        found = applied_versions(self.live)
+        if not found and (version := (self.obj.get("status") or {}).get("version")):
+            return frozenset({str(version)})
+        return found or (None if self.live.every(STATEFUL_SETS.kind) else frozenset())
+
+    @property
+    def order(self) -> RollOrder:
+        """In which order components get the newest template."""
+        return RollOrder(backwards=downgrade(self.running or frozenset(), self.spec.version))
 
     def brokers(self, rendered: RenderedCluster | None) -> AdminEndpoint | None:
         """The brokers' Service, as rendered or else as published; None where neither says."""

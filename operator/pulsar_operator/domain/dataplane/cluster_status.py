@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import (
+    BookieStatus,
     ComponentStatus,
     DrainStatus,
     Endpoints,
     PulsarClusterStatus,
+    RolloutStatus,
+    VersionStatus,
 )
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies, bookie_rows, replicated
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.running import pod_versions
+from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.render import Owner, selector_text
 from pulsar_operator.domain.stored import readable
 
@@ -26,6 +33,7 @@ CLUSTER_CONDITIONS = (
     ConditionType.BOOKKEEPER_READY,
     ConditionType.BROKERS_READY,
     ConditionType.PROXIES_READY,
+    ConditionType.REPLICATED,
     ConditionType.UP_TO_DATE,
     ConditionType.PROGRESSING,
 )
@@ -55,6 +63,7 @@ def set_conditions(
             conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "The cluster has no proxies")
         else:
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
+        _replicated(conditions, view)
     _up_to_date(conditions, view)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
@@ -76,10 +85,9 @@ def set_conditions(
         conditions.set(ConditionType.PROGRESSING, UNKNOWN, view.error_reason, view.error)
     elif view.refused and not view.rendered:
         text = "Nothing is in progress: the specification is refused"
-        conditions.set(ConditionType.PROGRESSING, False, Reason.INVALID_SPEC, text)
+        conditions.set(ConditionType.PROGRESSING, False, view.refusal, text)
     elif rollout is not None:
-        text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
-        conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLING, text)
+        _rolling(conditions, rollout, view.turns)
     elif view.drain is not None:
         conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.drain.waiting_for}")
     elif conditions.is_true(ConditionType.READY):
@@ -89,11 +97,25 @@ def set_conditions(
         conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, f"Waiting for {text}")
 
 
+def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | None) -> None:
+    """What a roll is about. One that stopped, or waits for its window, makes no progress to be waited for."""
+    kind, held = ConditionType.PROGRESSING, turns.held if turns is not None else None
+    text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
+    if turns is not None and turns.stop is not None:
+        text = f"The roll of {turns.stopped} pods stopped: {turns.stop.message}. Change the specification to go on"
+        conditions.set(kind, False, Reason.ROLL_STOPPED, text)
+    elif held is not None:
+        going = held.reason is not Reason.MAINTENANCE_WINDOW
+        conditions.set(kind, going, held.reason, f"{text}; waiting for {held.waiting_for}")
+    else:
+        conditions.set(kind, True, Reason.ROLLING, text)
+
+
 def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
     if view.name_conflict is not None:
         conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, view.name_conflict)
     elif view.refused:
-        conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(view.refused[:5]))
+        conditions.set(ConditionType.ACCEPTED, False, view.refusal, "; ".join(view.refused[:5]))
     elif view.error is not None:
         conditions.set(ConditionType.ACCEPTED, UNKNOWN, view.error_reason, view.error)
     else:
@@ -148,6 +170,17 @@ def _auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
     conditions.set(ConditionType.BOOKKEEPER_READY, FALSE, reason, f"Bookies are ready, but {text}")
 
 
+def _replicated(conditions: ConditionSet, view: ClusterView) -> None:
+    kind, storage = ConditionType.REPLICATED, view.storage
+    if storage is None:
+        if not conditions.carry(kind):
+            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage was not looked at yet")
+        return
+    before = next((each for each in conditions.previous if each.get("type") == kind.value), None)
+    status, reason, text = replicated(storage.facts, before, storage.problem)
+    conditions.set(kind, status, reason, text)
+
+
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
     """One pod is everything: its readiness is the readiness of each part."""
     for kind in (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY, ConditionType.BROKERS_READY):
@@ -156,6 +189,7 @@ def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
         else:
             conditions.set(kind, FALSE, view.instance.store.reason, view.instance.store.message)
     conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "Mode Standalone has no proxies")
+    conditions.set(ConditionType.REPLICATED, True, Reason.NOT_APPLICABLE, "Mode Standalone has one copy of everything")
 
 
 def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
@@ -168,17 +202,49 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
         for component, facts in view.components.items()
         if not facts.up_to_date
     ]
-    if behind:
+    turns = view.turns.of if view.turns is not None else {}
+    waiting = [component.value for component, turn in turns.items() if turn.pending]
+    if behind or waiting:
+        behind += [
+            f"{name} (its turn has not come)" for name in waiting if not any(b.startswith(f"{name} ") for b in behind)
+        ]
         conditions.set(kind, False, Reason.ROLLING, f"Not of the newest revision: {', '.join(behind)}")
     else:
         conditions.set(kind, True, Reason.ROLLED, "Every pod is of the newest revision")
+
+
+def _used(old: Mapping[str, Any], spec: PulsarClusterSpec | None, view: ClusterView) -> Any:
+    """Confirmations that were used, as long as they are declared."""
+    stored = old.get("usedConfirmations") or []
+    if spec is None or view.roll is None:
+        return stored
+    declared = {(each.action.value, each.expires_time) for each in spec.confirmations}
+    kept = [each for each in stored if (each["action"], each["expiresTime"]) in declared]
+    new = view.roll.confirmed
+    return kept if new is None else [new, *(each for each in kept if each["action"] != new.action.value)]
+
+
+def _versions(view: ClusterView, component: Component) -> list[VersionStatus]:
+    found = pod_versions(view.live, component) if view.live is not None else {}
+    return [VersionStatus(version=version, pods=sorted(pods)) for version, pods in sorted(found.items())]
+
+
+def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
+    """Rows of bookies; the stored ones where the store was not read."""
+    rendered, facts = view.rendered, view.storage.facts if view.storage is not None else None
+    if rendered is None or facts is None or not rendered.bookie_ids:
+        return old.get("bookies") or []
+    previous = [BookieStatus.model_validate(each) for each in old.get("bookies") or ()]
+    return bookie_rows(
+        facts, OwnBookies.of(rendered.bookie_ids[0]), range(len(rendered.bookie_ids)), now=now, previous=previous
+    )
 
 
 def cluster_status(
     spec: PulsarClusterSpec | None, view: ClusterView, conditions: ConditionSet, obj: Mapping[str, Any], owner: Owner
 ) -> PulsarClusterStatus:
     """The status to write. Facts this pass could not see are carried over from the stored status."""
-    old = readable(PulsarClusterStatus, obj.get("status"))
+    old, now = readable(PulsarClusterStatus, obj.get("status")), conditions.now
     rendered = view.rendered
     store = rendered.metadata_store if rendered else None
     parts: dict[str, Any] = {}
@@ -193,6 +259,7 @@ def cluster_status(
                 updated=facts.updated or 0,
                 revision=facts.revision,
                 selector=selector_text(owner, component),
+                versions=_versions(view, component),
             )
         elif name in old and (rendered is None or component in rendered.components):
             parts[name] = old[name]
@@ -206,6 +273,9 @@ def cluster_status(
             "waitingFor": view.waiting_for,
             "dependents": old.get("dependents") if view.dependents is None else view.dependents,
             "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,
+            "usedConfirmations": _used(old, spec, view),
+            "recoveryDelay": old.get("recoveryDelay") if view.storage is None else view.storage.delay,
+            "bookies": _bookies(old, view, now),
             "drain": _drain(old, view),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, DrainStatus, RolloutStatus
+from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, DrainStatus, RecoveryDelayStatus, RolloutStatus
+from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
+from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
 
 
@@ -30,6 +33,18 @@ class InstanceFact:
     def store_known(self) -> bool:
         """Whether the configuration store's address is known, ready or not."""
         return self.own_store or self.store.servers is not None
+
+
+@dataclass(frozen=True)
+class StorageFact:
+    """What the metadata store says of bookies and copies."""
+
+    facts: StorageFacts | None = None
+    """None = it could not be read."""
+    problem: str = ""
+    """Why not, in words."""
+    delay: RecoveryDelayStatus | None = None
+    """BookKeeper's lostBookieRecoveryDelay while it is raised."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,8 @@ class RollFact:
     """Of the broker that is next."""
     asked: frozenset[str] = frozenset()
     """PulsarRebalances it needs."""
+    confirmed: UsedClusterConfirmation | None = None
+    """The confirmation it uses."""
 
     @property
     def of_brokers(self) -> bool:
@@ -98,8 +115,10 @@ class ClusterView:
     live: Live | None = None
     """Children as read, and as written since."""
     rendered: RenderedCluster | None = None
+    turns: Turns | None = None
     metadata: MetadataFact | None = None
     """None also while ZooKeeper has no quorum."""
+    storage: StorageFact | None = None
     bookies: TierFact | None = None
     brokers: TierFact | None = None
     proxies: TierFact | None = None
@@ -113,6 +132,8 @@ class ClusterView:
     kept_for: str | None = None
     """Why a cluster that is being deleted is kept running."""
     refused: tuple[str, ...] = ()
+    refusal: Reason = Reason.INVALID_SPEC
+    """Why the specification is refused."""
     name_conflict: str | None = None
     error: str | None = None
     error_reason: Reason = Reason.INTERNAL_ERROR

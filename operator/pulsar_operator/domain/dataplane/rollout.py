@@ -17,7 +17,7 @@ depends on, is ready.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,13 +29,19 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class PodToDelete:
-    """A pod to delete, with the UID as precondition."""
+class PodToReplace:
+    """A pod that is to go, with the UID as precondition."""
 
     name: str
     uid: str
     reason: str
     """Why, in words; for log, event and status."""
+    repair: bool = False
+    """Whether it does no work: it was never ready, and waits for nobody."""
+    budget: bool = True
+    """Whether it leaves by eviction, so that a PodDisruptionBudget has a say. Not where the pod was never ready, nor an
+    unready pod that is alone: its budget answers 429 for ever (source: policy/v1, IfHealthyBudget with a desired
+    number of 0)."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,8 @@ class RollPlan:
 
     component: Component | None = None
     """Component the step belongs to; None when everything is up to date and ready."""
-    delete: PodToDelete | None = None
-    """Pod to delete now; None = wait, or nothing to do."""
+    replace: PodToReplace | None = None
+    """Pod that is to go now; None = wait, or nothing to do."""
     waiting_for: str | None = None
     """What has to happen first, in words."""
     reason: str | None = None
@@ -83,7 +89,7 @@ class RollPlan:
 
 
 @dataclass(frozen=True)
-class _State:
+class State:
     """One component, evaluated."""
 
     component: Component
@@ -98,14 +104,27 @@ class _State:
 
     @property
     def outdated(self) -> list[PodFacts]:
+        """Pods of another revision than new ones get."""
         return [pod for pod in self.pods if not pod.terminating and pod.revision != self.revision]
 
     @property
     def unready(self) -> list[PodFacts]:
+        """Pods that are not ready."""
         return [pod for pod in self.pods if not pod.ready]
 
     @property
+    def idle(self) -> list[PodFacts]:
+        """Pods that do no work: not ready since their container started."""
+        return [pod for pod in self.unready if not pod.terminating and not pod.serving_before]
+
+    @property
+    def quiet(self) -> bool:
+        """Whether every pod is there, of the newest revision and ready."""
+        return self.unsettled is None and not self.outdated and not self.unready
+
+    @property
     def done(self) -> int:
+        """Pods of the newest revision."""
         return sum(not pod.terminating and pod.revision == self.revision for pod in self.pods)
 
 
@@ -118,21 +137,43 @@ DEPENDS_ON: Final[Mapping[Component, frozenset[Component]]] = {
 """Whose pods must be settled, ready and up to date before a component's are taken."""
 
 
-def plan_roll(components: Sequence[ComponentPods]) -> RollPlan:
-    """The next step for the components of one cluster, given in bring-up order: one pod to delete at most."""
-    states = [_evaluate(item) for item in components]
+@dataclass(frozen=True)
+class RollOrder:
+    """In which order components are rolled."""
+
+    backwards: bool = False
+    """From the clients to the storage, as an older version goes in: what serves clients must not meet a storage that
+    is older than itself."""
+
+    def sorted(self, components: Iterable[Component]) -> list[Component]:
+        """Components that are given in bring-up order, in this one."""
+        return list(components)[::-1] if self.backwards else list(components)
+
+    def before(self, component: Component) -> frozenset[Component]:
+        """Components that must be done before this one's turn."""
+        if not self.backwards:
+            return DEPENDS_ON.get(component, frozenset())
+        return frozenset(other for other, needed in DEPENDS_ON.items() if component in needed)
+
+
+FORWARDS: Final = RollOrder()
+
+
+def plan_roll(components: Sequence[ComponentPods], order: RollOrder = FORWARDS) -> RollPlan:
+    """The next step for the components of one cluster, given in their order: one pod to replace at most."""
+    states = [evaluate(item) for item in components]
     for state in states:
         idle = [pod for pod in state.outdated if not pod.serving_before] if state.revision is not None else []
         if idle:
-            return _plan(state, delete=_order(idle, state)[0])
+            return _plan(state, pod=_order(idle, state)[0])
     busy: set[Component] = set()
     waiting: RollPlan | None = None
     for state in states:
         step = _plan(state, waiting_for=state.unsettled) if state.unsettled else _step(state)
         if step is None:
             continue
-        held = bool(DEPENDS_ON.get(state.component, frozenset()) & busy)
-        if step.delete is not None and not held:
+        held = bool(order.before(state.component) & busy)
+        if step.replace is not None and not held:
             return step
         busy.add(state.component)
         # The first that waits speaks for all; one that is held has something before it that waits.
@@ -140,7 +181,7 @@ def plan_roll(components: Sequence[ComponentPods]) -> RollPlan:
     return waiting or RollPlan()
 
 
-def _step(state: _State) -> RollPlan | None:
+def _step(state: State) -> RollPlan | None:
     """What the component needs; None when it is up to date and ready."""
     if not state.outdated:
         return _plan(state, waiting_for=_not_ready(state.unready)) if state.unready else None
@@ -151,16 +192,17 @@ def _step(state: _State) -> RollPlan | None:
     if len(stale_unready) > 1:
         # They were ready a moment ago and may come back together, as after an election: no quorum is taken apart.
         return _plan(state, waiting_for=_not_ready(stale_unready))
-    return _plan(state, delete=(stale_unready or _order(state.outdated, state))[0])
+    return _plan(state, pod=(stale_unready or _order(state.outdated, state))[0])
 
 
-def _evaluate(item: ComponentPods) -> _State:
+def evaluate(item: ComponentPods) -> State:
+    """One component as it is."""
     stateful_set = item.stateful_set
     spec = stateful_set.get("spec") or {}
     total = int(spec.get("replicas", 1))
     pods = pods_of(stateful_set, item.pods)
     revision = update_revision(stateful_set)
-    return _State(
+    return State(
         component=item.component,
         revision=revision,
         total=total,
@@ -188,12 +230,12 @@ def _unsettled(name: str, revision: str | None, total: int, pods: Sequence[PodFa
     return None
 
 
-def _plan(state: _State, *, delete: PodFacts | None = None, waiting_for: str | None = None) -> RollPlan:
+def _plan(state: State, *, pod: PodFacts | None = None, waiting_for: str | None = None) -> RollPlan:
     outdated = _order(state.outdated, state) if state.revision else []
-    reason = replacement_reason((delete or outdated[0]).raw, state.template) if outdated else None
+    reason = replacement_reason((pod or outdated[0]).raw, state.template) if outdated else None
     return RollPlan(
         component=state.component,
-        delete=PodToDelete(delete.name, delete.uid, reason or "") if delete else None,
+        replace=_to_replace(state, pod, reason or "") if pod else None,
         waiting_for=waiting_for,
         reason=reason,
         pods_done=state.done if state.revision else 0,
@@ -202,7 +244,14 @@ def _plan(state: _State, *, delete: PodFacts | None = None, waiting_for: str | N
     )
 
 
-def _order(pods: Sequence[PodFacts], state: _State) -> list[PodFacts]:
+def _to_replace(state: State, pod: PodFacts, reason: str) -> PodToReplace:
+    alone = state.total == 1 and not pod.ready
+    return PodToReplace(
+        pod.name, pod.uid, reason, repair=not pod.serving_before, budget=pod.serving_before and not alone
+    )
+
+
+def _order(pods: Sequence[PodFacts], state: State) -> list[PodFacts]:
     """The one named first, then from the highest ordinal down, the leader last."""
     return sorted(pods, key=lambda pod: (pod.name == state.leader, pod.name != state.first, -pod.ordinal))
 

@@ -2,43 +2,77 @@
 
 from __future__ import annotations
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.balance.execution.drain import drain_name
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
+from pulsar_operator.controllers.dataplane.phases.gates import gate
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.controllers.dataplane.replacement import planned, replace, roll_plan
+from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, RollFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
 from pulsar_operator.domain.dataplane.rollout import RollPlan
+from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import Json
 
 
 async def roll(step: Step) -> RollFact:
     """Replace at most one outdated pod of the whole cluster."""
-    live, drains = step.live, step.drains
-    plan = roll_plan(live, BRING_UP_ORDER)
-    if drains is not None and plan.component is Component.BROKER and plan.delete is not None:
-        plan = await _emptiest_first(step, live, drains, plan)
+    live, drains, order = step.live, step.drains, step.facts.order
+    turns = step.view.turns or Turns({})
+    plan = roll_plan(live, BRING_UP_ORDER, order=order)
     if plan.component is None or not plan.rolling:
-        return RollFact()
-    waiting_for, drain = plan.waiting_for, None
-    if plan.delete is not None:
+        return RollFact(_pending(step, turns))
+    working = plan.replace is not None and not plan.replace.repair
+    waiting_for, drain, confirmed = plan.waiting_for, None, None
+    if working and turns.held is not None:
+        waiting_for = turns.held.waiting_for
+    elif working:
+        if drains is not None and plan.component is Component.BROKER:
+            plan = await _emptiest_first(step, live, drains, plan)
+        passed = await gate(step, plan)
+        plan, waiting_for, confirmed = passed.plan, passed.waiting_for, passed.confirmed
+    if plan.replace is not None and waiting_for is None:
         if plan.component is Component.BROKER and drains is not None:
             waiting_for, drain = await _handed_over(step, live, drains, planned(live, plan))
         if waiting_for is None:
-            await replace(step.hand, live, plan, BRING_UP_ORDER)
+            waiting_for = await replace(step.hand, live, plan, BRING_UP_ORDER, order)
     rollout = RolloutStatus(
-        component=plan.component.value,
+        component=plan.component.value if plan.component is not None else "",
         reason=plan.reason or "",
         pods_done=plan.pods_done,
         pods_total=plan.pods_total,
         waiting_for=waiting_for,
+        since=_since(step, turns),
     )
-    return RollFact(rollout, drain, drains.asked if drains is not None else frozenset())
+    return RollFact(rollout, drain, drains.asked if drains is not None else frozenset(), confirmed)
+
+
+def _pending(step: Step, turns: Turns) -> RolloutStatus | None:
+    """A roll that has not begun: nobody has the newest template of a component yet."""
+    component = turns.pending
+    if component is None:
+        return None
+    turn, there = turns.of[component], step.live.stateful_set(component)
+    return RolloutStatus(
+        component=component.value,
+        reason=turn.reason,
+        pods_total=replicas_of(there) if there is not None else 0,
+        waiting_for=turn.waiting_for or (turns.held.waiting_for if turns.held is not None else None),
+        since=_since(step, turns),
+    )
+
+
+def _since(step: Step, turns: Turns) -> str | None:
+    """Since when it is this cluster's turn, or would be but for other clusters."""
+    if turns.held is not None and turns.held.reason is not Reason.WAITING_FOR_CLUSTERS:
+        return None
+    stored = ((step.facts.obj.get("status") or {}).get("rollout") or {}).get("since")
+    return str(stored) if stored else timestamp(step.hand.deps.clock.now())
 
 
 def _serving(live: Live, *, outdated: bool) -> list[PodFacts]:
@@ -57,7 +91,7 @@ async def _emptiest_first(step: Step, live: Live, drains: BrokerDrains, plan: Ro
         return plan
     begun = set(((step.facts.obj.get("status") or {}).get("drain") or {}).get("pods") or ())
     first = next((name for name in outdated if name in begun), None) or await drains.emptiest(outdated)
-    return roll_plan(live, BRING_UP_ORDER, first=first) if first is not None else plan
+    return roll_plan(live, BRING_UP_ORDER, order=step.facts.order, first=first) if first is not None else plan
 
 
 async def _handed_over(step: Step, live: Live, drains: BrokerDrains, pod: Json) -> tuple[str | None, DrainFact | None]:

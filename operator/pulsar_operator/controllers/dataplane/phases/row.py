@@ -16,13 +16,23 @@ from pulsar_operator.controllers.dataplane.phases.balance import balance
 from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
 from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
+from pulsar_operator.controllers.dataplane.phases.replication import replication
 from pulsar_operator.controllers.dataplane.phases.roll import roll
 from pulsar_operator.controllers.dataplane.phases.scale import scale
 from pulsar_operator.controllers.dataplane.phases.storage import shared, standalone, zookeeper
+from pulsar_operator.controllers.dataplane.phases.templates import templates
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, RollFact, ScaleFact
 from pulsar_operator.domain.render import RenderedCluster
-from pulsar_operator.ports import CUSTOM, PODS, SERVICE_ACCOUNTS, STATEFUL_SETS, PortError, UnavailableError
+from pulsar_operator.ports import (
+    CONFIG_MAPS,
+    CUSTOM,
+    PODS,
+    SERVICE_ACCOUNTS,
+    STATEFUL_SETS,
+    PortError,
+    UnavailableError,
+)
 
 _CHILDREN: Final = frozenset(OWNED)
 _REBALANCES: Final = frozenset({CUSTOM[Kind.REBALANCE]})
@@ -31,7 +41,8 @@ SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
 LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
 ROLL: Final = Phase("roll", roll, _REBALANCES | {PODS}, finds="roll")
 BALANCE: Final = Phase("balance", balance, _REBALANCES, finds="balance")
-_STORED: Final = frozenset({"shared", "zookeeper", "metadata"})
+TEMPLATES: Final = Phase("templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared"}), "turns")
+_STORED: Final = frozenset({"shared", "templates", "zookeeper", "metadata"})
 """Without them a component would be given the address of a store that is not known to be ours."""
 ROWS: Final = {
     ClusterMode.STANDALONE: (
@@ -42,8 +53,10 @@ ROWS: Final = {
     ),
     ClusterMode.DISTRIBUTED: (
         SHARED,
-        Phase("zookeeper", zookeeper, _CHILDREN, frozenset({"shared"})),
+        TEMPLATES,
+        Phase("zookeeper", zookeeper, _CHILDREN, frozenset({"shared", "templates"})),
         Phase("metadata", metadata, frozenset(), frozenset({"shared", "zookeeper"}), "metadata"),
+        Phase("replication", replication, frozenset(), frozenset({"templates", "metadata"}), "storage"),
         Phase("bookies", bookies, _CHILDREN, _STORED, "bookies"),
         Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),

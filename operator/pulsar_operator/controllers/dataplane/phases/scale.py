@@ -9,6 +9,7 @@ from pulsar_operator.balance.execution.drain import scale_in_name
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, ScaleFact
 from pulsar_operator.domain.dataplane.pods import pods_of
@@ -37,7 +38,7 @@ async def scale(step: Step) -> ScaleFact:
             found = await _brokers(step, drains, there, wanted)
             if found.drain is not None:
                 continue
-        await apply_children(step.hand, step.live, _workload(manifests))
+        await apply_children(step.hand, step.live, _workload(await dressed(step, component), there, manifests))
     return found
 
 
@@ -49,8 +50,13 @@ def _kept(there: Json, wanted: int) -> str:
     )
 
 
-def _workload(manifests: Sequence[Json]) -> list[Json]:
-    return [each for each in manifests if each["kind"] == STATEFUL_SETS.kind]
+def _workload(dressed_manifests: Sequence[Json], there: Json, manifests: Sequence[Json]) -> list[Json]:
+    """The workload alone; where its template must stay and is not on record, with the template that it has."""
+    found = [each for each in dressed_manifests if each["kind"] == STATEFUL_SETS.kind]
+    if found:
+        return found
+    rendered = next(each for each in manifests if each["kind"] == STATEFUL_SETS.kind)
+    return [{**rendered, "spec": {**rendered["spec"], "template": there["spec"]["template"]}}]
 
 
 async def _brokers(step: Step, drains: BrokerDrains, there: Json, wanted: int) -> ScaleFact:

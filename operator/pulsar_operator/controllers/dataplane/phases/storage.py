@@ -7,6 +7,7 @@ from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.ensemble import apply_ensemble, record_founding
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.templates import dressed
 
 
 async def shared(step: Step) -> None:
@@ -19,11 +20,12 @@ async def shared(step: Step) -> None:
 
 async def zookeeper(step: Step) -> None:
     """The ensemble, where it is ours."""
-    owner, manifests = step.facts.owner, step.rendered.of(Component.ZOOKEEPER)
+    owner = step.facts.owner
     store = step.facts.spec.metadata_store
     if store is None or store.managed is None:
         return
-    live = await apply_ensemble(step.hand, owner, step.facts.live, Component.ZOOKEEPER, manifests)
+    manifests = await dressed(step, Component.ZOOKEEPER)
+    live = await apply_ensemble(step.hand, owner, step.live, Component.ZOOKEEPER, manifests)
     await record_founding(step.hand, owner, live, Component.ZOOKEEPER, store.managed)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.domain.apply import why_apply
 from pulsar_operator.domain.dataplane.bring_up import Gate, bring_up_facts, gates
 from pulsar_operator.domain.dataplane.cluster_view import TierFact
@@ -48,7 +49,8 @@ async def _tier(step: Step, *components: Component) -> TierFact:
             continue
         if component in (Component.BROKER, Component.PROXY) and not instance.store_known:
             continue
-        await apply_children(step.hand, live, _as_many(live, component, step.rendered.of(component)))
+        manifests = await dressed(step, component)
+        await apply_children(step.hand, step.live, _as_many(live, component, manifests))
     return TierFact(found)
 
 

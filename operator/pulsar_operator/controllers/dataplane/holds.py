@@ -1,0 +1,63 @@
+"""What a cluster that has pods to replace waits for before it takes the next step: a maintenance window, the
+configuration store, another cluster of its instance.
+
+Clusters of one instance roll one after another: what breaks one must be seen before it reaches the next. Nobody keeps a
+lock that could outlive its holder. A cluster that may go says so in its status first, with the time (``status.rollout.
+since``), and takes a step only in a pass that finds this already stored; of several the one goes that has replaced pods
+already, else the earliest, by name where the times are equal. Each looks at the API server after it wrote, so of two
+that begin at once at least one sees the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import instance_of, referring
+from pulsar_operator.controllers.core.objects import meta_of
+from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.domain.dataplane.turns import Held
+from pulsar_operator.domain.windows import held_until
+from pulsar_operator.ports import CUSTOM, Json
+
+
+async def held_for(facts: ClusterFacts, hand: Actor) -> Held | None:
+    """Why nothing is begun now; None = go on. Asked only while there is something to replace. Raises PortError."""
+    opening = held_until(facts.spec.maintenance_windows, hand.deps.clock.now())
+    if opening is not None:
+        return Held(Reason.MAINTENANCE_WINDOW, opening)
+    store = facts.instance.store
+    if not store.ready:
+        return Held(Reason.CONFIGURATION_STORE_AWAY, f"the instance's configuration store: {store.message}")
+    return await _others(facts, hand)
+
+
+async def _others(facts: ClusterFacts, hand: Actor) -> Held | None:
+    """Another cluster of the instance that rolls; and whether this one has said that it would."""
+    instance = instance_of(facts.obj)
+    if instance is None:
+        return None
+    members = referring(await hand.deps.kube.list(CUSTOM[Kind.CLUSTER], None), instance)
+    others = [each for each in members if each["metadata"]["uid"] != facts.meta.uid]
+    if not others:
+        return None
+    mine = _began(facts.obj)
+    if mine is None:
+        return Held(Reason.WAITING_FOR_CLUSTERS, "the status to say that this cluster rolls")
+    earlier = [(began, each) for each in others if (began := _began(each)) is not None and began < mine]
+    if not earlier:
+        return None
+    first = min(earlier, key=lambda found: found[0])[1]["metadata"]
+    return Held(Reason.WAITING_FOR_CLUSTERS, f"PulsarCluster {first['namespace']}/{first['name']} to have rolled")
+
+
+def _began(cluster: Json) -> tuple[bool, str, str, str] | None:
+    """When it began to roll, as its status says, and what tells it from others that began then; None = it does not roll
+    now. One that is paused or being deleted takes no step."""
+    meta = meta_of(cluster)
+    rollout: dict[str, Any] = (cluster.get("status") or {}).get("rollout") or {}
+    since = rollout.get("since")
+    if not since or meta.paused or meta.dry_run or meta.deleting:
+        return None
+    return not rollout.get("podsDone"), str(since), meta.namespace, meta.name

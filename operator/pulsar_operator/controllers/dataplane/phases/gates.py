@@ -1,0 +1,122 @@
+"""What must be true before a server that holds data is replaced: asked of the storage itself, at each step."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.quorums import largest_ensemble
+from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay
+from pulsar_operator.controllers.dataplane.replacement import roll_plan
+from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
+from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate, confirmation
+from pulsar_operator.domain.dataplane.rollout import RollPlan
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, synced
+from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.domain.render.names import bookie_id, pod_host, workload_name
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import PortError
+
+MARGIN_SECONDS: Final = 60
+"""Beyond spec.progressDeadlineSeconds, after which the roll stops."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a gate says of a plan."""
+
+    plan: RollPlan
+    """The plan, perhaps with another pod."""
+    waiting_for: str | None = None
+    """What that pod waits for, in words; None = it may go."""
+    confirmed: UsedClusterConfirmation | None = None
+    """The confirmation it goes by, or will once the status has it."""
+
+
+async def gate(step: Step, plan: RollPlan) -> Passed:
+    """Whether the pod of a plan may go. Raises PortError of Kubernetes alone."""
+    if plan.replace is None:
+        return Passed(plan, plan.waiting_for)
+    if plan.component is Component.ZOOKEEPER:
+        return await _zookeeper(step, plan)
+    if plan.component is Component.BOOKIE:
+        try:
+            return await _bookie(step, plan)
+        except PortError as error:
+            return Passed(plan, f"the metadata store to answer: {error}")
+    return Passed(plan)
+
+
+async def _zookeeper(step: Step, plan: RollPlan) -> Passed:
+    """The leader goes last, so that the ensemble elects once; and nobody while a server is behind."""
+    store = step.facts.spec.metadata_store
+    assert store is not None and store.managed is not None
+    facts, port = step.facts, step.hand.deps.zookeeper
+    workload = workload_name(facts.owner.name, Component.ZOOKEEPER)
+
+    async def state(ordinal: int) -> ServerState | None:
+        host = pod_host(workload, ordinal, facts.owner.namespace, facts.spec.cluster_domain)
+        try:
+            return await port.server_state(f"{host}:2181")
+        except PortError:
+            return None
+
+    total = plan.pods_total
+    found = await asyncio.gather(*(state(ordinal) for ordinal in range(total)))
+    states = {f"{workload}-{ordinal}": each for ordinal, each in enumerate(found)}
+    assert plan.replace is not None
+    if states.get(plan.replace.name) is None:
+        # It serves nobody, which is why it is replaced; the others must do without it already.
+        del states[plan.replace.name]
+        return Passed(plan, synced(states, total - 1) if states else None)
+    waiting = synced(states, total)
+    if waiting is not None:
+        return Passed(plan, waiting)
+    again = roll_plan(step.live, BRING_UP_ORDER, order=facts.order, leader=leader_of(states))
+    return Passed(again if again.component is plan.component else plan)
+
+
+async def _bookie(step: Step, plan: RollPlan) -> Passed:
+    """Every other bookie writable, every ledger with all its copies, enough bookies left; then the auditor is told to
+    wait, since it takes a restart for a loss."""
+    assert plan.replace is not None
+    facts, deps, hand, local = step.facts, step.hand.deps, step.hand, local_store(step)
+    session = await deps.zookeeper.session(local.servers, local.chroot)
+    store = facts.instance.store
+    policies = session if facts.instance.own_store else await deps.zookeeper.session(store.servers or "", store.chroot)
+    storage, ensemble = await asyncio.gather(storage_facts(session), largest_ensemble(deps, policies, facts.spec))
+    workload = workload_name(facts.owner.name, Component.BOOKIE)
+    ids = [
+        bookie_id(workload, ordinal, facts.owner.namespace, facts.spec.cluster_domain)
+        for ordinal in range(plan.pods_total)
+    ]
+    mine = next(each for each in ids if each.startswith(f"{plan.replace.name}."))
+    asked = BookieStep(mine, tuple(each for each in ids if each != mine), storage, ensemble)
+    answer, by = bookie_gate(asked), None
+    if answer.confirmable:
+        status = readable(PulsarClusterStatus, facts.obj.get("status"))
+        used = [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
+        by = confirmation(facts.spec.confirmations, used, _template(step), deps.clock.now())
+        if by is not None and by not in used:
+            return Passed(plan, "the status to say that the confirmation is used", by)
+        answer = bookie_gate(replace(asked, confirmed=by is not None))
+    if answer.waiting_for is not None:
+        remedy = ", or confirmation RollUnderReplicated in spec.confirmations" if answer.confirmable else ""
+        return Passed(plan, f"{answer.waiting_for}{remedy}")
+    if hand.act:
+        await raise_delay(session, facts.spec.progress_deadline_seconds + MARGIN_SECONDS)
+        if answer.writes_pause is not None:
+            await hand.warn(Reason.WRITES_PAUSE, f"Replacing {plan.replace.name}: {answer.writes_pause}")
+    return Passed(plan, confirmed=by)
+
+
+def _template(step: Step) -> str:
+    """Hash of the template that bookies get."""
+    turn = step.view.turns.of.get(Component.BOOKIE) if step.view.turns is not None else None
+    return (turn.template if turn is not None else None) or ""

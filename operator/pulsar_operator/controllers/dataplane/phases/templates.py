@@ -1,0 +1,96 @@
+"""Pod templates are applied when it is their turn, and kept on record before they are (domain/dataplane/templates.py,
+turns.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.controllers.dataplane.children import apply_children
+from pulsar_operator.controllers.dataplane.holds import held_for
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.dataplane.progress import proved, stopped_by, unneeded
+from pulsar_operator.domain.dataplane.rollout import ComponentPods, evaluate
+from pulsar_operator.domain.dataplane.templates import (
+    Kept,
+    TemplateRecord,
+    applied_hash,
+    parse_record,
+    record_manifest,
+    record_name,
+    with_template,
+)
+from pulsar_operator.domain.dataplane.turns import Tier, Turns, turns
+from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
+
+
+async def templates(step: Step) -> Turns:
+    """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
+    tiers, now = _tiers(step), step.hand.deps.clock.now()
+    for index, tier in enumerate(tiers):
+        stop = stopped_by(tier, now, step.facts.spec.progress_deadline_seconds)
+        good, left = proved(tier), unneeded(tier)
+        if stop is not None:
+            record = replace(tier.record, stop=stop)
+            await step.hand.warn(Reason.ROLL_STOPPED, f"Roll of {tier.component.value} pods stopped: {stop.message}")
+        elif good is not None:
+            record = replace(tier.record, good=good).only([tier.newest, tier.applied])
+        elif left:
+            record = tier.record.only([tier.newest, tier.applied])
+        else:
+            continue
+        await _write(step, tier.component, record)
+        tiers[index] = replace(tier, record=record)
+    found = turns(tiers, order=step.facts.order)
+    if found.pending is None and all(tier.state is None or not tier.state.outdated for tier in tiers):
+        return found
+    return turns(tiers, held=await held_for(step.facts, step.hand), order=step.facts.order)
+
+
+def _tiers(step: Step) -> list[Tier]:
+    found = []
+    for component in BRING_UP_ORDER:
+        rendered = _workload(step.rendered.of(component))
+        if rendered is None:
+            continue
+        live = step.live.stateful_set(component)
+        state = evaluate(ComponentPods(component, live, step.live.pods(component))) if live is not None else None
+        found.append(Tier(component, rendered, _record(step, component), live, state))
+    return found
+
+
+def _record(step: Step, component: Component) -> TemplateRecord:
+    return parse_record(step.live.get(CONFIG_MAPS.kind, record_name(step.facts.owner.name, component)))
+
+
+async def _write(step: Step, component: Component, record: TemplateRecord) -> None:
+    await apply_children(step.hand, step.live, [record_manifest(step.facts.owner, component, record)])
+
+
+async def dressed(step: Step, component: Component) -> list[Json]:
+    """The manifests of a component, its StatefulSet with the template whose turn it is, which is on record by then.
+
+    Without the StatefulSet where its template is none of the record and must stay. Raises NameConflictError, PortError.
+    """
+    manifests = step.rendered.of(component)
+    rendered, known = _workload(manifests), step.view.turns
+    turn = known.of.get(component) if known is not None else None
+    if rendered is None or turn is None:
+        return list(manifests)
+    others = [each for each in manifests if each is not rendered]
+    if turn.template is None:
+        return others
+    record = _record(step, component)
+    kept = record.kept.get(turn.template)
+    if kept is None:
+        kept = Kept(rendered["spec"]["template"], step.facts.spec.version)
+        live = step.live.stateful_set(component)
+        in_use = applied_hash(live) if live is not None else None
+        await _write(step, component, record.having(turn.template, kept).only([turn.template, in_use]))
+    return [*others, with_template(rendered, turn.template, kept.template)]
+
+
+def _workload(manifests: Sequence[Json]) -> Json | None:
+    return next((each for each in manifests if each["kind"] == STATEFUL_SETS.kind), None)

@@ -1,0 +1,99 @@
+"""Whether a bookie may be taken for a moment: what must be true of all others first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pulsar_operator.api.v1alpha1.confirmations import (
+    ClusterConfirmation,
+    ClusterConfirmationAction,
+    UsedClusterConfirmation,
+)
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts, not_replicated
+from pulsar_operator.domain.conditions import timestamp
+
+
+@dataclass(frozen=True)
+class BookieStep:
+    """A bookie that is to be replaced, and what is known of the storage. None = unknown."""
+
+    bookie: str
+    """Its id."""
+    others: tuple[str, ...]
+    """Ids of the cluster's other bookies."""
+    storage: StorageFacts | None
+    ensemble: int | None
+    """Bookies that the largest ensemble takes, of the brokers' default and of all policies."""
+    confirmed: bool = False
+    """Whether somebody confirmed that it goes although copies are missing."""
+
+
+@dataclass(frozen=True)
+class BookieGate:
+    """The answer."""
+
+    waiting_for: str | None = None
+    """What must happen first, in words; None = it may go."""
+    writes_pause: str | None = None
+    """Why writes pause while it is away, in words; None = they do not."""
+    confirmable: bool = False
+    """Whether confirmation RollUnderReplicated would open the gate."""
+
+
+def bookie_gate(step: BookieStep) -> BookieGate:
+    """Whether a bookie may be replaced now; one that is not registered may as soon as all others are writable.
+
+    All others are writable, every ledger has all its copies, and so many writable ones are left that each topic can
+    have a new ledger. Where there are no more bookies than that takes, there never will be: it goes on, and says so.
+    """
+    storage = step.storage
+    if storage is None or step.ensemble is None:
+        return BookieGate("the metadata store to say which bookies are writable and which ledgers lack copies")
+    absent = sorted(set(step.others) - storage.writable)
+    if absent:
+        state = "writable again" if absent[0] in storage.readonly else "registered as writable"
+        return BookieGate(f"bookie {absent[0]} to be {state}{_more(absent)}")
+    missing = not_replicated(storage)
+    if step.bookie not in storage.registered:
+        # It serves nobody: what it lacks is why it is replaced, and nothing is taken from anybody.
+        return BookieGate()
+    if missing is not None and not step.confirmed:
+        return BookieGate(missing, confirmable=True)
+    left = len(storage.writable - {step.bookie})
+    if left >= step.ensemble:
+        return BookieGate()
+    if len(step.others) + 1 > step.ensemble:
+        return BookieGate(
+            f"{step.ensemble} writable bookies beside {step.bookie}, for the largest ensemble; there are {left}"
+        )
+    return BookieGate(
+        writes_pause=f"{left} writable bookies are left and the largest ensemble takes {step.ensemble}: topics that "
+        "need a new ledger wait until the bookie is back"
+    )
+
+
+def _more(names: Collection[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+
+
+def confirmation(
+    given: Sequence[ClusterConfirmation], used: Sequence[UsedClusterConfirmation], template: str, now: datetime
+) -> UsedClusterConfirmation | None:
+    """The confirmation by which bookies of a template may be replaced although copies are missing; None = none is.
+
+    One that another roll used is spent; who wants another gives it another ``expiresTime``.
+    """
+    action = ClusterConfirmationAction.ROLL_UNDER_REPLICATED
+    for each in given:
+        if each.action is not action or datetime.fromisoformat(each.expires_time) <= now:
+            continue
+        before = next((u for u in used if (u.action, u.expires_time) == (each.action, each.expires_time)), None)
+        if before is None:
+            return UsedClusterConfirmation(
+                action=action, expires_time=each.expires_time, used_time=timestamp(now), template=template
+            )
+        if before.template == template:
+            return before
+    return None

@@ -1,0 +1,56 @@
+"""Whether a roll makes progress: when it stopped, and when a template has proved itself. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.dataplane.pods import PodFacts
+from pulsar_operator.domain.dataplane.templates import Stop
+from pulsar_operator.domain.dataplane.turns import Tier
+
+
+def proved(tier: Tier) -> str | None:
+    """Hash of the template that every pod runs, ready, where the record does not say so yet; None = nothing new."""
+    state, applied = tier.state, tier.applied
+    if state is None or applied is None or applied not in tier.record.kept or applied == tier.record.good:
+        return None
+    return applied if state.quiet and state.total > 0 else None
+
+
+def unneeded(tier: Tier) -> frozenset[str]:
+    """Hashes of renderings on record that no pod is or will be made of: of a change that was taken back."""
+    record = tier.record
+    return frozenset(record.kept) - frozenset(record.only([tier.newest, tier.applied]).kept)
+
+
+def stopped_by(tier: Tier, now: datetime, deadline: float) -> Stop | None:
+    """Why a roll to the newest rendering stops: one of its pods has not been ready for ``deadline`` seconds.
+
+    None while nothing is wrong, also where no template is known to go back to: a first start waits.
+    """
+    state, newest = tier.state, tier.newest
+    if state is None or tier.stop is not None or tier.changed or tier.record.good in (None, newest):
+        return None
+    for pod in state.unready:
+        if pod.revision != state.revision or pod.terminating:
+            continue
+        age = (now - unready_since(pod, now)).total_seconds()
+        if age >= deadline:
+            why = f": {pod.problem.message}" if pod.problem else ""
+            return Stop(
+                newest, f"pod {pod.name} was not ready within {deadline:g} s (spec.progressDeadlineSeconds){why}"
+            )
+    return None
+
+
+def unready_since(pod: PodFacts, now: datetime) -> datetime:
+    """Since when a pod has not been ready: since it was made, or since it ceased to be; ``now`` where nothing tells."""
+    status = pod.raw.get("status") or {}
+    times = [parse_time((pod.raw.get("metadata") or {}).get("creationTimestamp"))]
+    times += [
+        parse_time(each.get("lastTransitionTime"))
+        for each in status.get("conditions") or ()
+        if each.get("type") == "Ready"
+    ]
+    return max((each for each in times if each is not None), default=now)

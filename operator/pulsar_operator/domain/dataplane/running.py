@@ -1,0 +1,46 @@
+"""Which Pulsar versions run: of the templates that workloads have, and of each pod. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.templates import TemplateRecord, applied_hash, parse_record, record_name
+
+UNKNOWN_VERSION = "unknown"
+
+
+def record_of(live: Live, component: Component) -> TemplateRecord:
+    """The record of a component's templates; empty where there is none."""
+    return parse_record(live.get("ConfigMap", record_name(live.owner.name, component)))
+
+
+def applied_versions(live: Live) -> frozenset[str]:
+    """Versions that the templates of workloads were rendered for, as far as they are on record."""
+    found = set()
+    for component in Component:
+        there = live.stateful_set(component)
+        kept = record_of(live, component).kept.get(applied_hash(there) or "") if there is not None else None
+        if kept is not None and kept.version is not None:
+            found.add(kept.version)
+    return frozenset(found)
+
+
+def pod_versions(live: Live, component: Component) -> dict[str, list[str]]:
+    """Names of a component's pods by the version that they run.
+
+    A pod runs the version of the template that has its image: images are one for a version, whatever their tags say.
+    """
+    record = record_of(live, component)
+    by_image = {_image(each.template): each.version for each in record.kept.values() if each.version is not None}
+    found: dict[str, list[str]] = {}
+    for pod in live.pods(component):
+        found.setdefault(by_image.get(_image(pod)) or UNKNOWN_VERSION, []).append(pod["metadata"]["name"])
+    return found
+
+
+def _image(side: Mapping[str, Any]) -> str:
+    containers = (side.get("spec") or {}).get("containers") or [{}]
+    return str(containers[0].get("image") or "")

@@ -1,0 +1,165 @@
+"""Whose turn it is to get the newest pod template, and what every other workload keeps meanwhile. Pure.
+
+For each component, in the order of the roll:
+
+* What does not exist is created as rendered, and what has the newest rendering keeps it.
+* A component whose roll to this rendering stopped goes back to the last template that all its pods ran.
+* One without a ready pod takes the newest at once: nobody is served by waiting. So does one with a pod that was never
+  ready, unless something before it waits for its own turn: a broken template must not block its own correction.
+* Else it is its turn when everything before it in the order is up to date, ready and settled, and nothing holds the
+  cluster (a maintenance window, another cluster of the instance, a store that is away, a roll that stopped).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.domain.apply import first_difference
+from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
+from pulsar_operator.domain.dataplane.rollout import FORWARDS, RollOrder, State
+from pulsar_operator.domain.dataplane.templates import (
+    Json,
+    Stop,
+    TemplateRecord,
+    applied_hash,
+    template_hash,
+)
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A component's workload, as it is and as it is rendered."""
+
+    component: Component
+    rendered: Json
+    """The StatefulSet to be."""
+    record: TemplateRecord
+    live: Json | None = None
+    """The StatefulSet that is; None = there is none."""
+    state: State | None = None
+    """What its pods say; None = there is no StatefulSet."""
+
+    @property
+    def newest(self) -> str:
+        """Hash of the newest rendering."""
+        return template_hash(self.rendered)
+
+    @property
+    def applied(self) -> str | None:
+        """Hash of the rendering that it has; None where that is not known, or it has none of ours."""
+        if self.live is None:
+            return None
+        found = applied_hash(self.live)
+        if found is None and first_difference(self.rendered["spec"]["template"], self.live["spec"]["template"]) is None:
+            return self.newest
+        return found
+
+    @property
+    def changed(self) -> bool:
+        """Whether the newest rendering is not the one it has."""
+        return self.applied != self.newest
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why its roll to the newest rendering stopped."""
+        return self.record.stopped(self.newest)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a component's workload gets now."""
+
+    template: str | None
+    """Hash of the template; None = none of ours is known, and the workload stays as it is."""
+    pending: bool = False
+    """Whether the newest rendering is still to come."""
+    waiting_for: str | None = None
+    """What the newest waits for, in words."""
+    reason: str = ""
+    """Why pods are to be replaced, while it is pending."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Why a cluster takes no new step of a roll."""
+
+    reason: Reason
+    waiting_for: str
+    """What it waits for, in words."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Of all components of a cluster."""
+
+    of: Mapping[Component, Turn]
+    held: Held | None = None
+    """Why no pod is replaced; pods that were never ready are."""
+    stopped: Component | None = None
+    """The component whose roll stopped."""
+    stop: Stop | None = None
+    order: RollOrder = FORWARDS
+
+    @property
+    def pending(self) -> Component | None:
+        """The first component that does not have the newest rendering yet."""
+        return next((component for component, turn in self.of.items() if turn.pending), None)
+
+
+def turns(tiers: Sequence[Tier], *, held: Held | None = None, order: RollOrder = FORWARDS) -> Turns:
+    """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster."""
+    by_component = {tier.component: tier for tier in tiers}
+    ordered = [by_component[component] for component in order.sorted(by_component)]
+    stopped = next((tier for tier in ordered if tier.stop is not None and tier.state is not None), None)
+    stop = stopped.stop if stopped is not None else None
+    if stopped is not None and stop is not None:
+        held = Held(Reason.ROLL_STOPPED, f"the specification to be changed: {stop.message}")
+    of: dict[Component, Turn] = {}
+    behind: set[Component] = set()
+    busy: set[Component] = set()
+    for tier in ordered:
+        before = order.before(tier.component)
+        of[tier.component] = _turn(tier, before & behind, before & busy, held)
+        if tier.state is None:
+            continue
+        if tier.changed or tier.state.outdated:
+            behind.add(tier.component)
+        if tier.changed or not tier.state.quiet:
+            busy.add(tier.component)
+    return Turns(of, held, stopped.component if stopped is not None else None, stop, order)
+
+
+def _turn(tier: Tier, behind: frozenset[Component], busy: frozenset[Component], held: Held | None) -> Turn:
+    state, newest = tier.state, tier.newest
+    if state is None or (not tier.changed and tier.stop is None):
+        return Turn(newest)
+    if tier.stop is not None:
+        back = tier.record.good
+        if back is None or back == newest:
+            return _kept(tier, "") if tier.changed else Turn(newest)
+        return Turn(back, pending=True, reason=_reason(tier))
+    if not any(pod.ready for pod in state.pods):
+        return Turn(newest)
+    if state.idle and not behind:
+        return Turn(newest)
+    if held is not None:
+        return _kept(tier, held.waiting_for)
+    if busy:
+        first = min(busy)
+        return _kept(tier, f"{first.value} pods to be up to date and ready")
+    return Turn(newest)
+
+
+def _kept(tier: Tier, waiting_for: str) -> Turn:
+    """As it is: of the rendering that it has, or untouched where that is not on record."""
+    applied = tier.applied
+    known = applied if applied is not None and applied in tier.record.kept else None
+    return Turn(known, pending=True, waiting_for=waiting_for or None, reason=_reason(tier))
+
+
+def _reason(tier: Tier) -> str:
+    """The first difference between a pod and the newest rendering, in words."""
+    pods = tier.state.pods if tier.state is not None else ()
+    return replacement_reason(pods[0].raw, tier.rendered["spec"]["template"]) if pods else "the pod template changed"

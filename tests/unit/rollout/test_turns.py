@@ -1,0 +1,176 @@
+"""Whose turn it is to get the newest pod template: tables, and what must hold of any of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, Component, Reason
+from pulsar_operator.domain.apply import manifest_hash
+from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollOrder, evaluate
+from pulsar_operator.domain.dataplane.templates import Kept, Stop, TemplateRecord
+from pulsar_operator.domain.dataplane.turns import Held, Tier, Turns, turns
+from tests.support.cluster.stateful_sets import pod, stateful_set, template
+
+Json = dict[str, Any]
+OLD, NEW = template("pulsar:1"), template("pulsar:2")
+OLD_HASH, NEW_HASH = manifest_hash(OLD), manifest_hash(NEW)
+ZK, BOOKIE, BROKER, PROXY = Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER, Component.PROXY
+WINDOW = Held(Reason.MAINTENANCE_WINDOW, "the window")
+
+
+def tier(
+    component: Component,
+    *,
+    changed: bool = True,
+    pods: list[Json] | None = None,
+    record: TemplateRecord | None = None,
+    annotated: bool = True,
+    exists: bool = True,
+) -> Tier:
+    """A component whose workload has the old template, or, not ``changed``, the newest; ``pods`` are three ready ones
+    unless told: keyword arguments of ``pod``."""
+    name = f"my-{component.value}"
+    rendered = {"metadata": {"name": name}, "spec": {"template": copy.deepcopy(NEW)}}
+    if not exists:
+        return Tier(component, rendered, TemplateRecord())
+    applied = OLD if changed else NEW
+    live = stateful_set(name, pod_template=copy.deepcopy(applied))
+    if annotated:
+        live["metadata"]["annotations"] = {ANNOTATION_TEMPLATE: manifest_hash(applied)}
+    found = [pod(f"{name}-{i}", **each) for i, each in enumerate(pods or [{}, {}, {}])]
+    kept = record if record is not None else TemplateRecord({OLD_HASH: Kept(OLD, "1")}, OLD_HASH)
+    return Tier(component, rendered, kept, live, evaluate(ComponentPods(component, live, found)))
+
+
+def given(found: Turns) -> dict[Component, str | None]:
+    names = {OLD_HASH: "old", NEW_HASH: "new", None: None}
+    return {component: names[turn.template] for component, turn in found.of.items()}
+
+
+BROKEN, AWAY = {"ready": False, "was_ready": False}, {"ready": False}
+NEVER = TemplateRecord()
+CASES: list[tuple[str, list[Tier], Held | None, dict[Component, str | None]]] = [
+    (
+        "the first in the order",
+        [tier(ZK), tier(BOOKIE), tier(BROKER)],
+        None,
+        {ZK: "new", BOOKIE: "old", BROKER: "old"},
+    ),
+    (
+        "the next once it is done",
+        [tier(ZK, changed=False), tier(BOOKIE), tier(BROKER)],
+        None,
+        {ZK: "new", BOOKIE: "new", BROKER: "old"},
+    ),
+    (
+        "not while the one before has outdated pods",
+        [tier(ZK, changed=False, pods=[{"revision": "r0"}, {}, {}]), tier(BOOKIE)],
+        None,
+        {ZK: "new", BOOKIE: "old"},
+    ),
+    (
+        "not while the one before is not ready",
+        [tier(ZK, changed=False, pods=[AWAY, {}, {}]), tier(BOOKIE)],
+        None,
+        {ZK: "new", BOOKIE: "old"},
+    ),
+    (
+        "a proxy that is not ready keeps no bookie waiting",
+        [tier(BOOKIE), tier(PROXY, changed=False, pods=[AWAY, {}, {}])],
+        None,
+        {BOOKIE: "new", PROXY: "new"},
+    ),
+    (
+        "what does not exist is created as rendered",
+        [tier(ZK), tier(BROKER, exists=False)],
+        None,
+        {ZK: "new", BROKER: "new"},
+    ),
+    (
+        "without a ready pod at once",
+        [tier(ZK), tier(BROKER, pods=[BROKEN, AWAY, BROKEN])],
+        WINDOW,
+        {ZK: "old", BROKER: "new"},
+    ),
+    (
+        "a pod that was never ready is corrected in a closed window",
+        [tier(ZK, changed=False), tier(BROKER, pods=[BROKEN, {}, {}])],
+        WINDOW,
+        {ZK: "new", BROKER: "new"},
+    ),
+    (
+        "and while the one before is not ready",
+        [tier(ZK, changed=False, pods=[AWAY, {}, {}]), tier(BROKER, pods=[BROKEN, {}, {}])],
+        None,
+        {ZK: "new", BROKER: "new"},
+    ),
+    ("but does not jump the order", [tier(ZK), tier(BROKER, pods=[BROKEN, {}, {}])], None, {ZK: "new", BROKER: "old"}),
+    ("nobody in a closed window", [tier(ZK), tier(BOOKIE)], WINDOW, {ZK: "old", BOOKIE: "old"}),
+    ("what is not on record is left alone", [tier(ZK), tier(BOOKIE, record=NEVER)], None, {ZK: "new", BOOKIE: None}),
+    ("what an earlier one applied too", [tier(ZK), tier(BOOKIE, annotated=False)], None, {ZK: "new", BOOKIE: None}),
+]
+
+
+@pytest.mark.parametrize(("tiers", "held", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_templates_given(tiers: list[Tier], held: Held | None, wanted: dict[Component, str | None]) -> None:
+    assert given(turns(tiers, held=held)) == wanted
+
+
+def test_backwards_the_clients_come_first() -> None:
+    tiers = [tier(ZK), tier(BOOKIE), tier(BROKER), tier(PROXY)]
+    backwards = RollOrder(backwards=True)
+    assert given(turns(tiers, order=backwards)) == {ZK: "old", BOOKIE: "old", BROKER: "old", PROXY: "new"}
+    tiers[3] = tier(PROXY, changed=False)
+    assert given(turns(tiers, order=backwards)) == {ZK: "old", BOOKIE: "old", BROKER: "new", PROXY: "new"}
+
+
+def test_a_workload_of_an_earlier_operator_that_is_as_rendered_is_not_behind() -> None:
+    found = turns([tier(ZK, changed=False, annotated=False), tier(BOOKIE)])
+    assert given(found) == {ZK: "new", BOOKIE: "new"}
+    assert found.pending is None
+
+
+def stopped(newest: str = NEW_HASH, good: str | None = OLD_HASH) -> TemplateRecord:
+    return TemplateRecord({OLD_HASH: Kept(OLD, "1"), NEW_HASH: Kept(NEW, "2")}, good, Stop(newest, "it did not start"))
+
+
+def test_a_stopped_roll_goes_back_and_holds_all_others() -> None:
+    found = turns([tier(ZK), tier(BOOKIE, changed=False, record=stopped()), tier(BROKER)])
+    assert given(found) == {ZK: "old", BOOKIE: "old", BROKER: "old"}
+    assert found.stopped is BOOKIE
+    assert found.held is not None and found.held.reason is Reason.ROLL_STOPPED
+    assert "it did not start" in found.held.waiting_for
+
+
+def test_a_stopped_roll_stays_stopped_once_it_has_gone_back() -> None:
+    found = turns([tier(BOOKIE, record=stopped()), tier(BROKER)])
+    assert given(found) == {BOOKIE: "old", BROKER: "old"}
+    assert found.pending is BOOKIE
+
+
+def test_a_stop_without_a_template_to_go_back_to_leaves_everything_as_it_is() -> None:
+    found = turns([tier(BOOKIE, changed=False, record=stopped(good=None)), tier(BROKER)])
+    assert given(found) == {BOOKIE: "new", BROKER: "old"}
+    assert found.stopped is BOOKIE
+
+
+def test_another_rendering_resumes() -> None:
+    found = turns([tier(BOOKIE, record=stopped(newest="another")), tier(BROKER)])
+    assert given(found) == {BOOKIE: "new", BROKER: "old"}
+    assert found.stopped is None and found.held is None
+
+
+def test_without_a_ready_pod_a_stopped_roll_goes_back_all_the_same() -> None:
+    found = turns([tier(BROKER, changed=False, pods=[BROKEN], record=stopped())])
+    assert given(found) == {BROKER: "old"}
+
+
+def test_what_is_waited_for_and_why_is_said() -> None:
+    found = turns([tier(ZK, changed=False, pods=[{"revision": "r0"}, {}, {}]), tier(BROKER)])
+    turn = found.of[BROKER]
+    assert turn.waiting_for == "zookeeper pods to be up to date and ready"
+    assert turn.reason == "image changed from pulsar:1 to pulsar:2"
+    assert found.pending is BROKER
