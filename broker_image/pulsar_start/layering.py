@@ -145,7 +145,8 @@ def _logical_lines(text: str) -> Iterator[str]:
         yield pending
         pending = ""
     if pending:
-        yield pending
+        # Java ignores a backslash at the very end; left there, it would swallow what is appended.
+        yield pending.removesuffix("\\")
 
 
 def _continues(line: str) -> bool:

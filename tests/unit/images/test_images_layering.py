@@ -104,6 +104,11 @@ def test_text_beyond_ascii_is_written_as_java_reads_it() -> None:
     assert layering.layer("a=1", {"a": "Zürich 😀"}) == "a=Z\\u00fcrich \\ud83d\\ude00\n"
 
 
+def test_a_backslash_at_the_end_of_the_stock_file_swallows_nothing() -> None:
+    assert layering.layer("a=1\nb=2\\", {"c": "3"}) == "a=1\nb=2\nc=3\n"
+    assert layering.layer("a=1\n\\", {"c": "3"}) == "a=1\n\nc=3\n"
+
+
 KEYS = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,8}", fullmatch=True)
 VALUES = (
     st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=20)
