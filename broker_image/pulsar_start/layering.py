@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from pulsar_start.errors import StartError
+from pulsar_start.paths import FOLDERS
 
 ENVIRONMENT_PREFIX = "PULSAR_CONF_"
-OWN_PREFIXES = (ENVIRONMENT_PREFIX, "ZOO_", "POD_")
+OWN_PREFIXES = (ENVIRONMENT_PREFIX, "ZOO_", "POD_", "PULSAR_OPERATOR_")
 OWN_VARIABLES = "PULSAR_OPERATOR_VARIABLES"
 """Names of the variables the operator set, where others come from whole Secrets or ConfigMaps, which it cannot read."""
 
@@ -50,16 +51,21 @@ def overrides_of_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_variables(environ: Mapping[str, str]) -> None:
-    """Refuses variables of this program that the operator did not set. Raises StartError with their names."""
+    """Refuses variables of this program that the operator did not set: a folder of data elsewhere is data lost with the
+    pod. Raises StartError with their names."""
     if OWN_VARIABLES not in environ:
         return
-    own = environ[OWN_VARIABLES].split(",")
-    others = sorted(name for name in environ if name.startswith(OWN_PREFIXES) and name not in own)
+    own = {OWN_VARIABLES, *environ[OWN_VARIABLES].split(",")}
+    others = sorted(name for name in environ if _is_own(name) and name not in own)
     if others:
         raise StartError(
             f"environment: {', '.join(others)} cannot come from envFrom: take them out of the Secret or ConfigMap, or "
             "set its prefix; settings of Pulsar belong into config"
         )
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith(OWN_PREFIXES) or name in FOLDERS
 
 
 def check(overrides: Mapping[str, str], source: str) -> None:

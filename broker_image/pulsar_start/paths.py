@@ -15,6 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+FOLDERS = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED", "PULSAR_OPERATOR_CONFIG")
+"""The variables of the table."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:

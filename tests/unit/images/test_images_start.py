@@ -13,7 +13,7 @@ from pulsar_start.errors import StartError
 from pulsar_start.files import write_atomically
 from pulsar_start.layering import parse
 from pulsar_start.main import prepare
-from pulsar_start.paths import Paths
+from pulsar_start.paths import FOLDERS, Paths
 
 ROOT = Path(__file__).parents[3]
 START = ROOT / "broker_image" / "pulsar_start"
@@ -119,14 +119,24 @@ def test_precedence_defaults_then_config_map_then_pod(environ: dict[str, str]) -
     assert (home / "conf/standalone.conf").read_text() == "# stock\nadvertisedAddress=\nstock=1\n"
 
 
-@pytest.mark.parametrize("name", ["PULSAR_CONF_clusterName", "ZOO_DOMAIN", "POD_IP"])
-def test_variables_of_the_operator_do_not_come_from_a_secret_as_a_whole(name: str, environ: dict[str, str]) -> None:
-    own = {"POD_NAME": "my-broker-0", "PULSAR_CONF_advertisedAddress": "pod"}
-    listed = environ | own | {"PULSAR_OPERATOR_VARIABLES": ",".join(own), "AWS_SECRET_ACCESS_KEY": "canary"}
-    assert argv("broker", listed)
-    with pytest.raises(StartError, match=f"{name} cannot come from envFrom"):
-        argv("broker", listed | {name: "canary"})
-    assert argv("broker", environ | own | {name: "set by hand, outside of Kubernetes"})
+@pytest.mark.parametrize("name", ["PULSAR_CONF_clusterName", "ZOO_DOMAIN", "POD_IP", "PULSAR_OPERATOR_X", *FOLDERS])
+@pytest.mark.parametrize("component", ["broker", "zookeeper", "standalone"])
+def test_variables_of_the_operator_do_not_come_from_a_secret_as_a_whole(
+    component: str, name: str, environ: dict[str, str]
+) -> None:
+    """A folder of data elsewhere is data that goes with the pod."""
+    own = environ | ZOO | {"PULSAR_CONF_autopurge.purgeInterval": "2"}
+    listed = own | {"PULSAR_OPERATOR_VARIABLES": ",".join(own), "AWS_SECRET_ACCESS_KEY": "canary"}
+    assert argv(component, listed)
+    names = ",".join(own.keys() - {name})
+    with pytest.raises(StartError, match=f"{name} cannot come from envFrom") as refused:
+        argv(component, listed | {name: "canary", "PULSAR_OPERATOR_VARIABLES": names})
+    assert "canary" not in str(refused.value)
+
+
+def test_outside_of_kubernetes_every_variable_may_be_set(environ: dict[str, str], tmp_path: Path) -> None:
+    by_hand = {"PULSAR_CONF_clusterName": "east", "POD_IP": "10.0.0.1", "PULSAR_DATA": str(tmp_path / "there")}
+    assert f"--bookkeeper-dir={tmp_path}/there/standalone/bookkeeper" in argv("standalone", environ | by_hand)
 
 
 def test_rendered_configuration_is_for_our_user_only(environ: dict[str, str]) -> None:

@@ -152,6 +152,15 @@ def test_env_names_of_the_operator_are_refused() -> None:
     assert "twice" in found[-1]
 
 
+@pytest.mark.parametrize("prefix", ["ZOO_", "PULSAR_CONF_", "POD_X", "PULSAR_OPERATOR_"])
+def test_a_prefix_of_the_operator_is_refused(prefix: str) -> None:
+    source = {"prefix": prefix, "secretRef": {"name": "s3"}}
+    (problem,) = problems(envFrom=[source])
+    assert problem.startswith(f'spec.broker.pod.envFrom prefix "{prefix}" is reserved')
+    assert problem.endswith("choose another prefix")
+    assert problems(envFrom=[{**source, "prefix": "S3_"}, {"secretRef": {"name": "s3"}}]) == []
+
+
 @given(SPECS)
 def test_every_volume_and_mount_of_the_operators_own_is_known_to_the_check(spec: PulsarClusterSpec) -> None:
     """A volume that rendering gets one day is refused to users the same day."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.v1alpha1.base import Jvm
-from pulsar_operator.api.v1alpha1.pods import EnvVar, PodTemplate, VolumeMount
+from pulsar_operator.api.v1alpha1.pods import EnvFrom, EnvVar, PodTemplate, VolumeMount
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
 from pulsar_operator.domain.render.lifetime import grace_problems
@@ -43,6 +43,7 @@ def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) 
     volumes = [volume.name for volume in pod.volumes or ()]
     return [
         *check_env(f"{field}.env", pod.env),
+        *_source_problems(f"{field}.envFrom", pod.env_from or ()),
         *_volume_problems(f"{field}.volumes", volumes),
         *_mount_problems(f"{field}.volumeMounts", pod.volume_mounts or (), volumes),
         *grace_problems(field, pod),
@@ -61,6 +62,16 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
             if name.startswith(ENV_PREFIXES) or name in _ENV_NAMES
         ),
         *twice(field, "name", names),
+    ]
+
+
+def _source_problems(field: str, sources: Sequence[EnvFrom]) -> list[str]:
+    """Prefixes by which every key would be the operator's; others only the start program can tell."""
+    return [
+        f'{field} prefix "{source.prefix}" is reserved: names starting with {", ".join(ENV_PREFIXES)} are the '
+        "operator's own; choose another prefix"
+        for source in sources
+        if (source.prefix or "").startswith(ENV_PREFIXES)
     ]
 
 
