@@ -24,6 +24,9 @@ _METADATA = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
 SMALL_HEAP = ("-Xms64m", "-Xmx256m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC")
 """Used when there is no jvm.conf: starts anywhere, serves nothing big."""
 
+OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+"""Variables from which Java itself takes arguments."""
+
 
 def find_java(environ: Mapping[str, str]) -> str:
     """JAVA_HOME first, then PATH."""

@@ -58,7 +58,9 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
     overrides = _overrides(component, paths, environ)
     for line in layering.describe(overrides):
         say(f"{component.name}: {line}")
+    tuning = _tuning(paths, environ)
     if component.name == "zookeeper":
+        zookeeper.check_arguments([*tuning, *_of_java_itself(environ)], paths)
         server = zookeeper.Server.from_environ(environ)
         prepared = zookeeper.prepare(server, paths, overrides)
         for note in prepared.notes:
@@ -69,9 +71,9 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
     else:
         conf, computed = paths.rendered / component.conf_file, []
         write_atomically(conf, layering.layer(read(paths.stock_conf / component.conf_file), overrides))
-    tuning = _tuning(paths, environ)
     say(f"{component.name}: java {layering.describe_arguments(tuning)}")
-    argv = java.command(component, java=java.find_java(environ), conf=conf, paths=paths, jvm=[*computed, *tuning])
+    # What is computed protects data, so it comes last and counts.
+    argv = java.command(component, java=java.find_java(environ), conf=conf, paths=paths, jvm=[*tuning, *computed])
     return Start(argv=argv, environ=_java_environ(environ), folder=paths.home)
 
 
@@ -89,11 +91,21 @@ def _overrides(component: Component, paths: Paths, environ: Mapping[str, str]) -
 def _tuning(paths: Paths, environ: Mapping[str, str]) -> list[str]:
     """The user's JVM arguments: jvm.conf, or the small heap where there is none, then PULSAR_EXTRA_OPTS."""
     text = read_if_there(paths.config / "jvm.conf")
+    own = java.SMALL_HEAP if text is None else java.parse_jvm_conf(text)
+    return [*own, *_words("PULSAR_EXTRA_OPTS", environ)]
+
+
+def _of_java_itself(environ: Mapping[str, str]) -> list[str]:
+    """Arguments that Java takes from its environment, before those of the command line ("The JDK_JAVA_OPTIONS Launcher
+    Environment Variable" of the command java, and "The JAVA_TOOL_OPTIONS Environment Variable" of its guide)."""
+    return [word for name in java.OPTION_VARIABLES for word in _words(name, environ)]
+
+
+def _words(name: str, environ: Mapping[str, str]) -> list[str]:
     try:
-        extra = shlex.split(environ.get("PULSAR_EXTRA_OPTS", ""))
+        return shlex.split(environ.get(name, ""))
     except ValueError as error:
-        raise StartError(f"PULSAR_EXTRA_OPTS: {error}") from error
-    return [*(java.SMALL_HEAP if text is None else java.parse_jvm_conf(text)), *extra]
+        raise StartError(f"{name}: {error}") from error
 
 
 def _java_environ(environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ file ``initialize`` where an empty database is expected).
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,11 @@ INITIALIZE = "initialize"
 DATA_FILES = ("snapshot.*", "log.*")
 WAIT_SECONDS, PAUSE_SECONDS, ANSWER_SECONDS = 60.0, 2.0, 3.0
 SUPER_DIGEST = "DigestAuthenticationProvider.superDigest"
+TRUST_EMPTY, AUTOCREATE = "snapshot.trust.empty", "db.autocreate"
+"""What decides whether a server without data founds a database; set at each start, for this start."""
+PROPERTY = "-Dzookeeper."
+"""Begins the system property of a key: ZooKeeper reads some keys from there, and puts those of its file there that it
+does not know (class QuorumPeerConfig)."""
 
 _POD = re.compile(r"(?P<statefulset>.+)-(?P<ordinal>\d+)")
 _DIGEST = re.compile(r"super:[A-Za-z0-9+/=]+")
@@ -117,7 +122,7 @@ def prepare(server: Server, paths: Paths, overrides: Mapping[str, str]) -> Prepa
     """Writes what is missing and lays the overrides over the static file."""
     volume = paths.zookeeper
     static, dynamic = volume / "conf" / STATIC, volume / "conf" / DYNAMIC
-    reserved = [key for key in overrides if key in _fixed(volume) or _MEMBERSHIP.fullmatch(key) or key == SUPER_DIGEST]
+    reserved = [key for key in overrides if _is_reserved(key, volume)]
     if reserved:
         raise StartError(f"these keys of zookeeper cannot be overridden: {', '.join(sorted(reserved))}")
     existing = read_if_there(static)
@@ -144,8 +149,19 @@ def prepare(server: Server, paths: Paths, overrides: Mapping[str, str]) -> Prepa
         notes.append("the volume is empty and the ensemble was founded before: this server joins, and founds nothing")
     elif not has_data and server.ordinal < server.replicas:
         write_atomically(volume / INITIALIZE, "")
-    jvm = [f"-Dzookeeper.snapshot.trust.empty={trust_empty}", "-Dzookeeper.db.autocreate=false"]
+    jvm = [f"{PROPERTY}{TRUST_EMPTY}={trust_empty}", f"{PROPERTY}{AUTOCREATE}=false"]
     return Prepared(conf=static, jvm=jvm, notes=notes, lost=lost)
+
+
+def check_arguments(arguments: Iterable[str], paths: Paths) -> None:
+    """Refuses JVM arguments that set what this program decides. Raises StartError with their names."""
+    names = [argument.partition("=")[0] for argument in arguments if argument.startswith(PROPERTY)]
+    refused = sorted({name for name in names if _is_reserved(name.removeprefix(PROPERTY), paths.zookeeper)})
+    if refused:
+        raise StartError(
+            f"{', '.join(refused)} cannot be set: take it out of jvm.options and of PULSAR_EXTRA_OPTS, "
+            "JAVA_TOOL_OPTIONS and JDK_JAVA_OPTIONS"
+        )
 
 
 def await_leader(
@@ -202,6 +218,14 @@ def _fixed(volume: Path) -> dict[str, str]:
         # A server listens although its own name does not resolve yet.
         "quorumListenOnAllIPs": "true",
     }
+
+
+def _is_reserved(key: str, volume: Path) -> bool:
+    return (
+        key in _fixed(volume)
+        or key in (SUPER_DIGEST, TRUST_EMPTY, AUTOCREATE)
+        or _MEMBERSHIP.fullmatch(key) is not None
+    )
 
 
 def _dynamic_name(static: Path, text: str) -> str:

@@ -139,6 +139,40 @@ def test_outside_of_kubernetes_every_variable_may_be_set(environ: dict[str, str]
     assert f"--bookkeeper-dir={tmp_path}/there/standalone/bookkeeper" in argv("standalone", environ | by_hand)
 
 
+GUARDS = ["-Dzookeeper.snapshot.trust.empty=false", "-Dzookeeper.db.autocreate=false"]
+UNGUARDED = ["-Dzookeeper.snapshot.trust.empty=true", "-Dzookeeper.db.autocreate=true"]
+
+
+def test_what_protects_the_data_of_zookeeper_comes_after_the_users_arguments(environ: dict[str, str]) -> None:
+    """Of two equal arguments the last counts, also where one hides in a file of arguments."""
+    Path(environ["PULSAR_HOME"], "data/zookeeper/version-2").mkdir(parents=True)
+    Path(environ["PULSAR_HOME"], "data/zookeeper/version-2/snapshot.0").touch()
+    command = argv("zookeeper", environ | ZOO | {"PULSAR_EXTRA_OPTS": "-Dx=y @/tmp/arguments"})
+    where = command.index("org.apache.zookeeper.server.quorum.QuorumPeerMain")
+    assert command[where - 4 : where] == ["-Dx=y", "@/tmp/arguments", *GUARDS]
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [*UNGUARDED, "-Dzookeeper.DigestAuthenticationProvider.superDigest=super:canary", "-Dzookeeper.dataDir=/x"],
+)
+@pytest.mark.parametrize("place", ["PULSAR_EXTRA_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "jvm.conf"])
+def test_what_protects_the_data_of_zookeeper_is_no_argument(place: str, argument: str, environ: dict[str, str]) -> None:
+    """A variable may come from a Secret, where the operator does not see it."""
+    if place == "jvm.conf":
+        Path(environ["PULSAR_OPERATOR_CONFIG"], place).write_text(f"-Xmx1g\n{argument}\n")
+    else:
+        environ[place] = f"-Xmx1g '{argument}'"
+    name = argument.partition("=")[0]
+    with pytest.raises(
+        StartError, match=f"{name} cannot be set: take it out of jvm.options and of PULSAR_EXTRA_OPTS"
+    ) as refused:
+        argv("zookeeper", environ | ZOO)
+    assert "canary" not in str(refused.value)
+    assert not Path(environ["PULSAR_HOME"], "data").exists()
+    assert argv("broker", environ), "a client's properties are not a server's"
+
+
 def test_rendered_configuration_is_for_our_user_only(environ: dict[str, str]) -> None:
     argv("broker", environ)
     rendered = Path(environ["PULSAR_HOME"], "conf-rendered/broker.conf")
@@ -195,6 +229,7 @@ def test_the_super_digest_reaches_java_only_through_its_file(environ: dict[str, 
         (["broker"], {"JAVA_HOME": "/nowhere"}, 1, "JAVA_HOME has no program"),
         (["broker"], {"PULSAR_CONF_x": "a\nb"}, 1, "the value of x contains a line break"),
         (["broker"], {"PULSAR_EXTRA_OPTS": "-Da='b"}, 1, "PULSAR_EXTRA_OPTS: No closing quotation"),
+        (["zookeeper"], {"JAVA_TOOL_OPTIONS": "-Da='b"}, 1, "JAVA_TOOL_OPTIONS: No closing quotation"),
         (["zookeeper"], {}, 1, "POD_NAME is not set"),
         (["broker"], {"PULSAR_RENDERED": "/proc/nowhere"}, 1, "cannot write /proc/nowhere/broker.conf"),
     ],

@@ -165,6 +165,8 @@ def test_membership_is_never_guessed(paths: Paths, damage: str) -> None:
         "weight.1",
         "clientPort",
         "DigestAuthenticationProvider.superDigest",
+        "snapshot.trust.empty",
+        "db.autocreate",
     ],
 )
 def test_keys_of_our_own_cannot_be_overridden(paths: Paths, key: str) -> None:

@@ -20,6 +20,7 @@ from pulsar_operator.domain.render import proxy as proxies
 from pulsar_operator.domain.render.config import check_config, check_jvm
 from pulsar_operator.domain.render.pod_checks import pod_problems, written_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
+from pulsar_operator.domain.render.properties import property_problems
 from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
@@ -115,6 +116,7 @@ def _problems(
     return [
         *check_config(component, config),
         *check_jvm(f"{field}.jvm", jvm),
+        *property_problems(component, field, jvm, pod),
         *pod_problems(f"{field}.pod", pod, PORTS[component]),
         *written_problems(field, jvm, pod),
     ]

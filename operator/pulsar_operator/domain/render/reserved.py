@@ -159,7 +159,7 @@ _ZOOKEEPER = {
     **_keys(_VOLUMES, "dataDir dataLogDir"),
     **_keys(_PORTS, "clientPort clientPortAddress"),
     **_keys(_MEMBERSHIP, "dynamicConfigFile standaloneEnabled reconfigEnabled quorumListenOnAllIPs peerType"),
-    **_keys("an empty server must not found a new ensemble over existing data", "snapshot.trust.empty"),
+    **_keys("an empty server must not found a new ensemble over existing data", "snapshot.trust.empty db.autocreate"),
     **_keys(_PROBES, "4lw.commands.whitelist"),
     **_keys(_AUTH, "skipACL DigestAuthenticationProvider.superDigest X509AuthenticationProvider.superUser"),
     **_keys(_TLS, "secureClientPort secureClientPortAddress sslQuorum portUnification serverCnxnFactory"),
