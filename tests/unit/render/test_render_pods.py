@@ -13,7 +13,8 @@ from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render import render_cluster, render_configuration_store, spec_problems
 from pulsar_operator.domain.render.checks import PORTS
-from pulsar_operator.domain.render.pod_checks import NEEDED, SEALED, pod_problems
+from pulsar_operator.domain.render.mounts import KERNEL, NEEDED, SEALED
+from pulsar_operator.domain.render.pod_checks import pod_problems
 from tests.support.cluster.pod_fields import EVERY_FIELD, USERS
 from tests.support.cluster.rendering import SPECS, container, distributed, inputs, of_kind, owner
 
@@ -103,6 +104,12 @@ MOUNTS_REFUSED = [
     "//tmp",
     "/pulsar",
     "/opt",
+    "/opt/java",
+    "/opt/jvm",
+    "/usr",
+    "/usr/local",
+    "/.",
+    "/mnt//x",
     "/etc/../etc/pulsar-operator",
     "/mnt/..",
     "/pulsar/./logs",
@@ -118,7 +125,17 @@ def test_nothing_is_mounted_over_what_the_operator_needs(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/mnt/token", "/pulsar/logs/heap", "/tmp/cache", "/pulsar/lib/filter.jar", "/etc/ssl/certs", "/pulsar/datas"],
+    [
+        "/mnt/token",
+        "/pulsar/logs/heap",
+        "/tmp/cache",
+        "/pulsar/lib/filter.jar",
+        "/etc/ssl/certs",
+        "/pulsar/datas",
+        "/system",
+        "/usr/local/share/ca-certificates",
+        "/opt/jvm/lib/security/cacerts",
+    ],
 )
 def test_what_hides_nothing_may_be_mounted(path: str) -> None:
     assert problems(volumes=[TOKEN], volumeMounts=[{"name": "token", "mountPath": path}]) == []
@@ -235,7 +252,21 @@ SIDECARS_REFUSED: list[tuple[Json, str]] = [
     ({"name": "broker"}, "has the name of a container of the operator's own"),
     ({"name": "proxy"}, "has the name of a container of the operator's own"),
     ({"volumeMounts": [{"name": "data", "mountPath": "/x"}]}, 'mounts volume "data", which is not in volumes'),
-    ({"volumeMounts": [{"name": "logs", "mountPath": "/proc/x"}]}, "is the kernel's"),
+    *(
+        (
+            {"volumeMounts": [{"name": "logs", "mountPath": path}]},
+            f'mountPath "{path}" is the kernel\'s: choose another',
+        )
+        for folder in KERNEL
+        for path in (folder, f"{folder}/", f"{folder}/x", f"/.{folder}", f"{folder}/./x")
+    ),
+    ({"volumeMounts": [{"name": "logs", "mountPath": "/."}]}, "is the kernel's"),
+    ({"volumeMounts": [{"name": "logs", "mountPath": "/a/../proc"}]}, "has .. in it: write the path without it"),
+    ({"volumeMounts": [{"name": "logs", "mountPath": "//proc"}]}, "has // in it: write the path without it"),
+    (
+        {"volumeMounts": [{"name": "logs", "mountPath": path} for path in ("/a", "/a/")]},
+        'mountPath "/a" appears twice',
+    ),
     ({"ports": [{"containerPort": 8080}]}, 'port "8080" is the main container\'s'),
     ({"ports": [{"name": "http", "containerPort": 9}]}, 'port "http" is the main container\'s'),
     ({"ports": [{"containerPort": 9}, {"containerPort": 9}]}, 'port "9" appears twice'),
@@ -250,6 +281,12 @@ def test_sidecars_have_fields_of_the_list_alone_and_take_nothing_of_ours(change:
     (problem,) = problems(sidecars=[{**FETCH, **change}])
     assert problem.startswith("spec.broker.pod.sidecars ")
     assert words in problem
+
+
+@pytest.mark.parametrize("path", ["/system", "/processed", "/devices", "/a/proc", "/a/..b", "/usr/bin"])
+def test_sidecars_may_mount_what_is_only_called_like_the_kernels(path: str) -> None:
+    """Their image is the user's."""
+    assert problems(sidecars=[{**FETCH, "volumeMounts": [{"name": "logs", "mountPath": path}]}]) == []
 
 
 def test_init_containers_have_no_ports_and_share_their_names_with_sidecars() -> None:

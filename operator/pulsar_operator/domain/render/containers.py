@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.containers import ContainerProbe, InitContainer, SidecarContainer
 from pulsar_operator.api.v1alpha1.pods import ContainerEntry, PodTemplate
+from pulsar_operator.domain.render.mounts import other_mount_problems
 from pulsar_operator.domain.render.pod_extras import (
     Manifest,
     as_kept,
@@ -21,7 +22,6 @@ from pulsar_operator.domain.render.pod_extras import (
 
 SHARED = "logs"
 """The volume of the operator's own that other containers may mount, to ship what is in it."""
-KERNEL = ("/proc", "/sys", "/dev")
 HANDLERS = ("exec", "httpGet", "tcpSocket")
 
 SECURITY: Manifest = {
@@ -85,26 +85,15 @@ def _schema_problems(here: str, error: ValidationError, model: type[InitContaine
     return found
 
 
-def _env_and_mounts(here: str, container: InitContainer, volumes: Iterable[str]) -> list[str]:
-    mounts = container.volume_mounts or ()
+def _env_and_mounts(here: str, container: InitContainer, volumes: Collection[str]) -> list[str]:
     found = [
-        f'{here} mounts volume "{mount.name}", which is not in volumes: add it there'
-        for mount in mounts
-        if mount.name not in volumes
-    ]
-    found += [
-        f'{here} mountPath "{mount.mount_path}" is the kernel\'s: choose another path'
-        for mount in mounts
-        if mount.mount_path.rstrip("/").startswith(KERNEL)
-    ]
-    found += [
         f'{here} env name "{variable.name}": set value, or exactly one of the sources in valueFrom'
         for variable in container.env or ()
         if variable.value_from and (variable.value or len(as_kept(variable.value_from)) != 1)
     ]
     if any((source.secret_ref is None) == (source.config_map_ref is None) for source in container.env_from or ()):
         found.append(f"{here} envFrom: exactly one of secretRef, configMapRef must be set in each entry")
-    found += twice(here, "mountPath", [mount.mount_path for mount in mounts])
+    found += other_mount_problems(here, container.volume_mounts or (), volumes)
     return [*found, *twice(here, "env name", [variable.name for variable in container.env or ()])]
 
 

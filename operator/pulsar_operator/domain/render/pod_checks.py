@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.v1alpha1.base import Jvm
-from pulsar_operator.api.v1alpha1.pods import EnvFrom, EnvVar, PodTemplate, VolumeMount
+from pulsar_operator.api.v1alpha1.pods import EnvFrom, EnvVar, PodTemplate, Volume
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
 from pulsar_operator.domain.render.lifetime import grace_problems
+from pulsar_operator.domain.render.mounts import is_within, mount_problems, normal
 from pulsar_operator.domain.render.names import CLAIM_TEMPLATES
 from pulsar_operator.domain.render.pod_extras import twice
 
@@ -18,19 +18,6 @@ ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_", "PULSAR_OPERATOR_")
 _ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED")
 
 _VOLUMES = re.compile("|".join({"config", *WRITABLE, *CLAIM_TEMPLATES.values()}))
-SEALED = (
-    "/etc/pulsar-operator",
-    "/opt/pulsar-operator",
-    "/pulsar/conf-rendered",
-    "/pulsar/data",
-    "/proc",
-    "/sys",
-    "/dev",
-)
-"""Folders in which nothing may be mounted: the operator's configuration, the start program, the data, the kernel."""
-NEEDED = ("/tmp", "/pulsar/logs", "/pulsar/conf", "/pulsar/lib", "/pulsar/bin", "/etc", "/bin", "/lib", "/usr")
-"""Folders that may not be hidden, though something may be mounted inside."""
-
 WRITTEN = ("/tmp", "/pulsar/logs")
 """Folders of the operator's own volumes that Java may write into."""
 
@@ -44,8 +31,8 @@ def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) 
     return [
         *check_env(f"{field}.env", pod.env),
         *_source_problems(f"{field}.envFrom", pod.env_from or ()),
-        *_volume_problems(f"{field}.volumes", volumes),
-        *_mount_problems(f"{field}.volumeMounts", pod.volume_mounts or (), volumes),
+        *_volume_problems(f"{field}.volumes", pod.volumes or ()),
+        *mount_problems(f"{field}.volumeMounts", pod.volume_mounts or (), volumes),
         *grace_problems(field, pod),
         *container_problems(field, pod, ports),
     ]
@@ -75,28 +62,12 @@ def _source_problems(field: str, sources: Sequence[EnvFrom]) -> list[str]:
     ]
 
 
-def _volume_problems(field: str, names: Sequence[str]) -> list[str]:
-    return [
-        *(
-            f'{field} name "{name}" is the operator\'s own volume: choose another name'
-            for name in names
-            if _VOLUMES.fullmatch(name)
-        ),
-        *twice(field, "name", names),
-    ]
-
-
-def _mount_problems(field: str, mounts: Sequence[VolumeMount], volumes: Sequence[str]) -> list[str]:
+def _volume_problems(field: str, volumes: Sequence[Volume]) -> list[str]:
     found = []
-    for mount in mounts:
-        where = f'{field} mountPath "{mount.mount_path}"'
-        if mount.name not in volumes:
-            found.append(f'{where} names volume "{mount.name}", which is not in volumes: add it there')
-        if ".." in mount.mount_path.split("/"):
-            found.append(f"{where} has a part ..: write the path without it")
-        elif taken := _taken(mount.mount_path):
-            found.append(f"{where} would hide or change {taken}, which the operator needs: choose another path")
-    return [*found, *twice(field, "mountPath", [posixpath.normpath(mount.mount_path) for mount in mounts])]
+    for volume in volumes:
+        if _VOLUMES.fullmatch(volume.name):
+            found.append(f'{field} name "{volume.name}" is the operator\'s own volume: choose another name')
+    return [*found, *twice(field, "name", [volume.name for volume in volumes])]
 
 
 def written_problems(field: str, jvm: Jvm | None, pod: PodTemplate | None) -> list[str]:
@@ -107,18 +78,5 @@ def written_problems(field: str, jvm: Jvm | None, pod: PodTemplate | None) -> li
         f'{field}.jvm.{name} = "{path}" is in no folder that can be written: choose one in {", ".join(WRITTEN)}, or '
         f"mount a volume there by {field}.pod.volumeMounts"
         for name, path in given
-        if path and not any(_is_within(path, posixpath.normpath(folder)) for folder in (*WRITTEN, *mounts))
+        if path and not any(is_within(path, normal(folder)) for folder in (*WRITTEN, *mounts))
     ]
-
-
-def _taken(path: str) -> str | None:
-    """The folder of the operator's or of the image's that a mount at this path is in the way of."""
-    here = posixpath.normpath("/" + path.lstrip("/"))
-    for folder in (*SEALED, *NEEDED):
-        if _is_within(folder, here) or (folder in SEALED and _is_within(here, folder)):
-            return folder
-    return None
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return folder in ("/", path) or path.startswith(f"{folder}/")
