@@ -150,6 +150,8 @@ def test_what_hides_nothing_may_be_mounted(path: str) -> None:
             {"volumes": [TOKEN], "volumeMounts": [{"name": "token", "mountPath": p} for p in ("/mnt/x", "/mnt/x/")]},
             'mountPath "/mnt/x" appears twice',
         ),
+        ({"volumes": [{"name": "a"}]}, 'volumes "a": exactly one of secret, configMap, emptyDir,'),
+        ({"volumes": [{**TOKEN, "emptyDir": {}}]}, 'volumes "token": exactly one of secret, configMap, emptyDir,'),
         *(
             ({"volumes": [{"name": name, "emptyDir": {}}]}, f'volumes name "{name}" is the operator\'s own volume')
             for name in ("config", "tmp", "logs", "conf-rendered", "data", "journal-0", "ledgers-15")

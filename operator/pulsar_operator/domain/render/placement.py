@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pulsar_operator.api.v1alpha1.pods import PodTemplate, Spreading
+from pulsar_operator.domain.render.pod_extras import twice
 
 Manifest = dict[str, Any]
+
+ZONE = "topology.kubernetes.io/zone"
 
 
 def affinity(pod: PodTemplate, selector: Mapping[str, str]) -> Manifest:
@@ -32,11 +35,28 @@ def zone_spread(pod: PodTemplate, selector: Mapping[str, str]) -> list[Manifest]
     given = pod.topology_spread_constraints
     if given is not None and pod.zone_spread is None:
         return given
-    required = pod.zone_spread is Spreading.REQUIRED
     over_zones: Manifest = {
         "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "DoNotSchedule" if required else "ScheduleAnyway",
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": _when_unsatisfiable(pod),
         "labelSelector": {"matchLabels": dict(selector)},
     }
     return [*(given or ()), over_zones]
+
+
+def spread_problems(field: str, pod: PodTemplate) -> list[str]:
+    """Constraints that Kubernetes would take for one: it tells them apart by topologyKey and whenUnsatisfiable
+    (listMapKeys of topologySpreadConstraints in core/v1). ``field`` is where the pod template stands."""
+    given = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in pod.topology_spread_constraints or ()]
+    where = f"{field}.topologySpreadConstraints"
+    found = twice(where, "topologyKey and whenUnsatisfiable", [f"{key} {when}" for key, when in given])
+    if pod.zone_spread and (ZONE, _when_unsatisfiable(pod)) in given:
+        found.append(
+            f"{field}.zoneSpread = {pod.zone_spread.value} is a constraint for {ZONE} with {_when_unsatisfiable(pod)}, "
+            f"and {where} has one too: leave zoneSpread out, or take that one out"
+        )
+    return found
+
+
+def _when_unsatisfiable(pod: PodTemplate) -> str:
+    return "DoNotSchedule" if pod.zone_spread is Spreading.REQUIRED else "ScheduleAnyway"

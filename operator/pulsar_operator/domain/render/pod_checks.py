@@ -6,13 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.v1alpha1.base import Jvm
-from pulsar_operator.api.v1alpha1.pods import EnvFrom, EnvVar, PodTemplate, Volume
+from pulsar_operator.api.v1alpha1.pods import VOLUME_SOURCES, EnvFrom, EnvVar, PodTemplate, Volume
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
 from pulsar_operator.domain.render.lifetime import grace_problems
 from pulsar_operator.domain.render.mounts import is_within, mount_problems, normal
 from pulsar_operator.domain.render.names import CLAIM_TEMPLATES
+from pulsar_operator.domain.render.placement import spread_problems
 from pulsar_operator.domain.render.pod_extras import twice
+from pulsar_operator.domain.render.shapes import shape_problems
 
 ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_", "PULSAR_OPERATOR_")
 _ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED")
@@ -28,7 +30,10 @@ def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) 
     if pod is None:
         return []
     volumes = [volume.name for volume in pod.volumes or ()]
+    shapes = shape_problems(field, pod)
     return [
+        *shapes,
+        *([] if shapes else spread_problems(field, pod)),
         *check_env(f"{field}.env", pod.env),
         *_source_problems(f"{field}.envFrom", pod.env_from or ()),
         *_volume_problems(f"{field}.volumes", pod.volumes or ()),
@@ -65,8 +70,11 @@ def _source_problems(field: str, sources: Sequence[EnvFrom]) -> list[str]:
 def _volume_problems(field: str, volumes: Sequence[Volume]) -> list[str]:
     found = []
     for volume in volumes:
+        sources = volume.model_dump(by_alias=True, exclude_none=True).keys() - {"name"}
         if _VOLUMES.fullmatch(volume.name):
             found.append(f'{field} name "{volume.name}" is the operator\'s own volume: choose another name')
+        if len(sources) != 1:
+            found.append(f'{field} "{volume.name}": exactly one of {", ".join(VOLUME_SOURCES)} must be set')
     return [*found, *twice(field, "name", [volume.name for volume in volumes])]
 
 
