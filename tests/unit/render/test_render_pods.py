@@ -171,6 +171,33 @@ def test_env_names_of_the_operator_are_refused() -> None:
     assert "twice" in found[-1]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "container.apparmor.security.beta.kubernetes.io/broker",
+        "container.apparmor.security.beta.kubernetes.io/fetch",
+        "container.seccomp.security.alpha.kubernetes.io/broker",
+        "seccomp.security.alpha.kubernetes.io/pod",
+    ],
+)
+def test_annotations_do_not_get_pods_refused_by_the_standard(name: str) -> None:
+    """The StatefulSet would be accepted all the same, and a roll would go on until its first pod is gone."""
+    (problem,) = problems(annotations={name: "unconfined"})
+    assert problem.startswith(f'spec.broker.pod.annotations "{name}" would have the pods refused')
+    assert "runtime/default or localhost/<profile>" in problem
+    for allowed in ("runtime/default", "localhost/own", ""):
+        assert problems(annotations={name: allowed, "team": "unconfined"}) == []
+
+
+def test_a_service_account_does_not_keep_secrets_from_its_pods() -> None:
+    name = "kubernetes.io/enforce-mountable-secrets"
+    (problem,) = problems(serviceAccountAnnotations={name: "true"})
+    assert problem.startswith(
+        f'spec.broker.pod.serviceAccountAnnotations "{name}" would have pods with Secrets refused'
+    )
+    assert problems(serviceAccountAnnotations={name: "false"}) == []
+
+
 @pytest.mark.parametrize("prefix", ["ZOO_", "PULSAR_CONF_", "POD_X", "PULSAR_OPERATOR_"])
 def test_a_prefix_of_the_operator_is_refused(prefix: str) -> None:
     source = {"prefix": prefix, "secretRef": {"name": "s3"}}

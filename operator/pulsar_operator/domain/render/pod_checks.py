@@ -20,6 +20,16 @@ ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_", "PULSAR_OPERATOR_")
 _ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED")
 
 _VOLUMES = re.compile("|".join({"config", *WRITABLE, *CLAIM_TEMPLATES.values()}))
+_PROFILES = (
+    "container.apparmor.security.beta.kubernetes.io/",
+    "container.seccomp.security.alpha.kubernetes.io/",
+    "seccomp.security.alpha.kubernetes.io/",
+)
+"""Begin the annotations that Pod Security Standard restricted judges (k8s.io/pod-security-admission/policy: AppArmor at
+every version of the standard, seccomp where enforce-version is 1.18 or older)."""
+_ALLOWED_PROFILE = re.compile(r"|runtime/default|localhost/.*", re.DOTALL)
+_ONLY_MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
+"""Annotation of a ServiceAccount whose pods may have no Secrets but those it lists, and ours lists none."""
 WRITTEN = ("/tmp", "/pulsar/logs")
 """Folders of the operator's own volumes that Java may write into."""
 
@@ -34,6 +44,7 @@ def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) 
     return [
         *shapes,
         *([] if shapes else spread_problems(field, pod)),
+        *_annotation_problems(field, pod),
         *check_env(f"{field}.env", pod.env),
         *_source_problems(f"{field}.envFrom", pod.env_from or ()),
         *_volume_problems(f"{field}.volumes", pod.volumes or ()),
@@ -76,6 +87,23 @@ def _volume_problems(field: str, volumes: Sequence[Volume]) -> list[str]:
         if len(sources) != 1:
             found.append(f'{field} "{volume.name}": exactly one of {", ".join(VOLUME_SOURCES)} must be set')
     return [*found, *twice(field, "name", [volume.name for volume in volumes])]
+
+
+def _annotation_problems(field: str, pod: PodTemplate) -> list[str]:
+    """Annotations with which a StatefulSet is accepted and each of its pods is not: a roll would take one down and get
+    no other."""
+    found = [
+        f'{field}.annotations "{name}" would have the pods refused by Pod Security Standard restricted: its value must '
+        "be runtime/default or localhost/<profile>, or leave it out"
+        for name, value in (pod.annotations or {}).items()
+        if name.startswith(_PROFILES) and not _ALLOWED_PROFILE.fullmatch(value)
+    ]
+    if (pod.service_account_annotations or {}).get(_ONLY_MOUNTABLE, "").lower() in ("1", "t", "true"):
+        found.append(
+            f'{field}.serviceAccountAnnotations "{_ONLY_MOUNTABLE}" would have pods with Secrets refused, because the '
+            "ServiceAccount lists none: leave it out"
+        )
+    return found
 
 
 def written_problems(field: str, jvm: Jvm | None, pod: PodTemplate | None) -> list[str]:
