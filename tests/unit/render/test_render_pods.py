@@ -16,7 +16,7 @@ from pulsar_operator.domain.render.checks import PORTS
 from pulsar_operator.domain.render.mounts import KERNEL, NEEDED, SEALED
 from pulsar_operator.domain.render.pod_checks import pod_problems
 from tests.support.cluster.pod_fields import EVERY_FIELD, USERS
-from tests.support.cluster.rendering import SPECS, container, distributed, inputs, of_kind, owner
+from tests.support.cluster.rendering import CLUSTER_NAMES, SPECS, container, distributed, inputs, of_kind, owner
 
 Json = dict[str, Any]
 TOKEN: Json = {"name": "token", "secret": {"secretName": "broker-token", "optional": False}}
@@ -169,6 +169,25 @@ def test_env_names_of_the_operator_are_refused() -> None:
     assert len(found) == 6
     assert all("spec.broker.pod.env" in problem for problem in found)
     assert "twice" in found[-1]
+
+
+@given(SPECS, CLUSTER_NAMES)
+def test_claims_with_the_data_of_pulsar_are_refused_whosever_they_are(spec: PulsarClusterSpec, name: str) -> None:
+    """A bookie's journal seen by a second pod, or a claim of a pod that does not run yet."""
+    for _, manifests in render_cluster(inputs(spec, name=name)).ordered():
+        workload = of_kind(manifests, "StatefulSet")
+        for template in workload["spec"].get("volumeClaimTemplates", []):
+            claim = f"{template['metadata']['name']}-{workload['metadata']['name']}-0"
+            (problem,) = problems(volumes=[{"name": "mine", "persistentVolumeClaim": {"claimName": claim}}])
+            assert f'spec.broker.pod.volumes "mine" claimName "{claim}" is where' in problem
+            assert problem.endswith("name another claim")
+
+
+@pytest.mark.parametrize(
+    "claim", ["models", "data", "data-my-broker-0", "ledgers-0-my-bookie", "x-ledgers-0-my-bookie-0"]
+)
+def test_claims_of_others_may_be_mounted(claim: str) -> None:
+    assert problems(volumes=[{"name": "mine", "persistentVolumeClaim": {"claimName": claim}}]) == []
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,14 @@ def is_claim_of(owner: Owner, name: str) -> bool:
     )
 
 
+def is_claim_of_any(name: str) -> bool:
+    """Whether a PersistentVolumeClaim of this name is, or will be, made for a pod of some cluster or instance; names as
+    in is_claim_of."""
+    return any(
+        re.fullmatch(rf"{template}-.+-{component.value}-\d+", name) for component, template in CLAIM_TEMPLATES.items()
+    )
+
+
 def is_labelled(owner: Owner, obj: Mapping[str, Any]) -> bool:
     """Whether an object carries the labels of what belongs to the owner."""
     found = obj["metadata"].get("labels") or {}

@@ -11,7 +11,7 @@ from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
 from pulsar_operator.domain.render.lifetime import grace_problems
 from pulsar_operator.domain.render.mounts import is_within, mount_problems, normal
-from pulsar_operator.domain.render.names import CLAIM_TEMPLATES
+from pulsar_operator.domain.render.names import CLAIM_TEMPLATES, is_claim_of_any
 from pulsar_operator.domain.render.placement import spread_problems
 from pulsar_operator.domain.render.pod_extras import twice
 from pulsar_operator.domain.render.shapes import shape_problems
@@ -82,10 +82,16 @@ def _volume_problems(field: str, volumes: Sequence[Volume]) -> list[str]:
     found = []
     for volume in volumes:
         sources = volume.model_dump(by_alias=True, exclude_none=True).keys() - {"name"}
+        claim = volume.persistent_volume_claim
         if _VOLUMES.fullmatch(volume.name):
             found.append(f'{field} name "{volume.name}" is the operator\'s own volume: choose another name')
         if len(sources) != 1:
             found.append(f'{field} "{volume.name}": exactly one of {", ".join(VOLUME_SOURCES)} must be set')
+        if claim and is_claim_of_any(claim.claim_name):
+            found.append(
+                f'{field} "{volume.name}" claimName "{claim.claim_name}" is where a bookie, ZooKeeper or standalone '
+                "pod keeps its data: name another claim"
+            )
     return [*found, *twice(field, "name", [volume.name for volume in volumes])]
 
 
