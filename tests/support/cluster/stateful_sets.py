@@ -16,7 +16,7 @@ def template(image: str = "pulsar:1", config_hash: str = "aaaa", **container: An
     """A pod template with one container."""
     return {
         "metadata": {"labels": {"app": "x"}, "annotations": {ANNOTATION_CONFIG_HASH: config_hash}},
-        "spec": {"containers": [{"name": "main", "image": image, **container}]},
+        "spec": {"containers": [{"name": "broker", "image": image, **container}]},
     }
 
 
@@ -55,7 +55,7 @@ def pod(
     owner = name.rpartition("-")[0]
     made = copy.deepcopy(pod_template or template())
     state: Json = {"waiting": waiting} if waiting else {"running": {"startedAt": START}}
-    container: Json = {"name": "main", "state": state, "restartCount": restarts}
+    container: Json = {"name": "broker", "state": state, "restartCount": restarts}
     if ended:
         container["lastState"] = {"terminated": ended}
     conditions = [

@@ -265,3 +265,60 @@ def test_a_pod_that_failed_tells_no_secret_either() -> None:
     failed["status"].update(phase="Failed", message="arguments: --password s3cret")
     problem = pod_problem(failed)
     assert problem is not None and problem.message.endswith("--password ***")
+
+
+SECRET: Json = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "shipper", "key": "token"}}}
+LAST = "GET https://ingest.example.com/v1/hunter2hunter2/bulk: 401\nusing AKIA wJalrXUtnFEMI for bucket logs"
+ENDED: Json = {"exitCode": 1, "reason": "Error", "message": LAST}
+
+
+def test_the_last_line_of_a_users_own_container_is_left_in_its_log() -> None:
+    """It may be a value from a Secret, which the operator cannot know."""
+    found = pod("east-broker-0", **STARTING)
+    found["spec"]["containers"].append({"name": "shipper", "image": "s:1", "env": [SECRET]})
+    status = {"name": "shipper", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    found["status"]["containerStatuses"].append({**status, "lastState": {"terminated": ENDED}})
+    problem = pod_problem(found)
+    assert problem is not None and problem.reason is Reason.CRASH_LOOPING
+    assert problem.message == (
+        'container "shipper" of pod east-broker-0 keeps ending (Error, exit code 1), 3 restarts; '
+        "its log says why: kubectl logs east-broker-0 -c shipper"
+    )
+
+
+@pytest.mark.parametrize(
+    ("waiting", "words"),
+    [
+        ({"reason": "ErrImagePull"}, 'cannot pull image "f:1" of container "fetch" (ErrImagePull)'),
+        (
+            {"reason": "CreateContainerError", "message": "no"},
+            'container "fetch" of pod east-broker-0 cannot be created',
+        ),
+    ],
+)
+def test_a_container_that_is_not_the_main_one_is_named(waiting: Json, words: str) -> None:
+    found = pod("east-broker-0", **STARTING, waiting={"reason": "PodInitializing"})
+    found["spec"]["initContainers"] = [{"name": "fetch", "image": "f:1"}]
+    found["status"]["initContainerStatuses"] = [{"name": "fetch", "state": {"waiting": waiting}}]
+    problem = pod_problem(found)
+    assert problem is not None and words in problem.message
+
+
+@pytest.mark.parametrize("given", [{"env": [SECRET]}, {"envFrom": [{"secretRef": {"name": "s3"}}]}])
+def test_a_main_container_with_secrets_of_the_user_leaves_its_last_line_in_its_log(given: Json) -> None:
+    def told(message: str, **change: Any) -> str:
+        ended = {**ENDED, "message": message}
+        found = pod("p-0", **STARTING, restarts=3, waiting={"reason": "CrashLoopBackOff"}, ended=ended)
+        found["spec"]["containers"][0] |= change
+        problem = pod_problem(found)
+        assert problem is not None
+        return problem.message
+
+    assert told(LAST, **given).endswith("so its log alone says why: kubectl logs p-0 -c broker")
+    assert "wJalrXUtnFEMI" not in told(LAST, **given)
+    digest = {"env": [{**SECRET, "name": "ZOO_SUPER_DIGEST"}]}
+    assert told(LAST, **digest).endswith("; last line: using AKIA wJalrXUtnFEMI for bucket logs"), "the operator's own"
+    refusal = "pulsar_start: environment: PULSAR_DATA cannot come from envFrom: take it out of the Secret"
+    assert told(refusal, **given).endswith(f"; last line: {refusal}"), "the start program names no value"
+    assert "-Dx=hush" not in told("pulsar_start: broker: java -Dx=hush", **given)
+    assert told("", **given).endswith("3 restarts")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.render.pod_checks import ENV_PREFIXES
 from pulsar_operator.domain.texts import without_secrets
 
@@ -33,6 +33,9 @@ _ORDINAL = re.compile(r".*-(\d+)")
 _MAX_WORDS = 300
 _MIN_SECRET = 6
 """Characters of a value that is looked for in what a container said; a shorter one is in every other word."""
+_REFUSAL = re.compile(rf"pulsar_start: (?!(?:{'|'.join(Component)}): )")
+"""Begins what the start program says when it refuses to start; it names variables and keys, and no value of a Secret.
+Its other lines name the component first."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +177,11 @@ def pod_problem(pod: Json) -> PodProblem | None:
         return _unschedulable(name, str(scheduled.get("message", "")))
     spec = pod.get("spec") or {}
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    images = {container["name"]: container.get("image", "") for container in containers}
+    by_name = {container["name"]: container for container in containers}
     values = _values(containers)
     started = [each for each in status.get("initContainerStatuses") or () if not _is_done(each)]
     for container in (*started, *(status.get("containerStatuses") or ())):
-        if problem := _container_problem(name, container, images.get(container.get("name"), ""), values):
+        if problem := _container_problem(name, container, by_name.get(container.get("name"), {}), values):
             return problem
     if status.get("phase") == "Failed":
         words = _short(status.get("message") or status.get("reason") or "no reason given", values)
@@ -207,32 +210,61 @@ def _values(containers: Iterable[Json]) -> frozenset[str]:
     return frozenset(value for value in values if len(value) >= _MIN_SECRET)
 
 
-def _container_problem(name: str, container: Json, image: str, values: frozenset[str]) -> PodProblem | None:
+def _is_main(container: Json) -> bool:
+    """Whether a container is the operator's own; users cannot give theirs such a name (domain/render/containers.py)."""
+    return container.get("name") in {*Component}
+
+
+def _has_secrets(container: Json) -> bool:
+    """Whether users gave a container variables whose values are not in the pod, and so cannot be looked for."""
+    return bool(container.get("envFrom")) or any(
+        (each.get("valueFrom") or {}).get("secretKeyRef") and not str(each["name"]).startswith(ENV_PREFIXES)
+        for each in container.get("env") or ()
+    )
+
+
+def _container_problem(name: str, container: Json, spec: Json, values: frozenset[str]) -> PodProblem | None:
     state = container.get("state") or {}
     waiting = state.get("waiting") or {}
     reason, words = str(waiting.get("reason", "")), _short(waiting.get("message") or "", values)
+    named = "" if _is_main(container) else f' "{container.get("name")}"'
     if reason in _IMAGE_REASONS:
-        text = f'pod {name} cannot pull image "{image}" ({reason})' + (f": {words}" if words else "")
+        of = f" of container{named}" if named else ""
+        text = f'pod {name} cannot pull image "{spec.get("image", "")}"{of} ({reason})' + (
+            f": {words}" if words else ""
+        )
         return PodProblem(name, Reason.IMAGE_PULL_FAILED, text)
     if reason in _START_REASONS:
-        return PodProblem(name, Reason.NOT_READY, f"container of pod {name} cannot be created ({reason}): {words}")
+        text = f"container{named} of pod {name} cannot be created ({reason}): {words}"
+        return PodProblem(name, Reason.NOT_READY, text)
     ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
     restarts = int(container.get("restartCount") or 0)
     if reason == "CrashLoopBackOff" or state.get("terminated") or (restarts >= 2 and ended):
-        return PodProblem(name, Reason.CRASH_LOOPING, _crash_text(name, ended, restarts, values))
+        text = f"container{named} of pod {name} keeps ending ({_cause(ended)}), {restarts} restarts"
+        return PodProblem(name, Reason.CRASH_LOOPING, text + _last_words(name, container, ended, spec, values))
     return None
 
 
-def _crash_text(name: str, ended: Json, restarts: int, values: frozenset[str]) -> str:
-    cause = ended.get("reason") or "Error"
+def _cause(ended: Json) -> str:
+    cause = str(ended.get("reason") or "Error")
     if "exitCode" in ended:
         cause = f"{cause}, exit code {ended['exitCode']}"
     if ended.get("reason") == "OOMKilled":
         cause += ": raise its memory limit or lower the heap"
+    return cause
+
+
+def _last_words(name: str, container: Json, ended: Json, spec: Json, values: frozenset[str]) -> str:
+    """The last line of a container that ended, or where to read it: a condition is read by more people than a log, and
+    a program of the user's may print what it got from a Secret."""
     last = _last_line(str(ended.get("message") or ""), values)
-    return f"container of pod {name} keeps ending ({cause}), {restarts} restarts" + (
-        f"; last line: {last}" if last else ""
-    )
+    if not last:
+        return ""
+    if not _is_main(container):
+        return f"; its log says why: kubectl logs {name} -c {container.get('name')}"
+    if _has_secrets(spec) and not _REFUSAL.match(last):
+        return f"; it has variables from Secrets, so its log alone says why: kubectl logs {name} -c {container['name']}"
+    return f"; last line: {last}"
 
 
 def _last_line(text: str, values: frozenset[str]) -> str:

@@ -119,7 +119,8 @@ def _handlers(probe: ContainerProbe) -> list[str]:
 def _container(container: InitContainer) -> Manifest:
     out = {
         **as_kept(container),
-        # The last lines of a failed start reach the pod's status, as those of the main container.
+        # The last lines of a failed start reach the pod's status, as those of the main container; conditions leave them
+        # out (domain/dataplane/pods.py).
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": SECURITY,
     }
