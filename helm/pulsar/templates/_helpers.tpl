@@ -1,7 +1,7 @@
 {{- define "pulsar.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
@@ -44,6 +44,9 @@ namespace: {{ . | quote }}
 {{- end -}}
 
 {{- define "pulsar.clusterName" -}}
+{{- if not (or .Values.cluster.create .Values.cluster.name) -}}
+{{- fail "cluster.name must be set when cluster.create is false: name the PulsarCluster this release goes with" -}}
+{{- end -}}
 {{- $name := default .Release.Name .Values.cluster.name -}}
 {{- if or (gt (len $name) 40) (not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name)) -}}
 {{- fail (printf "%q cannot be the name of a PulsarCluster (at most 40 characters: lower-case letters, digits and -, a letter first): set cluster.name" $name) -}}

@@ -23,7 +23,7 @@
 
 {{- define "pulsar.sizingSelector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: sizing
 {{- end -}}
 
