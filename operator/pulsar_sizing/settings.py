@@ -77,9 +77,9 @@ class Settings(BaseModel):
     ] = 60.0
     deadline: Annotated[Positive, Field(description="seconds for one broker's answer, to its last byte")] = 30.0
     concurrency: Annotated[int, Field(ge=1, le=64, description="brokers of a cluster asked at once")] = 4
-    listen: Annotated[str, Field(description="host:port of /v1, /healthz and /metrics; no host = every address")] = (
-        "0.0.0.0:8080"
-    )
+    listen: Annotated[
+        str, Field(description="host:port of /v1, /healthz and /metrics; no host = every address, by IPv4 and IPv6")
+    ] = ":8080"
     settle_minutes: Annotated[
         float, Field(ge=1, le=1440, description="an hour is compacted when it ended so long ago")
     ] = 5.0
@@ -130,7 +130,7 @@ class Settings(BaseModel):
         """Host (None = every address) and port to listen on. Raises ValueError."""
         host, mark, port = self.listen.rpartition(":")
         if not mark or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-            raise ValueError(f"listen is {self.listen!r}: give host:port, such as 0.0.0.0:8080")
+            raise ValueError(f"listen is {self.listen!r}: give host:port, such as 127.0.0.1:8080, or :8080")
         return host.strip("[]") or None, int(port)
 
     def file(self, template: str | None, cluster: str) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -50,6 +51,25 @@ async def world(tmp_path: Path) -> AsyncIterator[ServedStore]:
     await world.server.start("127.0.0.1", 0)
     yield world
     await world.server.close()
+
+
+def _free_port_of_both() -> int:
+    """A port that nobody has by either version."""
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as found:
+        return int(found.getsockname()[1])
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+async def test_without_a_host_both_versions_of_ip_are_answered(tmp_path: Path) -> None:
+    world = ServedStore(tmp_path)
+    await world.server.start(None, _free_port_of_both())
+    try:
+        async with aiohttp.ClientSession() as session:
+            for host in ("127.0.0.1", "[::1]"):
+                async with session.get(f"http://{host}:{world.server.port}/healthz") as answer:
+                    assert answer.status == 200, host
+    finally:
+        await world.server.close()
 
 
 def result(minutes: int = 0) -> SizingResult:

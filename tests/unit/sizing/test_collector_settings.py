@@ -116,6 +116,11 @@ def test_listen(listen: str, address: tuple[str | None, int]) -> None:
     assert parse(*BASE, "--listen", listen).address() == address
 
 
+def test_without_a_word_every_address_is_listened_on() -> None:
+    """A probe or an operator of a cluster with IPv6 alone gets no answer at 0.0.0.0."""
+    assert parse(*BASE).address() == (None, 8080)
+
+
 def test_exit_codes_of_wrong_use(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main.run(["compact"]) == main.EXIT_USAGE
     assert main.run(["collect", *BASE]) == main.EXIT_USAGE
