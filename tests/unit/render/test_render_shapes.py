@@ -78,7 +78,7 @@ WRONG: list[tuple[Json, str]] = [
         {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"a": 1}}}]},
         "topologySpreadConstraints[0].labelSelector.matchLabels.a is a number: write text",
     ),
-    (in_volume({"secret": "hush"}), 'volumes "p" projected.sources[0].secret is text: write a map'),
+    (in_volume({"secret": "hush"}), "volumes[0].projected.sources[0].secret is text: write a map"),
     (in_volume({"secret": {}}, {"configMap": {"items": {}}}), "sources[1].configMap.items is a map: write a list"),
     (
         in_volume({"serviceAccountToken": {"expirationSeconds": 1.5}}),
@@ -187,5 +187,7 @@ def test_zones_are_spread_over_by_one_constraint_of_a_kind(wanted: str, when: st
 
 def test_two_constraints_of_a_kind_are_refused() -> None:
     (problem,) = problems(topologySpreadConstraints=[constraint("rack", "ScheduleAnyway")] * 2)
-    assert problem.startswith(f"{POD}.topologySpreadConstraints topologyKey and whenUnsatisfiable ")
-    assert problem.endswith('"rack ScheduleAnyway" appears twice: keep one of them')
+    assert problem.startswith(
+        f"{POD}.topologySpreadConstraints[1] has the topologyKey and whenUnsatisfiable of another"
+    )
+    assert problem.endswith(": keep one of them")

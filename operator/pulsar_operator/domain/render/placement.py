@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pulsar_operator.api.v1alpha1.pods import PodTemplate, Spreading
-from pulsar_operator.domain.render.pod_extras import twice
 
 Manifest = dict[str, Any]
 
@@ -49,7 +48,11 @@ def spread_problems(field: str, pod: PodTemplate) -> list[str]:
     (listMapKeys of topologySpreadConstraints in core/v1). ``field`` is where the pod template stands."""
     given = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in pod.topology_spread_constraints or ()]
     where = f"{field}.topologySpreadConstraints"
-    found = twice(where, "topologyKey and whenUnsatisfiable", [f"{key} {when}" for key, when in given])
+    found = [
+        f"{where}[{number}] has the topologyKey and whenUnsatisfiable of another entry: keep one of them"
+        for number, pair in enumerate(given)
+        if pair in given[:number]
+    ]
     if pod.zone_spread and (ZONE, _when_unsatisfiable(pod)) in given:
         found.append(
             f"{field}.zoneSpread = {pod.zone_spread.value} is a constraint for {ZONE} with {_when_unsatisfiable(pod)}, "

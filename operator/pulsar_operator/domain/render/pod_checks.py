@@ -80,17 +80,17 @@ def _source_problems(field: str, sources: Sequence[EnvFrom]) -> list[str]:
 
 def _volume_problems(field: str, volumes: Sequence[Volume]) -> list[str]:
     found = []
-    for volume in volumes:
+    for number, volume in enumerate(volumes):
         sources = volume.model_dump(by_alias=True, exclude_none=True).keys() - {"name"}
         claim = volume.persistent_volume_claim
         if _VOLUMES.fullmatch(volume.name):
             found.append(f'{field} name "{volume.name}" is the operator\'s own volume: choose another name')
         if len(sources) != 1:
-            found.append(f'{field} "{volume.name}": exactly one of {", ".join(VOLUME_SOURCES)} must be set')
+            found.append(f"{field}[{number}]: exactly one of {', '.join(VOLUME_SOURCES)} must be set")
         if claim and is_claim_of_any(claim.claim_name):
             found.append(
-                f'{field} "{volume.name}" claimName "{claim.claim_name}" is where a bookie, ZooKeeper or standalone '
-                "pod keeps its data: name another claim"
+                f'{field}[{number}].persistentVolumeClaim.claimName "{claim.claim_name}" is where a bookie, ZooKeeper '
+                "or standalone pod keeps its data: name another claim"
             )
     return [*found, *twice(field, "name", [volume.name for volume in volumes])]
 

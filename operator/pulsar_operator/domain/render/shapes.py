@@ -87,8 +87,8 @@ def shape_problems(field: str, pod: PodTemplate) -> list[str]:
         (f"{field}.tolerations", pod.tolerations, TOLERATIONS),
         (f"{field}.topologySpreadConstraints", pod.topology_spread_constraints, SPREAD),
         *(
-            (f'{field}.volumes "{volume.name}" projected.sources', volume.projected.sources, SOURCES)
-            for volume in pod.volumes or ()
+            (f"{field}.volumes[{number}].projected.sources", volume.projected.sources, SOURCES)
+            for number, volume in enumerate(pod.volumes or ())
             if volume.projected
         ),
     ]
