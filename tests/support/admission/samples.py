@@ -280,6 +280,8 @@ def _list(item: Any, extra: Mapping[str, Any], omit: set[FieldKey], where: str) 
     first, second = (_value(item, [], {}, omit, where) for _ in range(2))
     keys = extra.get("x-kubernetes-list-map-keys", [])
     words = {info.alias for info in getattr(item, "model_fields", {}).values() if _is_enum(info.annotation)}
+    if keys and not set(keys) - words:
+        return [first]  # one entry a word
     for key in set(keys) - words:
         second[key] = f"{second[key]}2"
     if extra.get("x-kubernetes-list-type") == "set":

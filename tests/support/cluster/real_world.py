@@ -17,12 +17,12 @@ from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
-from pulsar_operator.ports import SERVICES, AdminEndpoint, PulsarAdminPort, ZooKeeperPort, ZooKeeperSession
+from pulsar_operator.ports import PDBS, SERVICES, AdminEndpoint, PulsarAdminPort, ZooKeeperPort, ZooKeeperSession
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
 from tests.support.cluster.backstage import HttpBackstage
 from tests.support.cluster.world import ClusterWorld
-from tests.support.core.journal import KUBERNETES, PortCall
+from tests.support.core.journal import EVICT, KUBERNETES, PortCall
 from tests.support.core.recorder import CountingMetrics
 from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.zookeeper import RealZooKeeper
@@ -113,6 +113,8 @@ class RealServers:
                 def written(call: PortCall) -> None:
                     if call.port == KUBERNETES and call.is_write:
                         backstage.forget(call.kind)
+                        if call.verb == EVICT:  # counted in the budget's status
+                            backstage.forget(PDBS.kind)
 
                 # Before it is sent: a write may take effect without an answer.
                 world.journal.before.append(written)

@@ -1,9 +1,10 @@
-"""Plays the StatefulSet controller, the kubelet and the garbage collector, one deterministic step at a time.
+"""Plays the controllers of StatefulSets and budgets, the kubelet and the garbage collector, one step at a time.
 
 As in Kubernetes: pods and claims are made from the StatefulSet's templates, claims outlive everything, a changed
 template of an OnDelete StatefulSet only changes ``updateRevision`` and a deleted pod comes back with it, terminating
 pods stay until the kubelet lets them go, children go when their owners are gone. A pod becomes ready one step after it
-was made at the earliest, and only when what it needs is there (``needs``), unless a trouble is laid on it.
+was made at the earliest, and only when what it needs is there (``needs``), unless a trouble is laid on it. Budgets say
+after each step how many pods may be evicted.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from datetime import datetime
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.children import OWNED
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.ports import CUSTOM, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, ResourceType
+from pulsar_operator.ports import CUSTOM, PDBS, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, ResourceType
 from tests.support.cluster.backstage import Backstage
+from tests.fakes.kube_evictions import disruptions
 from tests.support.core.clocks import SteppingClock
 
 KUBELET = "tests.example.com/kubelet"
@@ -80,6 +82,7 @@ class Workloads:
         changes = await self._kubelet()
         changes += await self._collect()
         changes += await self._stateful_sets()
+        changes += await self._budgets()
         await self._look()
         return changes
 
@@ -215,6 +218,20 @@ class Workloads:
             return 0
         await self.backstage.set_status(STATEFUL_SETS, meta["namespace"], meta["name"], status)
         return 1
+
+    # --------------------------------------------------------------------------------- the controller of budgets
+
+    async def _budgets(self) -> int:
+        changes = 0
+        budgets = await self.backstage.all(PDBS)
+        objects = [*await self.backstage.all(PODS), *await self.backstage.all(STATEFUL_SETS)] if budgets else []
+        for budget in budgets:
+            meta, old = budget["metadata"], budget.get("status") or {}
+            status = disruptions(budget, objects).status(meta.get("generation", 1))
+            if any(old.get(key) != value for key, value in status.items()):
+                await self.backstage.set_status(PDBS, meta["namespace"], meta["name"], status)
+                changes += 1
+        return changes
 
     # ------------------------------------------------------------------------------------------------ bookkeeping
 
