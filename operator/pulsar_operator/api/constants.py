@@ -192,6 +192,7 @@ class Reason(StrEnum):
     SCALED_TO_ZERO = "ScaledToZero"
     ROLLED = "Rolled"
     ROLL_STOPPED = "RollStopped"
+    CANARY_FAILED = "CanaryFailed"
     WRITES_PAUSE = "WritesPause"
     MAINTENANCE_WINDOW = "MaintenanceWindow"
     CONFIGURATION_STORE_AWAY = "ConfigurationStoreAway"

@@ -58,6 +58,7 @@ _CHANGE = {
     Reason.PLAN_INVALIDATED,
     Reason.NOT_SUPPORTED,
     Reason.ROLL_STOPPED,
+    Reason.CANARY_FAILED,
 }
 _ITSELF = {
     Reason.READY,

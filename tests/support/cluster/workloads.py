@@ -21,8 +21,8 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.children import OWNED
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CUSTOM, PDBS, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, ResourceType
-from tests.support.cluster.backstage import Backstage
 from tests.fakes.kube_evictions import disruptions
+from tests.support.cluster.backstage import Backstage
 from tests.support.core.clocks import SteppingClock
 
 KUBELET = "tests.example.com/kubelet"

@@ -103,7 +103,7 @@ def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | No
     text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
     if turns is not None and turns.stop is not None:
         text = f"The roll of {turns.stopped} pods stopped: {turns.stop.message}. Change the specification to go on"
-        conditions.set(kind, False, Reason.ROLL_STOPPED, text)
+        conditions.set(kind, False, turns.stop.reason, text)
     elif held is not None:
         going = held.reason is not Reason.MAINTENANCE_WINDOW
         conditions.set(kind, going, held.reason, f"{text}; waiting for {held.waiting_for}")

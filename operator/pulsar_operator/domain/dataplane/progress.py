@@ -5,17 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 
 from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.dataplane.canary import Watch
 from pulsar_operator.domain.dataplane.pods import PodFacts
 from pulsar_operator.domain.dataplane.templates import Stop
 from pulsar_operator.domain.dataplane.turns import Tier
 
 
-def proved(tier: Tier) -> str | None:
-    """Hash of the template that every pod runs, ready, where the record does not say so yet; None = nothing new."""
+def proved(tier: Tier, watched: Watch | None = None) -> str | None:
+    """Hash of the template that every pod runs, ready, and as long as was asked, where the record does not say so yet;
+    None = nothing new."""
     state, applied = tier.state, tier.applied
     if state is None or applied is None or applied not in tier.record.kept or applied == tier.record.good:
         return None
-    return applied if state.quiet and state.total > 0 else None
+    return applied if state.quiet and state.total > 0 and watched is None else None
 
 
 def unneeded(tier: Tier) -> frozenset[str]:

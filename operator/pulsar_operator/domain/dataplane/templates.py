@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, LABEL_PURPOSE, Component
+from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, LABEL_PURPOSE, Component, Reason
 from pulsar_operator.domain.apply import manifest_hash
 from pulsar_operator.domain.render.common import metadata
 from pulsar_operator.domain.render.names import Owner, workload_name
@@ -30,7 +30,7 @@ PURPOSE: Final = "templates"
 """Value of the label that tells a record from the ConfigMaps that pods mount."""
 RECORD_SUFFIX: Final = "-templates"
 """Behind the name of the workload: name of its record."""
-_GOOD, _STOPPED, _BECAUSE = "good", "stopped", "stoppedBecause"
+_GOOD, _STOPPED, _BECAUSE, _REASON = "good", "stopped", "stoppedBecause", "stoppedReason"
 _FILE: Final = ".json"
 
 
@@ -50,7 +50,8 @@ class Stop:
     template: str
     """Hash of the newest rendering, as long as which it stays stopped."""
     message: str
-    """What the pod said that did not become ready."""
+    """What the pod said that did not become ready, or ceased to be."""
+    reason: Reason = Reason.ROLL_STOPPED
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class TemplateRecord:
         if self.good is not None:
             data[_GOOD] = self.good
         if self.stop is not None:
-            data |= {_STOPPED: self.stop.template, _BECAUSE: self.stop.message}
+            data |= {_STOPPED: self.stop.template, _BECAUSE: self.stop.message, _REASON: self.stop.reason.value}
         return data
 
 
@@ -99,7 +100,9 @@ def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
         if found is not None and manifest_hash(found.template) == name:
             kept[name] = found
     good = data.get(_GOOD)
-    stop = Stop(data[_STOPPED], data.get(_BECAUSE, "")) if data.get(_STOPPED) else None
+    failed = data.get(_REASON) == Reason.CANARY_FAILED
+    reason = Reason.CANARY_FAILED if failed else Reason.ROLL_STOPPED
+    stop = Stop(data[_STOPPED], data.get(_BECAUSE, ""), reason) if data.get(_STOPPED) else None
     return TemplateRecord(kept, good if good in kept else None, stop)
 
 

@@ -6,14 +6,15 @@ For each component, in the order of the roll:
 * A component whose roll to this rendering stopped goes back to the last template that all its pods ran.
 * One without a ready pod takes the newest at once: nobody is served by waiting. So does one with a pod that was never
   ready, unless something before it waits for its own turn: a broken template must not block its own correction.
-* Else it is its turn when everything before it in the order is up to date, ready and settled, and nothing holds the
+* Else it is its turn when everything before it in the order is up to date, ready, settled and watched for as long as
+  was asked (canary.py), and nothing holds the
   cluster (a maintenance window, another cluster of the instance, a store that is away, a roll that stopped).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.apply import first_difference
@@ -101,6 +102,8 @@ class Turns:
     """The component whose roll stopped."""
     stop: Stop | None = None
     order: RollOrder = FORWARDS
+    watched: Mapping[Component, str] = field(default_factory=dict)
+    """Components whose first pod of another version is watched, and what they wait for, in words."""
 
     @property
     def pending(self) -> Component | None:
@@ -108,30 +111,40 @@ class Turns:
         return next((component for component, turn in self.of.items() if turn.pending), None)
 
 
-def turns(tiers: Sequence[Tier], *, held: Held | None = None, order: RollOrder = FORWARDS) -> Turns:
-    """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster."""
+def turns(
+    tiers: Sequence[Tier],
+    *,
+    held: Held | None = None,
+    order: RollOrder = FORWARDS,
+    watched: Mapping[Component, str] | None = None,
+) -> Turns:
+    """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster, ``watched`` what
+    components wait for whose first pod is watched."""
+    watched = watched or {}
     by_component = {tier.component: tier for tier in tiers}
     ordered = [by_component[component] for component in order.sorted(by_component)]
     stopped = next((tier for tier in ordered if tier.stop is not None and tier.state is not None), None)
     stop = stopped.stop if stopped is not None else None
     if stopped is not None and stop is not None:
-        held = Held(Reason.ROLL_STOPPED, f"the specification to be changed: {stop.message}")
+        held = Held(stop.reason, f"the specification to be changed: {stop.message}")
     of: dict[Component, Turn] = {}
     behind: set[Component] = set()
-    busy: set[Component] = set()
+    busy: dict[Component, str] = {}
     for tier in ordered:
         before = order.before(tier.component)
-        of[tier.component] = _turn(tier, before & behind, before & busy, held)
+        waiting = [words for component, words in busy.items() if component in before]
+        of[tier.component] = _turn(tier, before & behind, waiting, held)
         if tier.state is None:
             continue
         if tier.changed or tier.state.outdated:
             behind.add(tier.component)
-        if tier.changed or not tier.state.quiet:
-            busy.add(tier.component)
-    return Turns(of, held, stopped.component if stopped is not None else None, stop, order)
+        if tier.changed or not tier.state.quiet or tier.component in watched:
+            words = f"{tier.component.value} pods to be up to date and ready"
+            busy[tier.component] = watched.get(tier.component, words)
+    return Turns(of, held, stopped.component if stopped is not None else None, stop, order, watched)
 
 
-def _turn(tier: Tier, behind: frozenset[Component], busy: frozenset[Component], held: Held | None) -> Turn:
+def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: Held | None) -> Turn:
     state, newest = tier.state, tier.newest
     if state is None or (not tier.changed and tier.stop is None):
         return Turn(newest)
@@ -147,8 +160,7 @@ def _turn(tier: Tier, behind: frozenset[Component], busy: frozenset[Component], 
     if held is not None:
         return _kept(tier, held.waiting_for)
     if busy:
-        first = min(busy)
-        return _kept(tier, f"{first.value} pods to be up to date and ready")
+        return _kept(tier, busy[0])
     return Turn(newest)
 
 

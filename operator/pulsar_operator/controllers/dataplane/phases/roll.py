@@ -31,6 +31,8 @@ async def roll(step: Step) -> RollFact:
     waiting_for, drain, confirmed = plan.waiting_for, None, None
     if working and turns.held is not None:
         waiting_for = turns.held.waiting_for
+    elif working and plan.component in turns.watched:
+        waiting_for = turns.watched[plan.component]
     elif working:
         if drains is not None and plan.component is Component.BROKER:
             plan = await _emptiest_first(step, live, drains, plan)

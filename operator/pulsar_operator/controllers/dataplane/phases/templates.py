@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.dataplane.canary import watch
 from pulsar_operator.domain.dataplane.progress import proved, stopped_by, unneeded
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, evaluate
 from pulsar_operator.domain.dataplane.templates import (
@@ -28,13 +29,18 @@ from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 async def templates(step: Step) -> Turns:
     """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
-    tiers, now = _tiers(step), step.hand.deps.clock.now()
+    tiers, now, spec = _tiers(step), step.hand.deps.clock.now(), step.facts.spec
+    canary = spec.upgrade.canary if spec.upgrade is not None else None
+    watched: dict[Component, str] = {}
     for index, tier in enumerate(tiers):
-        stop = stopped_by(tier, now, step.facts.spec.progress_deadline_seconds)
-        good, left = proved(tier), unneeded(tier)
+        seen = watch(tier, now, canary.minutes if canary is not None else 0)
+        stop = stopped_by(tier, now, spec.progress_deadline_seconds) or (seen.failed if seen is not None else None)
+        good, left = proved(tier, seen), unneeded(tier)
+        if seen is not None and seen.failed is None:
+            watched[tier.component] = seen.waiting_for
         if stop is not None:
             record = replace(tier.record, stop=stop)
-            await step.hand.warn(Reason.ROLL_STOPPED, f"Roll of {tier.component.value} pods stopped: {stop.message}")
+            await step.hand.warn(stop.reason, f"Roll of {tier.component.value} pods stopped: {stop.message}")
         elif good is not None:
             record = replace(tier.record, good=good).only([tier.newest, tier.applied])
         elif left:
@@ -43,10 +49,11 @@ async def templates(step: Step) -> Turns:
             continue
         await _write(step, tier.component, record)
         tiers[index] = replace(tier, record=record)
-    found = turns(tiers, order=step.facts.order)
+    found = turns(tiers, order=step.facts.order, watched=watched)
     if found.pending is None and all(tier.state is None or not tier.state.outdated for tier in tiers):
         return found
-    return turns(tiers, held=await held_for(step.facts, step.hand), order=step.facts.order)
+    held = await held_for(step.facts, step.hand)
+    return turns(tiers, held=held, order=step.facts.order, watched=watched)
 
 
 def _tiers(step: Step) -> list[Tier]:
