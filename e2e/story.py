@@ -8,7 +8,8 @@ Broker starts and bring-ups are most of the time, so nothing is changed back tha
 4. rolls: the only broker is rolled once, with every setting that any later test needs.
 5. conformance_configured: what Pulsar promises under those settings.
 6. brokers: three of them, load evened out, all rolled under traffic, scaled in again.
-7. life_cycle: parents, cluster, release and Kubernetes namespace are deleted and come back. Nothing can come after it.
+7. bookies: three of them, rolled under traffic, the operator killed meanwhile.
+8. life_cycle: parents, cluster, release and Kubernetes namespace are deleted and come back. Nothing can come after it.
 
 A long test of an area (tests/suite/areas.py) begins with a session of its own, and its module may stand anywhere.
 """
@@ -29,9 +30,18 @@ CHAPTERS = (
     "test_rolls",
     "test_conformance_configured",
     "test_brokers",
+    "test_bookies",
     "test_life_cycle",
 )
-AREAS = ("test_balance", "test_distributed", "test_failed_compaction", "test_proxies", "test_safety", "test_upgrade")
+AREAS = (
+    "test_balance",
+    "test_distributed",
+    "test_failed_compaction",
+    "test_proxies",
+    "test_safety",
+    "test_upgrade",
+    "test_versions",
+)
 """Modules that have long tests alone."""
 ORDER = (*AREAS, *CHAPTERS)
 

@@ -48,6 +48,7 @@ SLICES: Sequence[Slice] = (
     Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
     Slice("rolls", 2, "two proxies under traffic"),
     Slice("rolls", 3, "the operator upgraded from the recorded commit, objects of every kind"),
+    Slice("rolls", 4, "an older version of Pulsar and back with a canary, an image that never starts"),
     Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),

@@ -30,7 +30,7 @@ from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 async def templates(step: Step) -> Turns:
     """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
     tiers, now, spec = _tiers(step), step.hand.deps.clock.now(), step.facts.spec
-    canary = spec.upgrade.canary if spec.upgrade is not None else None
+    canary = spec.upgrade.canary
     watched: dict[Component, str] = {}
     for index, tier in enumerate(tiers):
         seen = watch(tier, now, canary.minutes if canary is not None else 0)
