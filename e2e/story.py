@@ -36,6 +36,7 @@ CHAPTERS = (
 AREAS = (
     "test_balance",
     "test_distributed",
+    "test_disturbed",
     "test_failed_compaction",
     "test_proxies",
     "test_safety",

@@ -1,0 +1,27 @@
+"""Ending a container as a failing machine would: SIGKILL to its process, unseen by Kubernetes until it is gone."""
+
+from __future__ import annotations
+
+import subprocess
+
+from e2e.support.eventually import eventually
+from e2e.support.kubectl import Kubectl
+from e2e.support.watched import is_up
+
+
+def kill(kubectl: Kubectl, node: str, namespace: str, pod: str) -> None:
+    """Kill the only container of a pod, and wait until it runs again and is ready."""
+
+    def container() -> tuple[str, int]:
+        found = kubectl.get("pod", namespace, pod)
+        assert found is not None and is_up(found), f"{pod} is not ready"
+        (status,) = found["status"]["containerStatuses"]
+        return status["containerID"].removeprefix("containerd://"), status["restartCount"]
+
+    name, restarts = container()
+    subprocess.run(
+        ["docker", "exec", node, "ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", name],
+        check=True,
+        capture_output=True,
+    )
+    eventually(lambda: container()[1] > restarts, within=180, what=f"{pod} runs again")
