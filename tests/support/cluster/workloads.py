@@ -228,6 +228,8 @@ class Workloads:
         for budget in budgets:
             meta, old = budget["metadata"], budget.get("status") or {}
             status = disruptions(budget, objects).status(meta.get("generation", 1))
+            if old.get("disruptedPods"):  # those that the API server counted; they are counted as pods by now
+                status["disruptedPods"] = None
             if any(old.get(key) != value for key, value in status.items()):
                 await self.backstage.set_status(PDBS, meta["namespace"], meta["name"], status)
                 changes += 1
