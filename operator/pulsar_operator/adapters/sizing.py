@@ -42,5 +42,5 @@ class HttpSizing:
             return SizingResult.model_validate_json(body)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise RefusedError(f"the sizing result at {told} cannot be read: {place}: {first['msg']}") from error
+            what = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+            raise RefusedError(f"the sizing result at {told} cannot be read: {what}") from error

@@ -12,7 +12,7 @@ from typing import Any
 
 from pulsar_operator.balance.model.capacity import capacities_of
 from pulsar_operator.balance.model.cluster import Broker, Cell
-from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, range_points
+from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points, boundary_texts, range_points
 from pulsar_operator.balance.sizing.greedy import Piece, busiest, place
 from pulsar_operator.balance.sizing.provisioning import partition_advice, verdict
 from pulsar_operator.balance.sizing.result import (
@@ -210,6 +210,7 @@ def _namespaces(
             namespace=plan.namespace,
             bundles_now=plan.bundles_now,
             boundaries=plan.boundaries,
+            boundaries_now=boundary_texts(each.boundaries or ()),
             fresh_boundaries=plan.fresh_boundaries,
             weight=plan.weight,
             hottest_topic=tops[plan.namespace]["topic"],

@@ -1,53 +1,89 @@
 """The sizing result: what the Spark job concludes from recorded traffic, for people and for the operator.
 
 One JSON document per cluster, versioned, written whole or not at all. Weights are byte-equivalents per second (see
-`load.CostModel`), already at the wanted percentile and grown by the wanted factor.
+`load.CostModel`), already at the wanted percentile and grown by the wanted factor. What reads it acts on it, so what no
+traffic can be, or no boundary of Pulsar, is refused when it is read (pydantic's ValidationError) and not in a plan.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from itertools import pairwise
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from pulsar_operator.balance.model.ranges import boundary_points
+
 RESULT_VERSION: Final = 1
+LARGEST_WEIGHT: Final = 1e19
+"""Byte-equivalents a second, above which a figure is an error of who wrote it: the job has whole numbers of 64 bits."""
+LARGEST_COUNT: Final = 0xFFFFFFFF
+"""Of topics or bundles: a namespace has so many positions."""
+
+
+def _of_a_namespace(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if texts:
+        boundary_points(texts)
+    return texts
+
+
+Weight = Annotated[float, Field(ge=0, le=LARGEST_WEIGHT)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Boundary = Annotated[str, Field(pattern=r"^0x[0-9a-f]{8}$")]
+"""As Pulsar writes it."""
+Boundaries = Annotated[tuple[Boundary, ...], AfterValidator(_of_a_namespace)]
+"""Of a whole namespace, from 0x00000000 to 0xffffffff; empty where they are not known."""
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, allow_inf_nan=False
+    )
 
 
 class CellWeight(_Model):
     """The topics at one position of a namespace's hash space, or several neighbours where they are very many."""
 
     position: Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
-    weight: Annotated[float, Field(ge=0)]
-    topics: Annotated[int, Field(ge=1)] = 1
+    weight: Weight
+    topics: Annotated[int, Field(ge=1, le=LARGEST_COUNT)] = 1
 
 
 class NamespaceSizing(_Model):
     """One namespace: how many bundles it needs and exactly where to cut."""
 
-    namespace: str
-    bundles_now: int
-    boundaries: tuple[str, ...]
+    namespace: Annotated[str, Field(pattern=r"^[^/]+(/[^/]+){1,2}$")]
+    """The older form of three parts too: the job counts what brokers report."""
+    bundles_now: Count
+    """0 = not known."""
+    boundaries: Boundaries
     """Recommended, as Pulsar writes them; a refinement of today's boundaries, since bundles are never merged."""
-    fresh_boundaries: tuple[str, ...]
+    boundaries_now: Boundaries = ()
+    """Those of the newest round, as far as brokers reported topics: none goes away while the namespace is there.
+    Empty = not known, or by a job that did not tell."""
+    fresh_boundaries: Boundaries
     """Recommended if the namespace were created anew."""
-    weight: float
+    weight: Weight
     hottest_topic: str
-    hottest_weight: float
+    hottest_weight: Weight
     cells: tuple[CellWeight, ...]
+    """Ascending by position, each once."""
     reason: str
+
+    @model_validator(mode="after")
+    def _ascending(self) -> NamespaceSizing:
+        for left, right in pairwise(self.cells):
+            if left.position >= right.position:
+                raise ValueError(f"a cell at {right.position} follows one at {left.position}: they must ascend")
+        return self
 
 
 class PartitionAdvice(_Model):
     """A topic hotter than a broker should be: bundles cannot help, partitions can."""
 
     topic: str
-    weight: float
+    weight: Weight
     partitions_now: int
     partitions: int
     reason: str
@@ -57,7 +93,7 @@ class BrokerSizing(_Model):
     """One broker as observed."""
 
     broker: str
-    weight: float
+    weight: Weight
     utilization: float
     """Weight for what it can carry, over that of all brokers together: 1 is a fair load."""
     capacity: Annotated[float, Field(gt=0)] = 1.0
@@ -117,9 +153,9 @@ class SizingResult(_Model):
     version: Literal[1] = RESULT_VERSION
     instance: str
     cluster: str
-    generated_time: datetime
-    from_time: datetime
-    to_time: datetime
+    generated_time: AwareDatetime
+    from_time: AwareDatetime
+    to_time: AwareDatetime
     samples: int
     completeness: Annotated[float, Field(ge=0, le=1)]
     """Share of the expected broker samples that answered."""
@@ -134,3 +170,12 @@ class SizingResult(_Model):
     """Rows and files left out, by reason."""
     cost: CostSizing | None = None
     """None = no broker's CPU was recorded, or by a job that did not look at it."""
+
+    @model_validator(mode="after")
+    def _once(self) -> SizingResult:
+        seen: set[str] = set()
+        for each in self.namespaces:
+            if each.namespace in seen:
+                raise ValueError(f"namespace {each.namespace} is there twice")
+            seen.add(each.namespace)
+        return self
