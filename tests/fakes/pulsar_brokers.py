@@ -27,6 +27,8 @@ class FakeBrokers:
     owners: dict[tuple[str, int, int], str] = field(default_factory=dict)
     rates: dict[str, float] = field(default_factory=dict)
     """Messages a second of 1 kB, in and out, by full topic name."""
+    unloaded: set[str] = field(default_factory=set)
+    """Full names of topics that nobody uses: they exist, and no broker counts them."""
     dynamic: dict[str, str] = field(default_factory=dict)
     isolation: dict[str, Any] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
@@ -102,6 +104,12 @@ class FakeBrokers:
                     {"metrics": {"brk_active_connections": 3}, "dimensions": {"broker": asked}},
                     {"metrics": used, "dimensions": dimensions},
                 ]
+            case "GET", ["persistent" | "non-persistent" as domain, tenant, name]:
+                self._need(f"{tenant}/{name}")
+                found_topics = [t for t in self._topics(f"{tenant}/{name}") if t.startswith(f"{domain}://")]
+                if (span := query.get("bundle")) is None:
+                    return found_topics
+                return [t for t in found_topics if self._bundle(f"{tenant}/{name}", crc32(t.encode())) == _range(span)]
             case "GET", ["namespaces", tenant, name, "bundles"]:
                 found = self._need(f"{tenant}/{name}")
                 return {"boundaries": [f"0x{b:08x}" for b in found], "numBundles": len(found) - 1}
@@ -179,7 +187,7 @@ class FakeBrokers:
         self.boundaries[namespace] = sorted({*bounds, *cuts})
 
     def _topics(self, namespace: str) -> list[str]:
-        return [t for t in self.rates if t.split("://", 1)[1].startswith(f"{namespace}/")]
+        return [t for t in (*self.rates, *self.unloaded) if t.split("://", 1)[1].startswith(f"{namespace}/")]
 
     def _unload(self, namespace: str, span: Range, destination: str | None) -> None:
         bounds = self._need(namespace)

@@ -17,7 +17,7 @@ from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.observation import RESOURCES, Observed
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.dataplane.load_balancer import CONFIGURATION, FLAGS
-from pulsar_operator.ports import ConflictError, RefusedError
+from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError
 
 PAUSE_SECONDS = 0.25
 HALF, QUARTER, LAST = 0x80000000, 0x40000000, 0xFFFFFFFF
@@ -40,15 +40,22 @@ def names(site: Site, low: int, high: int, count: int) -> list[str]:
 
 
 async def check_boundaries_and_splits(site: Site) -> None:
-    """A split cuts where it is told; one that finds fewer than two topics answers with success and does nothing."""
+    """A split cuts where it is told; one that finds fewer than two topics answers with success and does nothing.
+
+    One that would part no topics from others is not asked for.
+    """
     traffic, lower = site.traffic, BundleId(site.namespace, 0, HALF)
     assert await traffic.boundaries(site.namespace) == (0, HALF, LAST)
     assert await traffic.boundaries(f"{site.namespace}-missing") is None
-    one, *more = names(site, 0, HALF, 6)
+    one, *more = names(site, 0, QUARTER, 3)
     await site.make(one)
     await traffic.split(lower, QUARTER)
     assert await traffic.boundaries(site.namespace) == (0, HALF, LAST)
     for name in more:
+        await site.make(name)
+    with pytest.raises(RefusedError, match=f"from {QUARTER:#010x}"):
+        await traffic.split(lower, QUARTER)
+    for name in names(site, QUARTER, HALF, 3):
         await site.make(name)
     await traffic.split(lower, QUARTER)
     await eventually_async(  # the answering broker may know the old ones for a moment
@@ -61,6 +68,27 @@ async def check_boundaries_and_splits(site: Site) -> None:
         await traffic.split(lower, QUARTER)
     await traffic.split(BundleId(site.namespace, 0, QUARTER), HALF + 5)
     assert await traffic.boundaries(site.namespace) == (0, QUARTER, HALF, LAST)
+
+
+async def check_topics(site: Site) -> None:
+    """All persistent topics of a namespace are listed by name, or those of a bundle; of none the list is empty."""
+    admin, endpoint = site.traffic.deps.admin, site.traffic.endpoint
+    (low,), (high,) = names(site, 0, HALF, 1), names(site, HALF, LAST, 1)
+    space = site.namespace.split("/")
+    for name in (low, high):
+        await site.make(name)
+
+    async def listed(domain: str, **query: str) -> set[str]:
+        query = {"includeSystemTopic": "true", **query}
+        return set(await admin.call(endpoint, "GET", (domain, *space), query=query))
+
+    assert {low, high} <= await listed("persistent")
+    lower = await listed("persistent", bundle=f"0x00000000_{HALF:#010x}")
+    assert low in lower and high not in lower
+    assert await listed("persistent", bundle=f"0x00000000_{QUARTER:#010x}") == set()  # no bundle
+    assert await listed("non-persistent") == set() == await listed("non-persistent", bundle=f"0x00000000_{HALF:#010x}")
+    with pytest.raises(NotFoundError):
+        await admin.call(endpoint, "GET", ("persistent", space[0], f"{space[1]}-missing"))
 
 
 async def check_owners_and_moves(site: Site) -> None:
@@ -125,4 +153,11 @@ async def check_usage(site: Site) -> None:
         assert used.resource in RESOURCES.values()
 
 
-CHECKS = (check_boundaries_and_splits, check_owners_and_moves, check_observation, check_dynamic_settings, check_usage)
+CHECKS = (
+    check_boundaries_and_splits,
+    check_topics,
+    check_owners_and_moves,
+    check_observation,
+    check_dynamic_settings,
+    check_usage,
+)

@@ -1,28 +1,54 @@
 """Reading what the planner needs of one cluster: brokers, bundles, owners, traffic, and what restricts placement.
 
 A broker that does not answer is a missing fact, never an idle broker: the observation says so and no proposal is made.
+
+**What a look asks**: the brokers, and of each the bundles it owns; of each namespace its boundaries and its
+anti-affinity group; the isolation policies. Live, of each broker the statistics of its topics. Recorded, of each
+namespace of the result the names of its topics, at most twice (persistent ones, and others where not all are found; of
+a very large one MOST_PARTS bundles), and statistics only where a record is of what is not there. A split asks for the
+names in its bundle, at most twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM
 from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.isolation import allowed_brokers
 from pulsar_operator.balance.model.load import CostModel
-from pulsar_operator.balance.model.observation import Observed, Usage, boundaries_of, full_bundle, is_own, usage_of
-from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.balance.model.observation import (
+    SYSTEM_NAMESPACE,
+    Observed,
+    Usage,
+    boundaries_of,
+    full_bundle,
+    is_own,
+    usage_of,
+)
+from pulsar_operator.balance.sizing.presence import MOST_LISTED, Listed, Present, parting, present, remade, to_list
+from pulsar_operator.balance.sizing.result import NamespaceSizing, SizingResult
 from pulsar_operator.controllers.core.clusters import broker_endpoint
-from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, PortError, UnavailableError
+from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, PortError, RefusedError, UnavailableError
+
+log = logging.getLogger(__name__)
 
 STATS_DEADLINE_SECONDS = 60.0
 """For one broker's statistics of all topics: tens of megabytes on a large broker."""
 DEFAULT_STATS_PERIOD_SECONDS = 60
 """Pulsar's statsUpdateFrequencyInSecs, and its statsUpdateInitialDelayInSecs."""
+DOMAINS = ("persistent", "non-persistent")
+"""Of topics, in the order in which they are asked for: the first are in the metadata store, and there while unloaded;
+the second are only where they are loaded, and Pulsar asks every bundle's broker for them."""
+LISTINGS = 2
+"""Namespaces whose topics are listed at once: tens of megabytes each, where there are very many."""
+SHOWN = 3
+"""Namespaces that a sentence names."""
 
 
 def sizing_url(instance: Json) -> str:
@@ -85,6 +111,80 @@ class Traffic:
     async def observe(self) -> Observed:
         """Everything now, with the traffic the brokers count. Raises PortError when not even the brokers are known."""
         observed = await self._frame()
+        await self._take_stats(observed)
+        await self._namespaces(observed, set(observed.cells))
+        return observed
+
+    async def observe_with(self, result: SizingResult) -> Observed:
+        """Everything now, with the weights and the cuts of a sizing result in place of the brokers' own figures.
+
+        Only of topics that exist: of a namespace that was deleted and made again, or whose topics are others now, the
+        brokers' figures count, and the result's cuts are not made (the log says why).
+        """
+        observed = await self._frame()
+        observed.cuts = {}
+        await self._namespaces(observed, {each.namespace for each in result.namespaces})
+        there = [each for each in result.namespaces if each.namespace in observed.boundaries]
+        limit = asyncio.Semaphore(LISTINGS)
+        known = (self._present(each, observed.boundaries[each.namespace], limit) for each in there)
+        unused: dict[str, str] = {}
+        for each, found in zip(there, await asyncio.gather(*known, return_exceptions=True), strict=True):
+            name = each.namespace
+            if isinstance(found, PortError):
+                observed.missing.append(f"topics of namespace {name} ({found})")
+            elif isinstance(found, BaseException):
+                raise found
+            elif isinstance(found, str):
+                unused[name] = found
+            else:
+                for cell in found.cells:
+                    observed.add(name, cell.position, cell.weight, cell.topics)
+                observed.cuts[name] = parting(each.boundaries, observed.boundaries[name], found.cells)
+        if unused:
+            log.info("cluster %s: recorded traffic that does not count: %s", self.endpoint.cluster, unused)
+        if all(each.namespace in unused or each.namespace == SYSTEM_NAMESPACE for each in there):
+            observed.missing.append(_of_nothing(result, unused))
+        elif unused and not observed.missing:
+            await self._take_stats(observed, unused)
+        return observed
+
+    async def _present(
+        self, recorded: NamespaceSizing, boundaries: Sequence[int], limit: asyncio.Semaphore
+    ) -> Present | str:
+        """What was recorded of the topics that exist; in words why it does not count."""
+        name = recorded.namespace
+        if why := remade(recorded, boundaries):
+            return f"it was made again since: {why}"
+        if name == SYSTEM_NAMESPACE or not any(cell.weight > 0 for cell in recorded.cells):
+            return Present(recorded.cells, 1.0)  # never cut nor moved; nothing that anything could be cut or moved for
+        async with limit:
+            bundles = to_list(recorded, boundaries)
+            if bundles == []:
+                return f"each of its bundles has more than {MOST_LISTED} topics, too many to list"
+            parts = [(each.lower, each.upper) for each in bundles or ()]
+            positions: list[int] = []
+            for domain in DOMAINS:
+                for span in (None,) if bundles is None else [each.range for each in bundles]:
+                    positions += await self._positions(domain, name, span)
+                listed = Listed(sorted(positions), parts) if parts else Listed(sorted(positions))
+                found = await asyncio.to_thread(present, recorded.cells, listed)
+                if found.whole:
+                    break
+        if found.of_another:
+            return f"{1 - found.share:.0%} of what was recorded is of topics that do not exist any more"
+        return found
+
+    async def _positions(self, domain: str, namespace: str, span: str | None = None) -> list[int]:
+        """Positions of the topics of a namespace, or of its bundle with a range, that exist, loaded or not."""
+        query = {"includeSystemTopic": "true"} | ({"bundle": span} if span else {})
+        path = (domain, *namespace.split("/", 1))
+        answer = await self.deps.admin.call(self.endpoint, "GET", path, query=query, deadline=STATS_DEADLINE_SECONDS)
+        if not isinstance(answer, list):
+            raise UnavailableError("no list of topics was answered")
+        return await asyncio.to_thread(lambda: [topic_hash(str(each)) for each in answer])
+
+    async def _take_stats(self, observed: Observed, only: Collection[str] | None = None) -> None:
+        """Add what the brokers count, of all namespaces or of some."""
         results = await asyncio.gather(*(self._stats(b) for b in observed.brokers), return_exceptions=True)
         for broker, result in zip(observed.brokers, results, strict=True):
             if isinstance(result, PortError):
@@ -92,23 +192,8 @@ class Traffic:
             elif isinstance(result, BaseException):
                 raise result
             else:
-                observed.take_stats(_without_own(result, observed.brokers), self.cost)
-        await self._namespaces(observed, set(observed.cells))
-        return observed
-
-    async def observe_with(self, result: SizingResult) -> Observed:
-        """Everything now, with the weights and the cuts of a sizing result in place of the brokers' own figures."""
-        observed = await self._frame()
-        observed.cuts = {
-            each.namespace: frozenset(int(point, 16) for point in each.boundaries) for each in result.namespaces
-        }
-        for namespace in result.namespaces:
-            for cell in namespace.cells:
-                observed.add(namespace.namespace, cell.position, cell.weight, cell.topics)
-        await self._namespaces(observed, set(observed.cells))
-        for gone in set(observed.cells) - set(observed.boundaries):
-            del observed.cells[gone]  # recorded, and deleted since
-        return observed
+                named = {name: each for name, each in result.items() if only is None or name in only}
+                observed.take_stats(_without_own(named, observed.brokers), self.cost)
 
     async def _frame(self) -> Observed:
         observed = Observed(await self.brokers())
@@ -183,7 +268,12 @@ class Traffic:
 
     async def split(self, bundle: BundleId, boundary: int) -> None:
         """Cut a bundle at one position; the pieces stay where they are. Read the boundaries afterwards: Pulsar answers
-        with success as well when it did nothing (class NamespaceService, splitAndOwnBundleOnceAndRetry)."""
+        with success as well when it did nothing (class NamespaceService, splitAndOwnBundleOnceAndRetry).
+
+        A cut cannot be undone: RefusedError where all topics are on one side of it.
+        """
+        if bundle.lower < boundary < bundle.upper:
+            await self._need_both_sides(bundle, boundary)
         await self.deps.admin.call(
             self.endpoint,
             "PUT",
@@ -192,6 +282,17 @@ class Traffic:
             body=[boundary],
             deadline=STATS_DEADLINE_SECONDS,
         )
+
+    async def _need_both_sides(self, bundle: BundleId, boundary: int) -> None:
+        positions: list[int] = []
+        for domain in DOMAINS:
+            positions += await self._positions(domain, bundle.namespace, bundle.range)
+            if positions and min(positions) < boundary <= max(positions):
+                return
+        if len(positions) > 1:  # of fewer Pulsar cuts nothing either
+            side = "below" if min(positions) >= boundary else "from"
+            gone = f"no topic is there {side} {boundary:#010x} any more"
+            raise RefusedError(f"not asked for, since {gone} and a cut cannot be undone")
 
     async def move(self, bundle: BundleId, destination: str) -> None:
         """Unload a bundle towards a broker; the modular load manager assigns it at the next look-up of a topic."""
@@ -206,3 +307,14 @@ class Traffic:
 
 def _without_own(document: Json, brokers: Sequence[str]) -> Json:
     return {namespace: bundles for namespace, bundles in document.items() if not is_own(namespace, brokers)}
+
+
+def _of_nothing(result: SizingResult, unused: Mapping[str, str]) -> str:
+    """Why nothing of a result counts, in words."""
+    if not result.namespaces:
+        return f"the sizing result recommends nothing: {result.verdict.reason}"
+    if not unused:
+        return "of the namespaces whose traffic was recorded none exists now, or Pulsar's own alone"
+    named = "; ".join(f"{name}: {why}" for name, why in list(unused.items())[:SHOWN])
+    more = f"; and {len(unused) - SHOWN} more" if len(unused) > SHOWN else ""
+    return f"nothing of what was recorded counts for the namespaces that there are now ({named}{more})"

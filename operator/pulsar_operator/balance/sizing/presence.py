@@ -1,0 +1,134 @@
+"""Whether a sizing result is of the namespaces that there are: of one that was deleted and made again it has the name.
+
+Admin REST tells no time of creation of a namespace. What it tells are its bundles, which are cut and never merged, and
+the names of its topics, whose CRC-32 are the positions in the result. An idle topic exists and keeps what was recorded
+of it; one that does not exist has no traffic to come. Pure; the calls are in controllers/core/traffic.py.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.ranges import HASH_SPACE, boundary_texts
+from pulsar_operator.balance.sizing.result import CellWeight, NamespaceSizing
+
+MOST_LISTED = 200_000
+"""Topics that are listed at once: some 20 MB of names, and the admin client takes 64 MiB."""
+MOST_PARTS = 16
+"""Bundles of a namespace of more topics that are listed: they stand for the others, whose cuts are looked at one by one
+before they are made."""
+LEAST_PRESENT = 0.5
+"""Part of the recorded weight that is of topics that exist, below which the record is of another namespace."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Positions of the topics that exist, in the parts of a namespace that were listed."""
+
+    positions: Sequence[int]
+    """Ascending."""
+    parts: Sequence[tuple[int, int]] = ((0, HASH_SPACE),)
+    """Half-open, ascending."""
+
+    def part(self, position: int) -> tuple[int, int] | None:
+        """The listed part with a position; None where it was not listed."""
+        at = bisect_right(self.parts, (position, HASH_SPACE)) - 1
+        return self.parts[at] if at >= 0 and position < self.parts[at][1] else None
+
+    def count(self, low: int, high: int) -> int:
+        """Topics at positions in [low, high)."""
+        return bisect_left(self.positions, high) - bisect_left(self.positions, low)
+
+
+@dataclass(frozen=True)
+class Present:
+    """What of a namespace's record is of topics that exist."""
+
+    cells: tuple[CellWeight, ...]
+    """Ascending by position."""
+    share: float
+    """Of the weight that could be looked at; 1 = all."""
+    whole: bool = True
+    """Whether no topic is missing."""
+
+    @property
+    def of_another(self) -> bool:
+        """Whether most of the record is of what is not there."""
+        return self.share < LEAST_PRESENT
+
+
+def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
+    """How the bundles of now show that the namespace was made anew since; empty where they do not.
+
+    All boundaries that a namespace had it has for ever. A result of an older job tells only how many there were.
+    """
+    gone = sorted({int(each, 16) for each in recorded.boundaries_now} - set(boundaries))
+    now = max(len(boundaries) - 1, 0)
+    if gone:
+        return f"it had a boundary at {boundary_texts(gone[:1])[0]} and has none there now"
+    return f"it had {recorded.bundles_now} bundles and has {now} now" if recorded.bundles_now > now else ""
+
+
+def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[BundleId] | None:
+    """The bundles of now whose topics are to be listed; None = all topics of the namespace at once."""
+    if sum(cell.topics for cell in recorded.cells) <= MOST_LISTED:
+        return None
+    weights = [0.0] * (len(boundaries) - 1)
+    topics = [0] * len(weights)
+    for cell in recorded.cells:
+        at = min(bisect_right(boundaries, cell.position) - 1, len(weights) - 1)
+        weights[at] += cell.weight
+        topics[at] += cell.topics
+    able = [at for at, count in enumerate(topics) if 0 < count <= MOST_LISTED and weights[at] > 0]
+    heaviest = sorted(sorted(able, key=lambda at: (-weights[at], at))[:MOST_PARTS])
+    return [BundleId(recorded.namespace, boundaries[at], boundaries[at + 1]) for at in heaviest]
+
+
+def present(cells: Iterable[CellWeight], listed: Listed) -> Present:
+    """The cells without topics that do not exist; of neighbours in one cell as many count as there are topics.
+
+    A cell of several topics lies at the first of them (the job's cells.folded), which tells whether it is of this
+    namespace: as many others may lie there. What was not listed counts as recorded.
+    """
+    order = sorted(cells, key=lambda each: each.position)
+    kept: list[CellWeight] = []
+    looked = found = 0.0
+    for cell, above in pairwise([*order, None]):
+        assert cell is not None
+        part = listed.part(cell.position)
+        if part is None:
+            kept.append(cell)
+            continue
+        looked += cell.weight
+        here = listed.count(cell.position, cell.position + 1)
+        found += cell.weight if here else 0.0
+        end = min(part[1], above.position if above is not None else HASH_SPACE)
+        there = here if cell.topics == 1 else listed.count(cell.position, max(end, cell.position + 1))
+        if there:
+            share = min(there / cell.topics, 1.0)
+            kept.append(cell.model_copy(update={"weight": cell.weight * share, "topics": min(there, cell.topics)}))
+    whole = sum(cell.topics for cell in kept) == sum(cell.topics for cell in order)
+    return Present(tuple(kept), found / looked if looked > 0 else 1.0, whole)
+
+
+def parting(wanted: Iterable[str], boundaries: Sequence[int], cells: Sequence[CellWeight]) -> frozenset[int]:
+    """The cuts that have a cell on both sides, whichever of the others are made.
+
+    ``cells`` ascend. A cut cannot be undone: none is made for topics that were there once.
+    """
+    positions = [cell.position for cell in cells]
+    points = sorted({int(each, 16) for each in wanted} - set(boundaries))
+    kept: list[int] = []
+    for low, high in pairwise(boundaries):
+        begin = low
+        end = high if high < HASH_SPACE - 1 else HASH_SPACE
+        for point in points[bisect_right(points, low) : bisect_left(points, high)]:
+            first, cut, last = (bisect_left(positions, each) for each in (begin, point, end))
+            if first < cut < last:
+                kept.append(point)
+                begin = point
+    return frozenset(kept)
