@@ -19,6 +19,7 @@ from pulsar_sizing.job import weights
 from pulsar_sizing.job.cells import Cells, folded, joined
 from pulsar_sizing.job.compute import TASKS_A_CORE
 from pulsar_sizing.job.costs import Factors, applied
+from pulsar_sizing.job.pieces import POSITIONS, positions_of
 from pulsar_sizing.job.rows import PLACEMENT_SCHEMA, TOPICS_SCHEMA
 from pulsar_sizing.job.state import PLACEMENT, SUMMARY, HourState, Manifest, State
 from pulsar_sizing.store import Place, Store
@@ -28,7 +29,6 @@ compute: Any = pyarrow.compute
 
 SHARD_TOPICS: Final = 16_384
 """Topics that a task holds at once, with their histograms of some 21 hours: about 200 MB."""
-POSITIONS: Final = 1 << 32
 T = TypeVar("T")
 READ: Final = ("topic", "position", "buckets", "counts")
 READ_SCHEMA: Final = pa.schema([TOPICS_SCHEMA.field(name) for name in READ])
@@ -125,13 +125,8 @@ def _topics(hour: HourState) -> int:
 
 
 def _files(store: Store, folders: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Paths with the range of positions that their names tell (pieces.Piece.name)."""
-    found = []
-    for folder in folders:
-        for name in store.names(folder):
-            low, high, _ = name.split("-", 2)
-            found.append((f"{folder}/{name}", int(low, 16), int(high, 16)))
-    return found
+    """Paths with the half-open range of positions that their names tell."""
+    return [(f"{folder}/{name}", *positions_of(name)) for folder in folders for name in store.names(folder)]
 
 
 def _weighed(

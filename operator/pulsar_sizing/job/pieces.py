@@ -8,6 +8,7 @@ and too large for one piece is cut by time instead, and a topic then has a row i
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,9 @@ PIECE_ROWS: Final = 524_288
 """Rows that a task holds at once, about 100 bytes each and as much again while they are added up."""
 END: Final = 1 << 62
 """Beyond every position and time."""
+POSITIONS: Final = 1 << 32
+"""Beyond every position."""
+_NAME: Final = re.compile(r"([0-9a-f]{9})-([0-9a-f]{9})-")
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,24 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """Of its file in the state: the same piece, the same name."""
-        low, high = max(self.positions[0], 0), min(self.positions[1], 1 << 32)
+        """Of its file in the state: the same piece, the same name. The way back is `positions_of`."""
+        low, high = max(self.positions[0], 0), min(self.positions[1], POSITIONS)
         return f"{low:09x}-{high:09x}-{max(self.times[0], 0)}"
 
 
 Range = tuple[int, int]
+
+
+def positions_of(name: str) -> Range:
+    """The half-open range of positions of the rows in a file of the state, by its name (`Piece.name`).
+
+    Not a bundle's range: that ends with 0xffffffff, this one beyond it. Raises ValueError for any other name.
+    """
+    found = _NAME.match(name)
+    low, high = (int(each, 16) for each in found.groups()) if found else (0, 0)
+    if not low < high <= POSITIONS:
+        raise ValueError(f"{name!r} is no file of the state: it must begin like 000000000-080000000-, ascending")
+    return low, high
 
 
 def cut(unit: int, groups: Sequence[Group], last_round: int | None, most: int = PIECE_ROWS) -> list[Piece]:

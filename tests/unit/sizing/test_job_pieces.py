@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sizing.job.compute import dealt
-from pulsar_sizing.job.pieces import END, Group, Piece, cut
+from pulsar_sizing.job.pieces import END, Group, Piece, cut, positions_of
 
 SPAN = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: (min(pair), max(pair)))
 SPANS = st.one_of(SPAN, st.just((-1, END - 1)))
@@ -30,6 +31,20 @@ def test_every_row_is_in_one_piece(content: list[tuple[int, tuple[int, int], tup
             for time in group.times:
                 assert sum(reads(piece, group.path, position, time) for piece in pieces) == 1
     assert sum(map(len, dealt(pieces, 3))) == len(pieces)
+
+
+@pytest.mark.parametrize(
+    ("positions", "said"), [((-1, END), (0, 1 << 32)), ((0, 30), (0, 30)), ((30, END), (30, 1 << 32))]
+)
+def test_the_name_of_a_file_tells_its_positions(positions: tuple[int, int], said: tuple[int, int]) -> None:
+    name = Piece(7, (), 0, positions, (5, END)).name
+    assert positions_of(f"{name}.parquet") == said
+
+
+@pytest.mark.parametrize("name", ["", "0x00000000_0x80000000", "0-80000000-0", "00000000a-00000000a-0", "_SUCCESS"])
+def test_another_name_tells_nothing(name: str) -> None:
+    with pytest.raises(ValueError, match="no file of the state"):
+        positions_of(name)
 
 
 def test_a_sorted_hour_is_cut_by_position_without_reading_twice() -> None:
