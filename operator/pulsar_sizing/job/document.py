@@ -36,17 +36,23 @@ h1{{font-size:1.5rem;line-height:1.2}}
 pre{{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere}}
 dl{{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem}}
 dt{{color:var(--muted)}}dd{{margin:0;overflow-wrap:anywhere}}
-figure{{margin:2rem 0}}figcaption,caption{{font-weight:600;text-align:left;padding:.25rem 0}}
+figure{{margin:2rem 0}}figcaption,caption{{font-size:1rem;font-weight:600;text-align:left;padding:.25rem 0}}
 .wide{{overflow-x:auto}}.wide:focus-visible{{outline:2px solid var(--recommended)}}
 svg{{display:block;width:100%;min-width:32rem;max-width:52rem;height:auto}}
 svg *{{stroke-linejoin:round;stroke-linecap:butt}}
 table{{border-collapse:collapse;font-size:.875rem}}
 th,td{{padding:.25rem .75rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}}
-thead th{{color:var(--muted)}}tbody th{{font-weight:400;min-width:10rem;overflow-wrap:anywhere}}
-td.number{{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}}
+thead th{{color:var(--muted);vertical-align:bottom}}
+tbody th{{font-weight:400;min-width:min(12rem,45vw);overflow-wrap:anywhere}}
+.number{{text-align:right;font-variant-numeric:tabular-nums}}
+td.number,td.short{{white-space:nowrap}}td.long{{min-width:min(18rem,75vw)}}
 p{{color:var(--muted);font-size:.875rem}}
 """
 _NUMBER = re.compile(r"-|[0-9]+(?:\.[0-9]+)?%?")
+_SHORT: Final = 20
+"""Letters of a text that is not broken."""
+_LONG: Final = 40
+"""Letters of a text that is given room: of few words a line, rows would be higher than a phone's page."""
 
 
 def document(title: str, summary: str, plots: Sequence[Plot], tables: Sequence[Table]) -> str:
@@ -74,7 +80,9 @@ def _figure(plot: Plot) -> str:
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.heads)
+    numbers = [all(map(_NUMBER.fullmatch, column)) for column in zip(*table.rows, strict=True)]
+    kinds = [' class="number"' if numeric else "" for numeric in numbers] or [""] * len(table.heads)
+    heads = "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for cell, kind in zip(table.heads, kinds, strict=True))
     rows = "\n".join(
         f'<tr><th scope="row">{escape(first)}</th>' + "".join(map(_cell, more)) + "</tr>" for first, *more in table.rows
     )
@@ -85,8 +93,9 @@ def _table(table: Table) -> str:
 
 
 def _cell(text: str) -> str:
-    kind = ' class="number"' if _NUMBER.fullmatch(text) else ""
-    return f"<td{kind}>{escape(text)}</td>"
+    length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
+    kind = "number" if _NUMBER.fullmatch(text) else length
+    return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
 
 
 def _wide(label: str, inner: str) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from math import sqrt
 from typing import Any, Final
 
 import matplotlib as mpl
@@ -111,6 +112,8 @@ def bundles(now: Sequence[float], recommended: Sequence[float], fair: float, pal
         axes.set_xlabel("bundle, heaviest first")
         axes.xaxis.get_major_locator().set_params(integer=True)
     left.set_ylabel("weight, MB/s equivalents")
+    # Room above the line for its words, also where no bundle is heavier than it.
+    left.set_ylim(0, 1.12 * max((*now, *recommended, fair)) / MEGA or 1)
     left.annotate(
         "a broker's fair share", (1, fair / MEGA), (-4, 3), xycoords=("axes fraction", "data"), ha="right",
         textcoords="offset points", fontsize=8, color=palette.ink,
@@ -120,12 +123,13 @@ def bundles(now: Sequence[float], recommended: Sequence[float], fair: float, pal
 
 
 def heat(topics: Sequence[str], rows: Sequence[Sequence[float]], palette: Palette = LIGHT) -> Plot:
-    """Mean cost of each topic by hour of the day; rows as topics, 24 values each. The fuller the more."""
-    figure, axes = _figure(0.26 * len(topics) + 1.2, palette)
+    """Mean cost of each topic by hour of the day; rows as topics, 24 values each. The fuller the more: by the square
+    root, since the hottest topic often has many times as much as the next ones, whose busy hours would not be seen."""
+    figure, axes = _figure(0.26 * len(topics) + 1.6, palette)
     most = max((value for row in rows for value in row), default=0.0)
     for number, row in enumerate(rows):
         for hour, value in enumerate(row):
-            share = value / most if most > 0 else 0.0
+            share = sqrt(value / most) if most > 0 else 0.0
             box = Rectangle((hour, number), 1, 1, facecolor=palette.recommended, alpha=share, linewidth=0)
             axes.add_patch(box)
     axes.set_xlim(0, len(HOURS))
@@ -136,7 +140,9 @@ def heat(topics: Sequence[str], rows: Sequence[Sequence[float]], palette: Palett
     axes.set_xticks([hour + 0.5 for hour in HOURS[::3]], [f"{hour:02d}" for hour in HOURS[::3]])
     axes.tick_params(axis="y", labelsize=8)
     axes.grid(visible=False)
-    axes.set_xlabel(f"hour of the day, UTC; full colour is {most / MEGA:.2f} MB/s equivalents")
+    # Short lines: the names leave the axes little of the width.
+    full = f"full colour: {most / MEGA:.2f} MB/s equivalents\nhalf as full: a quarter of that"
+    axes.set_xlabel(f"hour of the day, UTC\n{full}")
     return Plot("hot-topics", "Mean cost of the hottest topics by hour of the day.", figure)
 
 

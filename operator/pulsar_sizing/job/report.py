@@ -23,7 +23,11 @@ from pulsar_sizing.store import spark_paths
 
 HOTTEST = 20
 MOST_LINES = 30
-NO_MINUTES = "Minutes above 85% are known where --capacity says what an average broker can carry."
+UNKNOWN = "not known"
+NO_MINUTES = (
+    f"Minutes above {OVERLOADED:.0%} are not known without --capacity, which says how many bytes a second an average "
+    "broker carries: traffic alone does not tell it."
+)
 Heat = dict[str, list[float]]
 
 
@@ -125,8 +129,8 @@ def _brokers(result: SizingResult, minutes: Minutes | None) -> Table:
                 _mega(weight.fair * result.balance.bound),
                 _ratio(each.weight, weight.fair),
                 _ratio(recommended, weight.fair),
-                _count(now.get(each.broker)),
-                _count(after.get(each.broker) if result.namespaces else None),
+                _count(now.get(each.broker)) if minutes else UNKNOWN,
+                "-" if not result.namespaces else _count(after.get(each.broker)) if minutes else UNKNOWN,
             )
         )
     heads = ("broker", "size", "now", "recommended", "bound", "now/fair", "recommended/fair")
@@ -168,6 +172,7 @@ def _namespaces(result: SizingResult, today: Mapping[str, Today]) -> Table:
             )
             for each in sorted(result.namespaces, key=lambda each: -each.weight)
         ],
+        "Weights are in MB/s equivalents.",
     )
 
 
@@ -175,7 +180,7 @@ def _hottest(result: SizingResult) -> Table:
     hot = sorted(result.namespaces, key=lambda each: -each.hottest_weight)[:MOST_LINES]
     return Table(
         "Hottest topic of each namespace",
-        ("topic", "weight", "over a broker's fair share"),
+        ("topic", "weight, MB/s equivalents", "over a broker's fair share"),
         [(each.hottest_topic, _mega(each.hottest_weight), _ratio(each.hottest_weight, _fair(result))) for each in hot],
     )
 

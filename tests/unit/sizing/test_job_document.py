@@ -161,6 +161,30 @@ def test_tables_without_numbers_and_notes() -> None:
     Outline(text)
 
 
+def test_columns_of_numbers_have_their_heads_above_them_and_long_texts_have_room() -> None:
+    """A head at the left above numbers at the right is above the numbers of its neighbour."""
+    rows = [("a", "1.5", "not known", "why " * 20), ("b", "-", "2", "since " * 20)]
+    text = document("t", "first\n", [], [Table("x", ("name", "weight", "minutes", "why"), rows)])
+    heads = [each.get("class", "") for each in Outline(text).every("th") if each["scope"] == "col"]
+    assert heads == ["", "number", "", ""]
+    assert '<td class="short">not known</td>' in text and text.count('<td class="long">') == 2
+    assert "td.short{white-space:nowrap}" in STYLE and "td.long{min-width:min(" in STYLE
+
+
+def test_the_words_above_a_line_are_inside_of_their_plot() -> None:
+    """Also where the line is the highest there is; and a plot of nothing is one."""
+    for weights, fair in (([1e6, 2e6], 9e6), ([9e6], 1e6), ([], 0.0)):
+        figure = plots.bundles(weights, weights, fair).figure
+        low, high = figure.axes[0].get_ylim()
+        assert low == 0 and high >= 1.1 * max([*weights, fair]) / 1e6 and high > 0
+
+
+def test_topics_far_below_the_hottest_are_seen_too() -> None:
+    plot = plots.heat(["persistent://a/b/hot", "persistent://a/b/next"], [[100.0] * 24, [4.0] * 24])
+    boxes = plot.figure.axes[0].patches
+    assert boxes[0].get_alpha() == 1 and boxes[-1].get_alpha() == pytest.approx(0.2)
+
+
 def test_brokers_of_one_cluster_are_told_apart_by_what_differs(tmp_path: Path) -> None:
     """The plot's names are those that the table has; the picture is not empty."""
     hosts = [f"east-broker-{n}.east-broker-headless.pulsar.svc.cluster.local:8080" for n in range(3)]

@@ -76,10 +76,11 @@ def test_the_report_says_what_was_found() -> None:
         assert part in text
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.startswith(("a ", "b "))}
     assert rows == {
-        "a": ["1.00", "9.00", "5.00", "5.00", "2.00", "1.11", "-", "-"],
-        "b": ["1.00", "0.00", "4.00", "5.00", "0.00", "0.89", "-", "-"],
+        "a": ["1.00", "9.00", "5.00", "5.00", "2.00", "1.11", *("not", "known") * 2],
+        "b": ["1.00", "0.00", "4.00", "5.00", "0.00", "0.89", *("not", "known") * 2],
     }
-    assert "Names are without :8080. Minutes above 85% are known where --capacity says" in text
+    assert "minutes above 85%, now" in text and "minutes above 85%, recommended" in text
+    assert "Names are without :8080. Minutes above 85% are not known without --capacity" in text
     assert sorted(loads_after(result()).values()) == [4e6, 5e6]
     assert placed(result()) == {"acme/shop": Today((0, 1 << 31, 0xFFFFFFFF), ("a:8080", "b:8080"))}
 
