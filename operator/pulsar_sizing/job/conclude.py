@@ -197,9 +197,9 @@ def _withheld(request: Request, observed: Observed, seen: Seen, weight: float) -
             f"Only {seen.completeness:.1%} of the traffic is there, {request.min_completeness:.1%} is wanted: "
             "look at the collector's log for brokers that do not answer, and at what was rejected."
         )
-    if not observed.brokers:
-        return "No broker was seen in the newest hour."
-    return "" if weight > 0 else "No traffic was recorded."
+    if not weight > 0:
+        return "No traffic was recorded."
+    return "" if observed.brokers else "No broker was seen in the newest hour."
 
 
 def _namespaces(

@@ -87,10 +87,12 @@ def start_of(unit: int) -> datetime:
 
 
 def recorded_days(store: Store, instance: str, cluster: str) -> list[datetime]:
-    """Begins of the days that have a folder, in order."""
-    folders = store.folders(layout.cluster_folder(TRAFFIC, instance, cluster))
-    found = (layout.day_of(folder) for folder in folders)
-    return [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in found if day is not None]
+    """Begins of the days that have a folder, in order. Of a day on which no topic was loaded there are markers."""
+    folders = (
+        each for table in (TRAFFIC, MARKERS) for each in store.folders(layout.cluster_folder(table, instance, cluster))
+    )
+    found = {day for folder in folders if (day := layout.day_of(folder)) is not None}
+    return [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in sorted(found)]
 
 
 def newest_day(days: Sequence[datetime], now: datetime) -> datetime:

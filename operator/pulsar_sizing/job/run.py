@@ -176,10 +176,13 @@ def _seen(inside: dict[int, HourState]) -> Seen:
     announced = sum(hour.announced for hour in inside.values())
     # A broker's answer whose file is gone or damaged, or whose rows were rejected, is no answer.
     there = sum(min(hour.samples + hour.duplicates, hour.announced) for hour in inside.values())
+    samples = sum(hour.samples for hour in inside.values())
+    # All of nothing is there where brokers answered that they have no topics.
+    share = there / announced if announced else float(not samples)
     first, last = min(inside, default=0), max(inside, default=0)
     return Seen(
-        samples=sum(hour.samples for hour in inside.values()),
-        completeness=(answered / expected if expected else 0.0) * (there / announced if announced else 0.0),
+        samples=samples,
+        completeness=(answered / expected if expected else 0.0) * share,
         expected=expected,
         rejected={reason: count for reason, count in sorted(rejected.items()) if count},
         start=inventory.start_of(first),

@@ -248,6 +248,21 @@ def test_what_cannot_be_answered_is_said(lab: Labs, question: dict[str, Any], wo
         lab().run(**question)
 
 
+def test_a_cluster_without_a_loaded_topic_has_a_result_that_recommends_nothing(lab: Labs) -> None:
+    """Its brokers answered, and had none: of them there are markers only."""
+    one = lab()
+    one.record(0, 1)
+    shutil.rmtree(one.root / "traffic")
+    for path in one.files("markers"):
+        found = pq.read_table(path, partitioning=None)
+        at = found.schema.get_field_index("topics")
+        pq.write_table(found.set_column(at, found.schema.field(at), [[0] * len(found)]), path)
+    result = one.run().result
+    assert (result.namespaces, result.verdict.verdict, result.samples) == ((), "Unknown", 0)
+    assert result.to_time == datetime(2026, 3, 2, 1, tzinfo=UTC)
+    assert (result.completeness, result.verdict.reason) == (1.0, "No traffic was recorded.")
+
+
 def test_the_command_stores_the_result_and_writes_a_report(
     lab: Labs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
