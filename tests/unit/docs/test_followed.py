@@ -47,7 +47,7 @@ def test_a_command_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["balancing", "clusters", "conditions", "import", "operating", "topic-sets", "logical-plane"]
+    "name", ["balancing", "clusters", "conditions", "import", "operating", "sizing", "topic-sets", "logical-plane"]
 )
 def test_pages_with_commands_for_the_quickstart_run_some(name: str) -> None:
     assert runnable(ROOT / f"docs/{name}.md")
