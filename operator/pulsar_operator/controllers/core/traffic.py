@@ -289,10 +289,9 @@ class Traffic:
             positions += await self._positions(domain, bundle.namespace, bundle.range)
             if positions and min(positions) < boundary <= max(positions):
                 return
-        if len(positions) > 1:  # of fewer Pulsar cuts nothing either
-            side = "below" if min(positions) >= boundary else "from"
-            gone = f"no topic is there {side} {boundary:#010x} any more"
-            raise RefusedError(f"not asked for, since {gone} and a cut cannot be undone")
+        side = "from" if positions and max(positions) < boundary else "below"
+        gone = f"no topic is there {side} {boundary:#010x} any more"
+        raise RefusedError(f"not asked for, since {gone} and a cut cannot be undone")
 
     async def move(self, bundle: BundleId, destination: str) -> None:
         """Unload a bundle towards a broker; the modular load manager assigns it at the next look-up of a topic."""
