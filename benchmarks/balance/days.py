@@ -66,7 +66,7 @@ def start(case: Scenario, seed: int) -> dict[BundleId, str]:
     """The placement of a new cluster: Pulsar's default placement, bundle by bundle, before there is any traffic."""
     bundles = even_bundles(case.recording.namespaces, case.bundles_per_namespace)
     manager = ModularManager("start", None, LeastLongTermMessageRate(Random(seed).randrange), None)
-    return World(case.recording, case.hosts, bundles, manager).state.owners
+    return World(case.recording, case.hosts, bundles, manager, allowed=case.allowed).state.owners
 
 
 def strategies(seed: int) -> list[tuple[Policy, Settings]]:
@@ -87,7 +87,9 @@ def runs(case: Case) -> list[Run]:
     owners = start(setting, seed)
     found = []
     for policy, settings in strategies(seed):
-        world = World(setting.recording, setting.hosts, list(owners), policy, settings, setting.changes, owners)
+        world = World(
+            setting.recording, setting.hosts, list(owners), policy, settings, setting.changes, owners, setting.allowed
+        )
         account = world.run()
         ratios = sorted(minute.ratio for minute in account.minutes)
         found.append(

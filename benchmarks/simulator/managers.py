@@ -78,7 +78,8 @@ class ExtensibleManager:
 
     def place(self, bundle: BundleId, state: State) -> str:
         """As Policy."""
-        return self.placement.select(sorted(state.hosts), bundle, state)
+        able = sorted(broker for broker in state.hosts if state.permits(bundle, broker))
+        return self.placement.select(able, bundle, state)
 
 
 def _preallocate(state: State, bundle: BundleId, broker: str) -> None:

@@ -41,7 +41,8 @@ class OperatorPolicy:
     def place(self, bundle: BundleId, state: State) -> str:
         """As Policy: Pulsar decides."""
         staying = [broker for broker in state.hosts if broker not in state.leaving]
-        return select_broker(self.placement, staying or state.hosts, bundle, state)
+        able = [broker for broker in staying if state.permits(bundle, broker)]
+        return select_broker(self.placement, able or state.hosts, bundle, state)
 
     def act(self, state: State, traffic: Traffic) -> list[Action]:
         """As Policy."""
@@ -84,7 +85,7 @@ class OperatorPolicy:
         brokers = (
             Broker(host.id, host.capacity / mean, None, host.id in state.leaving) for host in state.hosts.values()
         )
-        return ClusterModel(tuple(brokers), tuple(bundles))
+        return ClusterModel(tuple(brokers), tuple(bundles), state.allowed)
 
 
 def usages_of(state: State) -> dict[str, Usage]:

@@ -29,10 +29,11 @@ def fewest_of_namespace(candidates: Iterable[str], bundle: BundleId, state: Stat
 def select_broker(placement: Placement, brokers: Iterable[str], bundle: BundleId, state: State) -> str:
     """The broker of a bundle as the modular manager finds it: even distribution first, then the placement strategy.
 
+    Both among the brokers that isolation permits (Pulsar's class LoadManagerShared, method applyNamespacePolicies).
     Where the one it chose uses more than 85 % the strategy is asked once more, now with all brokers (Pulsar's class
     ModularLoadManagerImpl, method selectBroker); its second word holds, whatever that broker uses.
     """
-    everyone = sorted(brokers)
+    everyone = sorted(broker for broker in brokers if state.permits(bundle, broker))
     candidates = fewest_of_namespace(everyone, bundle, state) if state.settings.distribute_evenly else everyone
     chosen = placement.select(candidates, bundle, state)
     if state.reports[chosen].score > state.settings.overloaded_percent / 100:

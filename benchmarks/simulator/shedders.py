@@ -332,7 +332,10 @@ class TransferShedder:
         return [(bundle, rates.throughput) for bundle, rates in reversed(ranked)]
 
     def _pair(self, state: State, high: str, low: str) -> tuple[list[Unload], float]:
-        """What goes from one broker to another, least of the top bundles first, and by how much the score falls."""
+        """What goes from one broker to another, least of the top bundles first, and by how much the score falls.
+
+        Bundles that isolation does not let go there are passed over (method isTransferable).
+        """
         busy, idle = state.reports[high], state.reports[low]
         top = self._top(state, high)
         wanted = busy.throughput * ((busy.ema - idle.ema) / 2) / busy.ema if busy.ema else 0.0
@@ -341,7 +344,7 @@ class TransferShedder:
         left = len(top)
         candidates = iter(self._top(state, low))
         for bundle, throughput in top if left > 1 else []:
-            if state.owners.get(bundle) != high or bundle in state.unloaded:
+            if state.owners.get(bundle) != high or bundle in state.unloaded or not state.permits(bundle, low):
                 continue
             if left <= 1:
                 break
@@ -352,6 +355,8 @@ class TransferShedder:
                 after_low = idle.throughput + marked + throughput
                 fits = False
                 for other, weight in candidates:
+                    if not state.permits(other, high):
+                        continue
                     if after_high + weight < busy.throughput and after_low - weight < busy.throughput:
                         back.append(Unload(other, low, high))
                         gained += weight

@@ -177,6 +177,8 @@ class Host:
     """Cost per second, hidden costs included, at which its processor is full."""
     nic: float
     """Bytes per second, each way."""
+    foreign: float = 0.0
+    """Of the capacity, what is used by something that is no traffic."""
 
 
 @dataclass
@@ -201,6 +203,13 @@ class State:
     """Bundles that the shedder moved within the grace period, with the minute."""
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     """Bundles by namespace and broker, as the leader counts them for even distribution."""
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By namespace: the brokers that isolation permits; absent = every broker."""
+
+    def permits(self, bundle: BundleId, broker: str) -> bool:
+        """Whether a broker may serve a bundle."""
+        allowed = self.allowed.get(bundle.namespace)
+        return allowed is None or broker in allowed
 
 
 class Unload(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import cos, exp, pi
 
@@ -22,14 +22,14 @@ LOAD = 0.45
 """Mean utilization in a quiet hour, with all brokers."""
 
 
-def population(chance: Randomness, *, striped: bool = False) -> list[Topic]:
+def population(chance: Randomness, *, striped: bool = False, namespaces: int = NAMESPACES) -> list[Topic]:
     """Topics whose traffic follows Zipf's law over topics, partitions sharing theirs evenly.
 
-    Mixed: each of 8 namespaces has three partitioned topics and 20 others; partitioned ones tend to be the hot ones.
+    Mixed: each of the namespaces has three partitioned topics and 20 others; partitioned ones tend to be the hot ones.
     Striped: only 8- and 10-partition topics, three to a namespace: with 16 even bundles each lies on 4 of them.
     """
     names: list[tuple[str, int]] = []
-    for number in range(NAMESPACES):
+    for number in range(namespaces):
         namespace = f"persistent://shop-{number % 3}/team-{number}"
         for kind, partitions in enumerate((8, 10, 8) if striped else PARTITIONS):
             names.append((f"{namespace}/orders-{kind}-{chance.randrange(10_000)}", partitions))
@@ -146,9 +146,35 @@ class Scenario:
     hosts: tuple[Host, ...]
     changes: tuple[Change, ...] = ()
     bundles_per_namespace: int = 16
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """As State."""
 
 
-NAMES = ("diurnal", "flash crowd", "jitter", "drift", "broker loss", "5-10-5 brokers", "mixed brokers", "crc stripes")
+NAMES = (
+    "diurnal",
+    "flash crowd",
+    "jitter",
+    "drift",
+    "broker loss",
+    "5-10-5 brokers",
+    "mixed brokers",
+    "crc stripes",
+    "spare broker",
+    "hot topic",
+    "foreign CPU",
+)
+FEW_BROKERS, FEW_NAMESPACES = 5, 4
+"""Of the last three, in which one broker is not as the others, day in, day out."""
+RESTLESS = 0.3
+"""Wobble of topics beside a broker that is idle for good or busy with something else: a reason to move, every minute,
+for a balancer that takes any gain."""
+SPARE = "broker-spare:8080"
+"""Of spare broker: isolation keeps it for one namespace that has next to no traffic."""
+ISOLATED = Topic("persistent://ops/checks/heartbeat", 10.0)
+HOT_SHARE, HOT_LOAD = 0.7, 0.8
+"""Of hot topic: its share of what all topics cost, and of its broker in a quiet hour."""
+FOREIGN = 0.66
+"""Of foreign CPU: share of its processor that the last broker uses for what is no traffic."""
 SIZES = (0.5, 1.0, 1.5)
 """Of mixed brokers, in turn."""
 
@@ -160,14 +186,21 @@ def scenario(
 
     The traffic of a seed is the same whatever the hidden costs are, and so is the mean utilization in a quiet hour.
     """
-    topics = population(chance, striped=name == "crc stripes")
+    few = name in NAMES[-3:]
+    topics = population(chance, striped=name == "crc stripes", namespaces=FEW_NAMESPACES if few else NAMESPACES)
+    if name == "spare broker":
+        topics.append(replace(ISOLATED, group=1 + max(topic.group for topic in topics)))
+    if name == "hot topic":
+        topics = _one_hot(topics)
     if sigma and hidden is not None:
         topics = with_hidden_costs(topics, hidden, sigma)
     recording = Recording(topics)
     heads = _heads(recording.topics)
-    capacity = recording.total_cost() / LOAD / BROKERS
-    hosts = tuple(Host(f"broker-{number}:8080", capacity, capacity) for number in range(BROKERS))
+    brokers = FEW_BROKERS if few else BROKERS
+    capacity = recording.total_cost() / LOAD / brokers
+    hosts = tuple(Host(f"broker-{number}:8080", capacity, capacity) for number in range(brokers))
     changes: tuple[Change, ...] = ()
+    allowed: dict[str, frozenset[str]] = {}
     day = Day(recording.topics, chance)
     match name:
         case "diurnal":
@@ -198,10 +231,31 @@ def scenario(
             about = "brokers of 0.5, 1 and 1.5 times the size"
         case "crc stripes":
             day.amplitude, about = 0.3, "8- and 10-partition topics alone, each on 4 of 16 bundles"
+        case "spare broker":
+            allowed = {each: frozenset(host.id for host in hosts) for each in recording.namespaces}
+            allowed[ISOLATED.namespace] = frozenset((SPARE,))
+            hosts, day.wobble = (*hosts, Host(SPARE, capacity, capacity)), RESTLESS
+            about = "5 brokers and one that isolation keeps empty"
+        case "hot topic":
+            full = HOT_SHARE * recording.total_cost() / HOT_LOAD
+            hosts = tuple(Host(host.id, full, full) for host in hosts)
+            about = "5 brokers, 70 % of what all topics cost is one topic's"
+        case "foreign CPU":
+            hosts, day.wobble = (*hosts[:-1], replace(hosts[-1], foreign=FOREIGN)), RESTLESS
+            about = "5 brokers, two thirds of one's processor are no traffic's"
         case _:
             raise ValueError(f"trace is {name!r}: it must be one of {', '.join(NAMES)}")
     recording.record(day, minutes)
-    return Scenario(name, about, recording, hosts, changes)
+    return Scenario(name, about, recording, hosts, changes, allowed=allowed)
+
+
+def _one_hot(topics: Sequence[Topic]) -> list[Topic]:
+    """The topics with the one of the first name so hot that it costs `HOT_SHARE` of what all cost."""
+    chosen = min(topics, key=lambda topic: topic.name)
+    rest = Recording([topic for topic in topics if topic is not chosen]).total_cost()
+    scale = rest * HOT_SHARE / (1 - HOT_SHARE) / Recording([replace(chosen, group=0)]).total_cost()
+    hot = replace(chosen, rate=chosen.rate * scale, group=1 + max(topic.group for topic in topics))
+    return [*(topic for topic in topics if topic is not chosen), hot]
 
 
 def _mixed(hosts: tuple[Host, ...]) -> tuple[Host, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import fsum
 from typing import NamedTuple
 
 from benchmarks.simulator.state import Averages, Cut, Host, Policy, Rates, Report, Settings, State, Unload
@@ -37,11 +38,12 @@ class Minute(NamedTuple):
     """What was measured."""
 
     busiest: float
-    """Highest load / capacity."""
+    """Highest load / capacity, what is no traffic included."""
     mean: float
     """Total load / total capacity; load is what brokers truly pay, hidden costs included."""
     bound: float
-    """The least busiest that whole topics allow: the mean, or the hottest topic alone on the largest broker."""
+    """The least busiest that whole topics allow: the mean, of all or of the namespaces that isolation keeps to some
+    brokers; the hottest topic alone on the largest broker; or what a broker uses for what is no traffic."""
 
     @property
     def ratio(self) -> float:
@@ -92,8 +94,9 @@ class World:
         settings: Settings | None = None,
         changes: Sequence[Change] = (),
         owners: Mapping[BundleId, str] | None = None,
+        allowed: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
-        self.state = State(settings or Settings())
+        self.state = State(settings or Settings(), allowed=allowed or {})
         self.account = Account()
         self.policy = policy
         self.recording = recording
@@ -215,7 +218,7 @@ class World:
             counts[owner] = counts.get(owner, 0) + 1
         for broker, report in fresh.items():
             host = state.hosts[broker]
-            report.cpu = costs[broker] / host.capacity
+            report.cpu = costs[broker] / host.capacity + host.foreign
             report.bandwidth_in, report.bandwidth_out = inward[broker] / host.nic, outward[broker] / host.nic
             report.throughput = inward[broker] + outward[broker]
         state.fresh = fresh
@@ -223,13 +226,29 @@ class World:
         self._report(fresh)
 
     def _measure(self, busiest: float) -> None:
-        capacities = [host.capacity for host in self.state.hosts.values()]
-        mean = self.recording.at(self.state.minute).paid[-1] / sum(capacities)
-        bound = max(mean, self.recording.hottest(self.state.minute) / max(capacities))
+        hosts, paid = self.state.hosts, self.recording.at(self.state.minute).paid
+        mean = self._mean_of(hosts, paid[-1])
+        bound = max(mean, self.recording.hottest(self.state.minute) / max(host.capacity for host in hosts.values()))
+        bound = max(bound, *(host.foreign for host in hosts.values()))
+        for pool in set(self.state.allowed.values()):
+            spans = [
+                self.recording.namespaces.get(name, (0, 0))
+                for name in self.state.allowed
+                if self.state.allowed[name] <= pool
+            ]
+            bound = max(
+                bound, self._mean_of(pool & hosts.keys(), fsum(paid[end] - paid[start] for start, end in spans))
+            )
         self.account.minutes.append(Minute(busiest, mean, bound))
         limit = self.state.settings.overloaded_percent / 100
         self.account.overloaded += busiest > limit
         self.account.unavoidable += bound > limit
+
+    def _mean_of(self, brokers: Iterable[str], paid: float) -> float:
+        """Load / capacity of some brokers with what they are paid for and what is no traffic."""
+        hosts = [self.state.hosts[broker] for broker in brokers]
+        foreign = fsum(host.foreign * host.capacity for host in hosts)
+        return (paid + foreign) / fsum(host.capacity for host in hosts) if hosts else 0.0
 
     def _report(self, fresh: Mapping[str, Report]) -> None:
         """Moving averages go on; a broker's report is written if its figures moved enough since the last one.
