@@ -1,7 +1,8 @@
 """What the planner sees: brokers, bundles with their weight and owner, and what may not be done. All values, no I/O.
 
 Weights are costs (`load.CostModel.cost`), in byte-equivalents per second. A broker's load is the sum of the weights of
-its bundles; its utilization is load / capacity. The cluster is balanced when the utilizations are equal.
+its bundles and its own base; its utilization is load / capacity. The cluster is balanced when the utilizations
+are equal.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Broker:
     """Failure domain, for anti-affinity."""
     draining: bool = False
     """Gives everything away and takes nothing (scale in, roll)."""
+    base: float = 0.0
+    """Load that is no bundle's and stays, in the unit of weights: what it uses whatever it carries."""
 
 
 @dataclass(frozen=True)

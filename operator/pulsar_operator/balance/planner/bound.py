@@ -1,6 +1,6 @@
 """What no placement can beat: the least possible utilization of the busiest broker, given that topics are whole.
 
-Three arguments, and the strongest of them counts: the mean (all weight / all capacity); the j heaviest cells sit on at
+Three arguments, and the strongest of them counts: the mean (all load / all capacity); the j heaviest cells sit on at
 most j brokers; and the pigeonhole: of the n heaviest cells some broker holds more than its share, in the best case the
 lightest of them. Each holds as well for a set of brokers alone and the namespaces that may live nowhere else.
 """
@@ -43,12 +43,15 @@ class Heaviest:
         self.total += other.total
         self.top = nlargest(self._keep, [*self.top, *other.top])
 
-    def bound(self, capacities: Sequence[float]) -> float:
-        """Least possible busiest utilization on brokers of these capacities; infinite with weight and no broker."""
+    def bound(self, capacities: Sequence[float], base: float = 0.0) -> float:
+        """Least possible busiest utilization on brokers of these capacities; infinite with weight and no broker.
+
+        ``base`` is load that is on them whatever is placed.
+        """
         if not capacities:
             return inf if self.total > 0 else 0.0
         descending = sorted(capacities, reverse=True)
-        best = self.total / fsum(descending)
+        best = (self.total + base) / fsum(descending)
         for weight, capacity in zip(accumulate(self.top), accumulate(descending), strict=False):
             best = max(best, weight / capacity)
         return max(best, _pigeonhole(self.top, descending))
@@ -93,27 +96,29 @@ def least_busiest_allowed(groups: Mapping[frozenset[str] | None, Heaviest], brok
 
     `draining` brokers take nothing. Infinite when a group with weight has no broker left.
     """
-    capacities = {broker.id: broker.capacity for broker in brokers if not broker.draining}
-    everything = frozenset(capacities)
+    able = {broker.id: broker for broker in brokers if not broker.draining}
+    capacities = {name: broker.capacity for name, broker in able.items()}
+    everything = frozenset(able)
     limited: dict[frozenset[str], list[Heaviest]] = {}
     for allowed, heaviest in groups.items():
         limited.setdefault(everything if allowed is None else allowed & everything, []).append(heaviest)
     sets = {everything, *sorted(limited, key=lambda s: (len(s), sorted(s)))[: MOST_SETS - 1]}
     unions = sorted({a | b for a, b in combinations(sets, 2)} - sets, key=lambda s: (len(s), sorted(s)))
     sets.update(unions[: max(0, MOST_SETS - len(sets))])
-    best = 0.0
+    best = max((broker.base / broker.capacity for broker in able.values()), default=0.0)
     for subset in sets:
         inside = Heaviest(len(capacities))
         for allowed, inhabitants in limited.items():
             if allowed <= subset:
                 for each in inhabitants:
                     inside.merge(each)
-        best = max(best, inside.bound([capacities[name] for name in subset]))
+        base = fsum(able[name].base for name in subset)
+        best = max(best, inside.bound([capacities[name] for name in subset], base))
     return best
 
 
-def bound_of(model: ClusterModel) -> float:
-    """Least possible busiest utilization of a cluster when every topic is whole.
+def bound_of(model: ClusterModel, *, liquid: bool = False) -> float:
+    """Least possible busiest utilization of a cluster when every topic is whole, or, ``liquid``, if they were not.
 
     A bundle whose cells are not known counts whole, a pinned one stays with its owner.
     """
@@ -131,5 +136,8 @@ def bound_of(model: ClusterModel) -> float:
     groups: dict[frozenset[str] | None, Heaviest] = {}
     for allowed, found in weights.items():
         groups[allowed] = Heaviest(len(capacities))
-        groups[allowed].add(found)
+        if liquid:
+            groups[allowed].total = fsum(found)
+        else:
+            groups[allowed].add(found)
     return least_busiest_allowed(groups, model.brokers)

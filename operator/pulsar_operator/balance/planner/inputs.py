@@ -28,6 +28,8 @@ def _check_brokers(model: ClusterModel) -> None:
             raise ValueError(f"broker {broker.id} is listed twice: list each once")
         if not (isfinite(broker.capacity) and broker.capacity > 0):
             raise ValueError(f"broker {broker.id} has capacity {broker.capacity}: it must be a positive number")
+        if not (isfinite(broker.base) and broker.base >= 0):
+            raise ValueError(f"broker {broker.id} has base {broker.base}: it must be 0 or a positive number")
 
 
 def _check_bundles(model: ClusterModel) -> None:

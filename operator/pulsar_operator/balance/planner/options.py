@@ -62,7 +62,7 @@ class Options:
     """Of AddBrokers and RemoveBrokers."""
     tolerance: float = 0.1
     """Hysteresis: a placement whose busiest broker is within this of the bound is left alone, unless a broker has less
-    than half of the mean: that one is filled."""
+    than half of what it could have: that one is filled."""
     cuts: Mapping[str, frozenset[int]] | None = None
     """By namespace: the only positions at which its bundles may be cut, as somebody who saw more found them; None =
     anywhere."""

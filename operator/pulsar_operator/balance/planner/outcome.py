@@ -33,12 +33,12 @@ def as_asked(model: ClusterModel, options: Options) -> ClusterModel:
 
 
 def utilizations(brokers: Sequence[Broker], bundles: Iterable[Bundle]) -> dict[str, float]:
-    """Load / capacity of every broker; bundles of others count for nothing."""
+    """Load / capacity of every broker, its base included; bundles of others count for nothing."""
     weights: dict[str | None, list[float]] = {broker.id: [] for broker in brokers}
     for bundle in bundles:
         if bundle.owner in weights:
             weights[bundle.owner].append(bundle.weight)
-    return {broker.id: fsum(weights[broker.id]) / broker.capacity for broker in brokers}
+    return {broker.id: (fsum(weights[broker.id]) + broker.base) / broker.capacity for broker in brokers}
 
 
 def balance_of(model: ClusterModel) -> Balance:
@@ -46,6 +46,7 @@ def balance_of(model: ClusterModel) -> Balance:
     found = utilizations(model.brokers, model.bundles)
     capacity = fsum(broker.capacity for broker in model.brokers if not broker.draining)
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in found)
+    total += fsum(broker.base for broker in model.brokers if not broker.draining)
     return Balance(
         busiest=max(found.values(), default=0.0),
         mean=total / capacity if capacity else 0.0,
@@ -54,7 +55,13 @@ def balance_of(model: ClusterModel) -> Balance:
     )
 
 
-def _bound(model: ClusterModel) -> float:
+def level_of(model: ClusterModel) -> float:
+    """What the busiest broker would have if topics could be cut: the mean, or that of brokers which have namespaces to
+    themselves. The bound is above it where a topic is hotter than a broker's share."""
+    return _bound(model, liquid=True)
+
+
+def _bound(model: ClusterModel, *, liquid: bool = False) -> float:
     """The bound for what brokers carry now; a namespace that may go nowhere is taken as pinned."""
     known = {broker.id for broker in model.brokers}
     able = {broker.id for broker in model.brokers if not broker.draining}
@@ -65,4 +72,4 @@ def _bound(model: ClusterModel) -> float:
         for bundle in sorted(model.bundles, key=lambda each: each.id)
         if bundle.owner in known and (bundle.id.namespace not in stranded or bundle.owner in able)
     )
-    return bound_of(replace(model, bundles=carried, pinned=model.pinned | stranded))
+    return bound_of(replace(model, bundles=carried, pinned=model.pinned | stranded), liquid=liquid)

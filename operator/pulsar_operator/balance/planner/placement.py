@@ -47,6 +47,9 @@ class Placement:
                 self.load[at] += weight
                 self.count[at] += 1
         self.total: int = sum(self.load)
+        """Of bundles."""
+        if self.total_weight > 0:
+            self.load = [each + round(self.units(b.base)) for each, b in zip(self.load, self.brokers, strict=True)]
         self.per_namespace: Counter[str] = Counter(bundle.id.namespace for bundle in self.bundles)
         self.moves = 0
         """Bundles that are not where they were."""

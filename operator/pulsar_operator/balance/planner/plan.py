@@ -8,7 +8,7 @@ The goals, in order of priority; a later one never undoes an earlier one:
 3. with few and light moves: the busiest broker gives the lightest bundle that is enough, a swap only where no move is;
 4. with few splits: only while the busiest broker is above the tolerance and no move or swap of whole bundles helps, or
    where one cut takes a twentieth of the mean off it;
-5. idle brokers get a share, light bundles go where there are few.
+5. idle brokers get the share that they could have (shares.py), light bundles go where there are few.
 
 Nothing is done at all while the placement is within the tolerance. A plan is the difference between two placements, so
 planning again on what a plan leads to gives an empty plan, unless the budget cut the first one short. It ends with the
@@ -17,8 +17,10 @@ check of verify.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import cached_property
 from math import fsum
 from typing import Final
 
@@ -50,13 +52,14 @@ from pulsar_operator.balance.planner.placement import NOBODY, Placement
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
 from pulsar_operator.balance.planner.rounds import towards
 from pulsar_operator.balance.planner.search import Search
+from pulsar_operator.balance.planner.shares import fair_shares
 from pulsar_operator.balance.planner.splitting import Splitter
 from pulsar_operator.balance.planner.verify import PlanError, check
 
 __all__ = ["balance_of", "plan"]
 
 IDLE_BELOW: Final = 0.5
-"""A broker with less than this share of the mean stands idle, even when the busiest one is within the tolerance."""
+"""A broker with less than this part of the share that it could have is idle, however even the others are."""
 ENDLESS: Final = Budget(max_moves=1 << 32, max_moved_percent=1e6, max_splits=1 << 32)
 EMPTIED: Final = "the brokers to be emptied serve no bundle"
 LARGE: Final = 5000
@@ -242,15 +245,21 @@ class _Planning:
     def _fill(self) -> bool:
         """Idle brokers, or those that were added, get their share; whether anything moved."""
         acted, placement, options = False, self._placement, self._options
-        full = self._mean * max(0.0, 1 - options.tolerance)
-        adding = options.mode is Mode.ADD_BROKERS
-        trigger = full if adding else self._mean * min(IDLE_BELOW, 1 - options.tolerance)
-        floors = (self._mean, self._mean * max(0.0, 1 - options.tolerance / 2), 0.0)
+        most = max(0.0, 1 - options.tolerance)
+        below = most if options.mode is Mode.ADD_BROKERS else min(IDLE_BELOW, most)
         for broker in placement.ascending():
-            if placement.utilization(broker) >= trigger:
+            if placement.utilization(broker) >= self._mean * below:
                 break
-            acted |= self._search.fill(broker, full, floors, self._cause)
+            due = min(self._mean, placement.units(self._shares[placement.brokers[broker].id]))
+            if placement.utilization(broker) < due * below:
+                floors = (due, due * max(0.0, 1 - options.tolerance / 2), 0.0)
+                acted |= self._search.fill(broker, due * most, floors, self._cause)
         return acted
+
+    @cached_property
+    def _shares(self) -> Mapping[str, float]:
+        """What each broker could have; nothing for those that are to be emptied."""
+        return defaultdict(float, fair_shares(self._model, self._options.namespaces))
 
     def _split(self) -> bool:
         """Cut and move pieces while the busiest brokers are above the tolerance and a cut helps; whether one did."""

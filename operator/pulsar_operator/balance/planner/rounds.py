@@ -180,7 +180,7 @@ def placed_anew(model: ClusterModel, options: Options) -> tuple[Move, ...]:
         return ()
     free = [b for b in model.bundles if b.owner in brokers and _movable(b, model, options)]
     stay = {bundle.id for bundle in free}
-    loads = dict.fromkeys(brokers, 0.0)
+    loads = {broker.id: broker.base for broker in model.brokers}
     for bundle in model.bundles:
         if bundle.owner in loads and bundle.id not in stay:
             loads[bundle.owner] += bundle.weight

@@ -1,0 +1,129 @@
+"""What each broker would carry if whole bundles were spread as evenly as can be: the measure of a broker that is idle.
+
+The mean of all says nothing of a broker that isolation keeps empty, nor of those beside a bundle that is heavier than
+a broker's share. So loads are poured like water, each namespace over the brokers that may serve it; a bundle that
+stands out of the water has a broker to itself, and the others share what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from heapq import nlargest
+from math import fsum
+from typing import Final
+
+from pulsar_operator.balance.model.cluster import ClusterModel
+
+ROUNDS: Final = 50
+"""Of pouring the namespaces in turn; one is enough where they may go to the same brokers."""
+NEAR: Final = 1e-6
+"""Change of a level, relative to the mean, at which pouring ends."""
+
+Pool = frozenset[str]
+"""Brokers that may serve the same namespaces."""
+
+
+def fair_shares(model: ClusterModel, namespaces: Collection[str] | None = None) -> dict[str, float]:
+    """Utilization of every broker that takes load, in the most even spread of bundles as they are.
+
+    What is pinned, what may go nowhere and what is not of ``namespaces`` (None = all are) stays where it is. Bundles
+    without a broker count for nothing.
+    """
+    shares = _Shares(model, namespaces)
+    while shares.stand_out():
+        pass
+    return shares.levels
+
+
+def idle_brokers(
+    model: ClusterModel, used: Mapping[str, float], mean: float, below: float, namespaces: Collection[str] | None = None
+) -> dict[str, float]:
+    """Brokers used less than ``below`` times what they could have, which is given: their share, the mean at most."""
+    low = [b.id for b in model.brokers if not b.draining and used[b.id] < below * mean]
+    shares = fair_shares(model, namespaces) if low else {}
+    return {broker: due for broker in low if used[broker] < below * (due := min(mean, shares[broker]))}
+
+
+class _Shares:
+    """Levels of the brokers, while bundles that stand out are taken out one after another."""
+
+    def __init__(self, model: ClusterModel, namespaces: Collection[str] | None) -> None:
+        self._capacity = {broker.id: broker.capacity for broker in model.brokers if not broker.draining}
+        self._fixed = {broker.id: broker.base for broker in model.brokers if not broker.draining}
+        everything = frozenset(self._capacity)
+        known = {broker.id for broker in model.brokers}
+        pools: dict[Pool, list[tuple[float, str]]] = {}
+        for bundle in sorted(model.bundles, key=lambda each: each.id):
+            if bundle.owner is None or bundle.owner not in known:
+                continue
+            namespace = bundle.id.namespace
+            pool = model.allowed.get(namespace, everything) & everything
+            moves = namespace not in model.pinned and (namespaces is None or namespace in namespaces)
+            if pool and moves:
+                pools.setdefault(pool, []).append((bundle.weight, bundle.owner))
+            elif bundle.owner in self._fixed:
+                self._fixed[bundle.owner] += bundle.weight
+        self._totals = {pool: fsum(weight for weight, _ in bundles) for pool, bundles in pools.items()}
+        # More than there are brokers cannot stand out.
+        self._heaviest = {pool: nlargest(len(everything), bundles) for pool, bundles in pools.items()}
+        self._taken: set[str] = set()
+        self.levels = self._pour()
+
+    def stand_out(self) -> bool:
+        """Give the bundles that stand out of the water a broker to themselves; whether there was one."""
+        found = False
+        for pool, bundles in self._heaviest.items():
+            free = sorted(pool - self._taken)
+            while bundles and free:
+                room = {broker: self.levels[broker] * self._capacity[broker] - self._fixed[broker] for broker in free}
+                widest = max(free, key=lambda broker: room[broker])
+                weight, owner = bundles[0]
+                if weight <= room[widest] * (1 + NEAR):
+                    break
+                home = owner if owner in room else widest
+                bundles.pop(0)
+                self._fixed[home] += weight
+                self._totals[pool] -= weight
+                self._taken.add(home)
+                free.remove(home)
+                found = True
+        if found:
+            self.levels = self._pour()
+        return found
+
+    def _pour(self) -> dict[str, float]:
+        """Levels when each pool's weight is spread over its brokers, beside what is fixed and what others poured."""
+        mean = (fsum(self._fixed.values()) + fsum(self._totals.values())) / max(fsum(self._capacity.values()), 1e-300)
+        loads = dict(self._fixed)
+        poured: dict[Pool, dict[str, float]] = {pool: dict.fromkeys(pool, 0.0) for pool in self._totals}
+        for _ in range(ROUNDS if len(poured) > 1 else 1):
+            change = 0.0
+            for pool, own in poured.items():
+                under = {broker: loads[broker] - own[broker] for broker in sorted(pool)}
+                spread = self._spread(under, self._totals[pool])
+                for broker, amount in spread.items():
+                    change = max(change, abs(amount - own[broker]) / self._capacity[broker])
+                    loads[broker] = under[broker] + amount
+                poured[pool] = spread
+            if change <= NEAR * mean:
+                break
+        return {broker: load / self._capacity[broker] for broker, load in loads.items()}
+
+    def _spread(self, under: Mapping[str, float], total: float) -> dict[str, float]:
+        """A weight over brokers that carry something already, up to one level."""
+        level = _level(((under[broker] / self._capacity[broker], self._capacity[broker]) for broker in under), total)
+        return {
+            broker: max(level * self._capacity[broker] - carried, 0.0) if total > 0 else 0.0
+            for broker, carried in under.items()
+        }
+
+
+def _level(grounds: Iterable[tuple[float, float]], total: float) -> float:
+    """The level of so much water over grounds of a height and a width each."""
+    width = volume = level = 0.0
+    for height, wide in sorted(grounds):
+        if width and height * width - volume >= total:
+            break
+        width, volume = width + wide, volume + height * wide
+        level = (total + volume) / width
+    return level
