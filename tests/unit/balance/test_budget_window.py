@@ -73,8 +73,9 @@ def test_only_what_was_done_is_charged_and_once() -> None:
     assert others
     memory = driver.intending(Memory(), model, proposal)
     for _ in range(2):
-        memory = driver.charged(memory, 5.0, first, OPTIONS)
+        memory = driver.moved(memory, 5.0, first, OPTIONS)
     assert driver.spent_percent(memory, 5.0, OPTIONS) == pytest.approx(10.0)
+    assert (dict(memory.history.moved), memory.history.acted) == ({first: 5.0}, None), "it rests, the plan goes on"
     memory = driver.acted(memory, 65.0, [first, *others], OPTIONS)
     assert driver.spent_percent(memory, 65.0, OPTIONS) == pytest.approx(10.0 * len(proposal.moves))
     assert driver.spent_percent(memory, 3605.0, OPTIONS) == pytest.approx(10.0 * len(others))

@@ -63,3 +63,12 @@ def test_the_load_from_which_a_broker_has_too_much() -> None:
     assert overload_load(loads, usages, 0.85) == pytest.approx(85.0)
     assert overload_load(loads, {}, 0.85) == inf
     assert overload_load({}, usages, 0.85) == inf
+
+
+def test_a_broker_that_works_hard_with_little_traffic_says_nothing_of_the_others() -> None:
+    """What it uses is something else's, which no move relieves; and a broker's own base is no bundle's."""
+    usages = {"a": Usage(0.5, "CPU"), "b": Usage(0.5, "CPU"), "c": Usage(0.7, "CPU")}
+    assert overload_load({"a": 100.0, "b": 100.0, "c": 30.0}, usages, 0.85) == pytest.approx(170.0)
+    assert overload_load({"a": 100.0, "b": 100.0, "c": 70.0}, usages, 0.85) == pytest.approx(85.0)
+    assert overload_load({"a": 100.0, "b": 100.0, "c": 70.0}, usages, 0.85, {"c": 70.0}) == pytest.approx(170.0)
+    assert overload_load({"a": 0.0, "b": 0.0}, usages, 0.85, {"c": 70.0}) == inf

@@ -7,46 +7,75 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.execution import steady
-from pulsar_operator.balance.execution.steady import History, SteadyOptions
+from pulsar_operator.balance.execution.steady import History, SteadyOptions, Verdict
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
+from pulsar_operator.balance.planner.advice import budget_reached
+from pulsar_operator.balance.planner.proposal import Advice, Balance, Move, Proposal
 
 OPTIONS = SteadyOptions()
 BUNDLE = BundleId("t/n", 0, 1)
+BROKER = "idle"
 
 
 def balance(ratio: float, mean: float = 0.4, bound: float | None = None) -> Balance:
     return Balance(busiest=mean * ratio, mean=mean, bound=mean if bound is None else bound, bundles=10)
 
 
-def first_act(observed: Balance, idlest: float = 0.3, history: History | None = None) -> int | None:
+def look(
+    history: History, minute: float, observed: Balance, idle: dict[str, float] | None = None
+) -> tuple[steady.Verdict, History]:
+    """Where the mean is what the busiest broker would have if topics could be cut."""
+    return steady.look(history, minute * 60.0, observed, observed.mean, idle or {}, OPTIONS)
+
+
+def first_act(observed: Balance, idle: dict[str, float] | None = None) -> int | None:
     """The minute in which a lasting state is first acted on."""
-    history = history or History()
+    history = History()
     for minute in range(60):
-        verdict, history = steady.look(history, minute * 60.0, observed, idlest, OPTIONS)
+        verdict, history = look(history, minute, observed, idle)
         if verdict.act:
             return minute
     return None
 
 
 @pytest.mark.parametrize(
-    ("observed", "idlest", "minute"),
+    ("observed", "idle", "minute"),
     [
-        (balance(1.0), 0.4, None),
-        (balance(1.25), 0.35, None),  # within the tolerance, for ever
-        (balance(1.26), 0.35, 5),
-        (balance(1.5), 0.3, 3),  # twice as uneven, half as long, in whole minutes
-        (balance(3.0, mean=0.2), 0.15, 1),
-        (balance(1.3, mean=0.7), 0.6, 1),  # 91 %: overloaded
-        (balance(1.15, mean=0.75), 0.7, 1),  # overloaded: only the plan's own tolerance counts
-        (balance(1.05, mean=0.9), 0.85, None),  # full, but even: no move helps
-        (balance(1.1), 0.1, 2),  # an idle broker
-        (balance(2.0, bound=0.8), 0.3, None),  # a topic hotter than a broker: nothing to be gained
-        (balance(0.0, mean=0.0), 0.0, None),
+        (balance(1.0), {}, None),
+        (balance(1.25), {}, None),  # within the tolerance, for ever
+        (balance(1.26), {}, 5),
+        (balance(1.5), {}, 3),  # twice as uneven, half as long, in whole minutes
+        (balance(3.0, mean=0.2), {}, 1),
+        (balance(1.3, mean=0.7), {}, 1),  # 91 %: overloaded
+        (balance(1.15, mean=0.75), {}, 1),  # overloaded: only the plan's own tolerance counts
+        (balance(1.05, mean=0.9), {}, None),  # full, but even: no move helps
+        (balance(1.1), {BROKER: 0.3}, 2),
+        (balance(2.0, bound=0.8), {}, None),  # a topic hotter than a broker: nothing to be gained
+        (balance(2.2, mean=0.3, bound=0.6), {}, None),  # by a fifth of what each would have, not of the hot one
+        (balance(2.26, mean=0.3, bound=0.6), {}, 5),
+        (balance(0.0, mean=0.0), {}, None),
     ],
 )
-def test_patience(observed: Balance, idlest: float, minute: int | None) -> None:
-    assert first_act(observed, idlest) == minute
+def test_patience(observed: Balance, idle: dict[str, float], minute: int | None) -> None:
+    assert first_act(observed, idle) == minute
+
+
+def test_an_idle_broker_shortens_no_patience_with_an_uneven_placement() -> None:
+    """It may be idle for good; that noise makes another one busy for a moment is no reason to move."""
+    history, verdicts = History(), []
+    for minute in range(12):
+        verdict, history = look(history, minute, balance(1.3 if minute >= 6 else 1.1), {BROKER: 0.3})
+        verdicts.append((verdict.act, verdict.uneven))
+    assert verdicts == [(False, False)] * 2 + [(True, False)] * 9 + [(True, True)]
+
+
+def test_only_what_is_uneven_for_long_enough_is_overloaded() -> None:
+    history = History(idle_since=0.0)
+    verdict, history = look(history, 10, balance(1.3, mean=0.7), {BROKER: 0.3})
+    assert (verdict.act, verdict.uneven, verdict.overloaded) == (True, False, False)
+    verdict, _ = look(history, 11, balance(1.3, mean=0.7), {BROKER: 0.3})
+    assert (verdict.act, verdict.uneven, verdict.overloaded) == (True, True, True)
+    assert verdict.reason == "the busiest broker has 1.30 times the mean load, the idlest 0.30 of what it could have"
 
 
 def test_one_even_look_starts_patience_anew() -> None:
@@ -54,8 +83,7 @@ def test_one_even_look_starts_patience_anew() -> None:
     for even in ([], [4]):
         history = History()
         for minute in range(10):
-            observed = balance(1.1 if minute in even else 1.3)
-            verdict, history = steady.look(history, minute * 60.0, observed, 0.3, OPTIONS)
+            verdict, history = look(history, minute, balance(1.1 if minute in even else 1.3))
             if verdict.act:
                 acted.append(minute)
                 break
@@ -63,41 +91,69 @@ def test_one_even_look_starts_patience_anew() -> None:
 
 
 def test_after_a_step_it_settles_and_then_goes_on_without_new_patience() -> None:
-    history = History(uneven_since=0.0)
-    history = steady.acted(history, 600.0, [BUNDLE], OPTIONS)
-    verdicts = [steady.look(history, 600.0 + after, balance(1.3), 0.3, OPTIONS)[0].act for after in (60, 179, 180)]
+    history = steady.acted(History(uneven_since=0.0), 600.0)
+    verdicts = [look(history, 10 + after / 60, balance(1.3))[0].act for after in (60, 179, 180)]
     assert verdicts == [False, False, True]
 
 
 def test_a_plan_that_came_to_nothing_is_not_asked_for_again_at_once() -> None:
     history = steady.refused(History(uneven_since=0.0), 600.0)
-    verdicts = [steady.look(history, 600.0 + after, balance(2.2), 0.3, OPTIONS)[0].act for after in (60, 119, 120)]
+    verdicts = [look(history, 10 + after / 60, balance(2.2))[0].act for after in (60, 119, 120)]
     assert verdicts == [False, False, True]
-    assert steady.acted(history, 720.0, [], OPTIONS).refused is None
+    assert steady.acted(history, 720.0).refused is None
 
 
 def test_a_moved_bundle_rests() -> None:
-    history = steady.acted(History(), 0.0, [BUNDLE], OPTIONS)
+    history = steady.moved(History(), 0.0, BUNDLE, OPTIONS)
+    assert history.acted is None, "the plan goes on"
     assert steady.cooling(history, OPTIONS.rest - 1, OPTIONS) == {BUNDLE}
     assert steady.cooling(history, OPTIONS.rest, OPTIONS) == frozenset()
     other = BUNDLE._replace(lower=1)
-    assert set(steady.acted(history, OPTIONS.rest, [other], OPTIONS).moved) == {other}
+    assert set(steady.moved(history, OPTIONS.rest, other, OPTIONS).moved) == {other}
+
+
+UNEVEN, FULL, IDLE = Verdict(True, "", uneven=True), Verdict(True, "", uneven=True, overloaded=True), Verdict(True, "")
+
+
+def offered(after: float, *destinations: str, advice: tuple[Advice, ...] = ()) -> Proposal:
+    """From 1.5 times the mean to so much, by moves of a weight of 1 each."""
+    steps = tuple(Move(BUNDLE, "a", each, 1.0, "") for each in destinations)
+    return Proposal((), steps, balance(1.5, mean=1.0), balance(after - 1e-9, mean=1.0), 0.0, advice)
 
 
 @pytest.mark.parametrize(
-    ("moves", "after", "urgent", "worth"),
+    ("moves", "after", "verdict", "worth"),
     [
-        (0, 1.0, True, False),
-        (5, 1.4, False, True),
-        (5, 1.41, False, False),
-        (5, 1.5, True, True),
-        (1, 1.48, False, True),
+        (0, 1.0, FULL, False),
+        (5, 1.4, UNEVEN, True),
+        (5, 1.41, UNEVEN, False),
+        (5, 1.5, FULL, True),
+        (1, 1.48, UNEVEN, True),
+        (5, 1.0, IDLE, False),  # whatever it would bring: the busiest one has to be so for long enough
     ],
 )
-def test_a_proposal_has_to_be_worth_its_moves(moves: int, after: float, urgent: bool, worth: bool) -> None:
-    steps = tuple(Move(BUNDLE, "a", "b", 1.0, "") for _ in range(moves))
-    proposal = Proposal((), steps, balance(1.5, mean=1.0), balance(after - 1e-9, mean=1.0), 0.0)
-    assert steady.worthwhile(proposal, OPTIONS, urgent=urgent) is worth
+def test_a_proposal_has_to_be_worth_its_moves(moves: int, after: float, verdict: Verdict, worth: bool) -> None:
+    assert steady.worthwhile(offered(after, *["b"] * moves), verdict, {}, OPTIONS) is worth
+
+
+@pytest.mark.parametrize(
+    ("destinations", "lacks", "verdict", "worth"),
+    [
+        ([BROKER] * 2, 4.0, IDLE, True),
+        ([BROKER] * 2, 4.1, IDLE, False),  # it stays idle: nothing there fits
+        ([BROKER], 4.0, UNEVEN, False),
+        (["b"] * 3, 4.0, IDLE, False),
+        ([BROKER, BROKER, "b"], 4.0, IDLE, False),  # the third brings nothing
+    ],
+)
+def test_an_idle_broker_has_to_be_filled(destinations: list[str], lacks: float, verdict: Verdict, worth: bool) -> None:
+    """Though the busiest one stays as it is."""
+    assert steady.worthwhile(offered(1.5, *destinations), verdict, {BROKER: lacks}, OPTIONS) is worth
+
+
+def test_a_budget_that_ended_may_fill_an_idle_broker_in_parts() -> None:
+    rest = offered(1.5, BROKER, advice=(budget_reached(),))
+    assert steady.worthwhile(rest, IDLE, {BROKER: 40.0}, OPTIONS)
 
 
 @settings(deadline=None)

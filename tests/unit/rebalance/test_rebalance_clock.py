@@ -84,8 +84,8 @@ async def test_a_proposal_expires(world: BalancingWorld) -> None:
 def test_what_is_remembered_of_times_to_come_happened_just_now() -> None:
     bundle = BundleId("t/n", 0, 100)
     late = 18_000.0
-    history = History(uneven_since=late, acted=late, refused=late, moved={bundle: late})
+    history = History(late, late, late, late, {bundle: late})
     memory = Memory(history, looked=late, spent=((late, 7.0),))
     _, known = decide(memory, 60.0, cluster({"a:80": [1.0], "b:80": [9.0]}), Options(), SteadyOptions())
-    assert known.history == History(60.0, 60.0, 60.0, {bundle: 60.0})
+    assert known.history == History(60.0, 60.0, 60.0, 60.0, {bundle: 60.0})
     assert (known.looked, known.spent) == (60.0, ((60.0, 7.0),))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +19,7 @@ from pulsar_operator.balance.planner.proposal import Proposal
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.rebalance.rebalance_pass import Tools
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json
 from tests.support.balancing.world import NS, BalancingWorld
 
 
@@ -111,7 +113,9 @@ async def test_a_standing_balancer_remembers_its_moves(world: BalancingWorld) ->
     history = tools(world).memories[world.live()["metadata"]["uid"]].history
     ended = parse_time(world.status()["progress"]["finishedTime"])
     assert history.acted is not None and ended is not None and int(history.acted) == ended.timestamp()
-    assert moves and dict(history.moved) == dict.fromkeys(moves, history.acted)
+    assert moves and history.moved.keys() == moves.keys()
+    assert sorted(history.moved.values()) == list(history.moved.values()), "each from when it was verified"
+    assert max(history.moved.values()) == history.acted
 
 
 async def test_a_standing_balancer_lets_its_moves_settle_before_it_judges_again(world: BalancingWorld) -> None:
@@ -165,6 +169,81 @@ async def test_what_was_moved_rests_for_half_an_hour(world: BalancingWorld, seco
     assert asked == [frozenset(), frozenset(moves) if rests else frozenset()]
 
 
+async def until_moved(world: BalancingWorld) -> None:
+    """Passes until a move of a standing balancer's plan is verified; the next one may be made a minute later."""
+    world.rebalance(autoApprove=True, repeatSeconds=30, budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 1})
+    for _ in range(400):
+        outcome = await world.once()
+        await world.cluster_pass()
+        known = tools(world).memories.get(world.live()["metadata"]["uid"])
+        if known is not None and known.history.moved:
+            return
+        world.clock.moment += timedelta(seconds=max(outcome.requeue_after or 0.0, 0.05))
+    pytest.fail("400 passes and no move")
+
+
+def stop(world: BalancingWorld) -> None:
+    world.command("stop")
+
+
+def edit(world: BalancingWorld) -> None:
+    """Somebody changes the steps that were approved."""
+
+    def change(live: Json) -> None:
+        steps = json.loads(live["data"]["steps.json"])
+        live["data"]["steps.json"] = json.dumps(steps[:-1])
+
+    world.kube.edit(CONFIG_MAPS, NS, world.status()["proposal"]["configMapName"], change)
+
+
+@pytest.mark.parametrize("end", [stop, edit])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_moved_of_a_plan_that_ended_by_surprise_rests_and_settles(
+    world: BalancingWorld, end: Callable[[BalancingWorld], None], restarted: bool
+) -> None:
+    await until_moved(world)
+    uid = world.live()["metadata"]["uid"]
+    moved = dict(tools(world).memories[uid].history.moved)
+    assert moved and moved.keys() < planned(world).keys()
+    if restarted:
+        world.restart()
+        world.clock.moment += timedelta(seconds=61)
+        for _ in range(20):
+            outcome = await world.once()
+            if uid in tools(world).memories:
+                break
+            world.clock.moment += timedelta(seconds=max(outcome.requeue_after or 0.0, 0.05))
+        others = tools(world).memories[uid].history.moved
+        assert moved.keys() < others.keys(), "those of the process before it as well"
+        moved = dict(others)
+    end(world)
+    await world.once()
+    assert world.condition("Stopped")[0] == "True"
+    history = tools(world).memories[uid].history
+    assert dict(history.moved) == moved
+    assert history.acted == world.clock.moment.timestamp()
+    asked: list[frozenset[BundleId]] = []
+
+    def plan(model: ClusterModel, options: Options) -> Proposal:
+        asked.append(frozenset(options.cooling))
+        return planner.plan(model, options)
+
+    world.controller = RebalanceController(world.deps, replace(tools(world), plan=plan))
+    world.command("refresh")
+    await world.run(seconds=900)
+    assert asked and asked[0] == moved.keys()
+
+
+async def test_a_plan_that_was_stopped_before_it_began_needs_not_settle(world: BalancingWorld) -> None:
+    world.rebalance(repeatSeconds=30)
+    await world.run(seconds=600)
+    assert planned(world)
+    world.command("stop")
+    await world.once()
+    assert world.condition("Stopped")[0] == "True"
+    assert tools(world).memories[world.live()["metadata"]["uid"]].history.acted is None
+
+
 async def test_a_standing_balancer_counts_what_it_moved_of_a_stopped_proposal(world: BalancingWorld) -> None:
     """The budget is for an hour: what moved before the stop is taken off the next proposal's."""
     asked: list[float] = []
@@ -174,15 +253,7 @@ async def test_a_standing_balancer_counts_what_it_moved_of_a_stopped_proposal(wo
         return planner.plan(model, options)
 
     world.controller = RebalanceController(world.deps, Tools(world.deps, plan, planner.balance_of))
-    budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 1}
-    world.rebalance(autoApprove=True, repeatSeconds=30, budget=budget)
-    for _ in range(400):
-        outcome = await world.once()
-        await world.cluster_pass()
-        known = tools(world).memories.get(world.live()["metadata"]["uid"])
-        if known is not None and known.spent:
-            break
-        world.clock.moment += timedelta(seconds=max(outcome.requeue_after or 0.0, 0.05))
+    await until_moved(world)
     moves, progress = planned(world), world.status()["progress"]
     assert progress["total"] - len(moves) < progress["done"] < progress["total"]
     stopped = world.clock.moment

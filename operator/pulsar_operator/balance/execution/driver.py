@@ -12,14 +12,15 @@ from dataclasses import dataclass, field, replace
 from math import fsum
 
 from pulsar_operator.balance.execution import steady
-from pulsar_operator.balance.execution.learned import Factors, costed, learn
+from pulsar_operator.balance.execution.learned import Learned, costed, inherited, learn
 from pulsar_operator.balance.execution.steady import History, SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Usage, overload_load, weighing
 from pulsar_operator.balance.planner.options import Mode, Options
-from pulsar_operator.balance.planner.outcome import balance_of, utilizations
+from pulsar_operator.balance.planner.outcome import balance_of, level_of, utilizations
 from pulsar_operator.balance.planner.plan import plan
-from pulsar_operator.balance.planner.proposal import Balance, Proposal
+from pulsar_operator.balance.planner.proposal import Balance, Proposal, Split
+from pulsar_operator.balance.planner.shares import idle_brokers
 
 LOOK_SECONDS = 60.0
 """What the first look stands for, and the period of Pulsar's statistics."""
@@ -35,8 +36,8 @@ class Memory:
     history: History = field(default_factory=History)
     weights: Mapping[BundleId, float] = field(default_factory=dict)
     """Smoothed."""
-    factors: Factors = field(default_factory=dict)
-    """What bundles were seen to cost beyond their weight (learned.py); 1 where nothing is said."""
+    learned: Learned = field(default_factory=Learned)
+    """What bundles were seen to cost beyond their weight, and brokers to use by themselves (learned.py)."""
     looked: float | None = None
     """When, in seconds of the clock of ``decide``."""
     planned: Mapping[BundleId, float] = field(default_factory=dict)
@@ -81,18 +82,28 @@ def decide(
         return Decision(False, balance_of(observed), steady.SETTLES), memory
     memory = _seen(memory, now, observed, options, usages or {})
     model = remembered(memory, observed)
-    balance = balance_of(model)
-    used = utilizations([b for b in model.brokers if not b.draining], model.bundles)
-    options = replace(options, overload=min(options.overload, overload_load(used, usages or {}, OVERLOADED)))
-    verdict, history = steady.look(memory.history, now, balance, min(used.values(), default=0.0), options)
+    balance, able = balance_of(model), [broker for broker in model.brokers if not broker.draining]
+    used = utilizations(able, model.bundles)
+    bases = {broker.id: broker.base / broker.capacity for broker in able}
+    carried = {broker: used[broker] - base for broker, base in bases.items()}
+    options = replace(options, overload=min(options.overload, overload_load(carried, usages or {}, OVERLOADED, bases)))
+    due = idle_brokers(model, used, balance.mean, options.idle_below, question.namespaces)
+    idle = {broker: used[broker] / share for broker, share in due.items()}
+    # Where a topic is hotter than a broker, a share of the bound may be all that the others have.
+    level = level_of(model) if balance.bound > balance.mean else balance.bound
+    verdict, history = steady.look(memory.history, now, balance, level, idle, options)
     memory = replace(memory, history=history)
     if not verdict.act:
         return Decision(False, balance, verdict.reason), memory
     cooling = question.cooling | steady.cooling(history, now, options)
     asked = within_budget(memory, now, question, options)
-    proposal = planner(model, replace(asked, tolerance=options.plan_tolerance, cooling=cooling))
-    cuts = question.mode is Mode.SPLIT and bool(proposal.splits)
-    if cuts or steady.worthwhile(proposal, options, urgent=verdict.urgent):
+    # The planner's tolerance is a share of the bound.
+    tolerance = options.plan_tolerance * level / balance.bound if balance.bound > 0 else 0.0
+    asked = replace(asked, tolerance=tolerance, cooling=cooling)
+    proposal = _planned(planner, model, asked, weighted(observed, memory.weights))
+    lacking = {b.id: due[b.id] * b.capacity - used[b.id] * b.capacity for b in able if b.id in due}
+    cuts = question.mode is Mode.SPLIT and verdict.uneven and bool(proposal.splits)
+    if cuts or steady.worthwhile(proposal, verdict, lacking, options):
         return Decision(True, balance, verdict.reason, proposal), intending(memory, model, proposal)
     words = "what could be gained is not worth the moves" if proposal.moves else proposal.withheld
     if asked.budget.spent_percent and not proposal.moves:
@@ -100,12 +111,21 @@ def decide(
     return Decision(False, balance, words, proposal), replace(memory, history=steady.refused(history, now))
 
 
-def acted(memory: Memory, now: float, moved: Iterable[BundleId], options: SteadyOptions) -> Memory:
-    """Remember that the steps of a decision were done, and which bundles moved."""
-    bundles = tuple(moved)
-    for bundle in bundles:
-        memory = charged(memory, now, bundle, options)
-    return replace(memory, history=steady.acted(memory.history, now, bundles, options), planned={})
+def acted(memory: Memory, now: float, moves: Iterable[BundleId], options: SteadyOptions) -> Memory:
+    """Remember that the steps of a decision ended, and the bundles that moved as far as that was not told before."""
+    for bundle in moves:
+        memory = moved(memory, now, bundle, options)
+    return replace(memory, history=steady.acted(memory.history, now), planned={})
+
+
+def moved(memory: Memory, now: float, bundle: BundleId, options: SteadyOptions) -> Memory:
+    """Remember one move, whatever becomes of the others: it counts against the budget, once, and the bundle rests."""
+    memory = replace(memory, history=steady.moved(memory.history, now, bundle, options))
+    if bundle not in memory.planned:
+        return memory
+    kept = [each for each in memory.spent if now - each[0] < options.window]
+    rest = {each: share for each, share in memory.planned.items() if each != bundle}
+    return replace(memory, planned=rest, spent=(*kept, (now, memory.planned[bundle])))
 
 
 def intending(memory: Memory, model: ClusterModel, proposal: Proposal) -> Memory:
@@ -114,15 +134,6 @@ def intending(memory: Memory, model: ClusterModel, proposal: Proposal) -> Memory
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
     shares = {move.bundle: 100 * move.weight / total for move in proposal.moves} if total > 0 else {}
     return replace(memory, planned=shares)
-
-
-def charged(memory: Memory, now: float, bundle: BundleId, options: SteadyOptions) -> Memory:
-    """Charge one move to the budget, once: it is made, whatever becomes of the others."""
-    if bundle not in memory.planned:
-        return memory
-    kept = [each for each in memory.spent if now - each[0] < options.window]
-    rest = {each: share for each, share in memory.planned.items() if each != bundle}
-    return replace(memory, planned=rest, spent=(*kept, (now, memory.planned[bundle])))
 
 
 def within_budget(memory: Memory, now: float, question: Options, options: SteadyOptions) -> Options:
@@ -141,14 +152,44 @@ def cpu_of(usages: Mapping[str, Usage]) -> dict[str, float]:
 
 
 def remembered(memory: Memory, observed: ClusterModel) -> ClusterModel:
-    """The model with the weights that are known of its bundles, smoothed and with what was learned of their cost;
-    topics inside keep their proportions."""
-    return weighted(observed, costed(observed, memory.weights, memory.factors))
+    """The model with the weights that are known of its bundles, smoothed and with what was learned of their cost, and
+    of the brokers; topics inside keep their proportions."""
+    return believed(observed, memory.weights, memory.learned)
+
+
+def believed(observed: ClusterModel, weights: Mapping[BundleId, float], learned: Learned) -> ClusterModel:
+    """The model with what was learned, of bundles of the weights given, or as observed; pieces as what they were."""
+    factors, bases = inherited(learned.factors, observed.bundles), learned.loads(observed)
+    model = weighted(observed, costed(observed, weights, factors))
+    return replace(model, brokers=tuple(replace(broker, base=bases[broker.id]) for broker in model.brokers))
 
 
 def weighted(observed: ClusterModel, weights: Mapping[BundleId, float]) -> ClusterModel:
     """The model with other weights of its bundles."""
     return replace(observed, bundles=tuple(weighing(bundle, weights[bundle.id]) for bundle in observed.bundles))
+
+
+def _planned(planner: Planner, model: ClusterModel, asked: Options, plain: ClusterModel) -> Proposal:
+    """The proposal for a model, without cuts that the traffic alone, in ``plain``, does not call for.
+
+    What was learned may be wrong, and is forgotten in time; a cut is for ever.
+    """
+    if asked.mode is Mode.SPLIT:
+        return planner(plain, asked)
+    proposal = planner(model, asked)
+    states = (plain, replace(plain, brokers=model.brokers))
+    if all(_called_for(split, state, asked.tolerance) for split in proposal.splits for state in states):
+        return proposal
+    return planner(model, replace(asked, mode=Mode.MOVE))
+
+
+def _called_for(split: Split, state: ClusterModel, tolerance: float) -> bool:
+    """Whether a placement is uneven, and the broker of what is to be cut has too much."""
+    balance, piece = balance_of(state), split.bundle
+    used = utilizations(state.brokers, state.bundles)
+    whole = (b for b in state.bundles if b.id.namespace == piece.namespace and b.id.lower <= piece.lower < b.id.upper)
+    owner = next((bundle.owner for bundle in whole), None)
+    return balance.busiest > balance.bound * (1 + tolerance) and used.get(owner or "", 0.0) > balance.bound
 
 
 def _until(memory: Memory, now: float) -> Memory:
@@ -163,8 +204,8 @@ def _seen(
 ) -> Memory:
     seconds = LOOK_SECONDS if memory.looked is None else max(now - memory.looked, 0.0)
     found = {bundle.id: bundle.weight for bundle in observed.bundles}
-    factors = memory.factors
+    learned = memory.learned
     if options.memory > 0:
-        factors = learn(factors, observed, cpu_of(usages), seconds)
+        learned = learn(learned, observed, cpu_of(usages), seconds)
     weights = steady.smooth(memory.weights, found, seconds, options.memory)
-    return replace(memory, weights=weights, factors=factors, looked=now)
+    return replace(memory, weights=weights, learned=learned, looked=now)

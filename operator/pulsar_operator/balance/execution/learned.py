@@ -1,11 +1,14 @@
-"""What bundles cost beyond what their bytes and messages say, learned from the CPU that brokers use. Pure.
+"""What bundles cost beyond what their bytes and messages say, and what brokers use whatever they carry. Pure.
 
-Topics of the same traffic differ in what they cost a broker: batching, compression, filters, the number of keys. A
-broker that uses more CPU than its share of the load says has bundles that cost more than they say, which ones is not
-known: all of them are taken for a little more costly. A factor belongs to a bundle and goes with it, so that brokers
-that exchange bundles tell them apart in time, and a plan evens out what brokers measure, not what is believed.
+Both are learned from the CPU that brokers use. Topics of the same traffic differ in what they cost a broker: batching,
+compression, filters, the number of keys. And a broker may use CPU for what is no traffic: a neighbour, compaction, a
+sidecar. As in the sizing job (pulsar_sizing/job/regression.py) a broker's CPU is a base of its own plus a price times
+the cost of what it carries, each bundle's cost times a factor. A factor belongs to a bundle and goes with it; the base
+stays, and counts as load of its broker.
 
-The error is stated (`explained`): how far, on average, the brokers' shares of the CPU are from what was expected.
+From one look base and factors cannot be told apart: each takes a part of what is not expected, by how uncertain it is
+(a Kalman filter of two states a broker). What tells them apart is that load comes and goes. The error is stated
+(`explained`): how far, on average, the brokers' shares of the CPU are from what was expected.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from math import exp, fsum
+from dataclasses import dataclass, field, replace
+from math import exp, fsum, isfinite
+from statistics import median
 
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
 
@@ -26,15 +30,59 @@ class LearningOptions:
     """How fast, and how far."""
 
     memory: float = 600.0
-    """Seconds in which 1 - 1/e of a deviation is learned."""
+    """Seconds for which an observation counts as one: those of the minutes in between have the same error."""
     forget: float = 86400.0
-    """Seconds after which a factor is 1/e of what it was away from 1: traffic changes, and so do its consumers."""
+    """Seconds after which a factor is 1/e of what it was away from 1, and a base of itself: traffic changes, and so do
+    its consumers and what runs beside a broker."""
     bound: float = 4.0
     """No bundle is taken for so many times as costly as it says, or more, or for less than the inverse."""
     least: float = 0.1
     """Share of its CPU up to which a broker tells nothing: most of that is its own."""
     full: float = 0.3
     """From which it tells all; in between in proportion."""
+    renewed: float = 3600.0
+    """Seconds after which what a broker's traffic costs is as uncertain as ever, up to 1/e: bundles come and go."""
+    error: float = 0.1
+    """Standard error of an observation, as a share of the CPU."""
+    base: float = 0.15
+    """Standard deviation of brokers' bases, as a share of their CPU, before anything is known."""
+    cost: float = 0.3
+    """The same of what a broker's traffic costs, for what it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What is believed of one broker."""
+
+    share: float = 0.0
+    """Of its CPU, used whatever it carries."""
+    own: float | None = None
+    """Variance of the share; None = nothing is known yet."""
+    cost: float = 0.0
+    """Variance of what its traffic costs, for what is believed of it."""
+    both: float = 0.0
+    """Their covariance."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What is believed."""
+
+    factors: Factors = field(default_factory=dict)
+    """Of bundles; 1 where nothing is said."""
+    bases: Mapping[str, Base] = field(default_factory=dict)
+    """Of brokers."""
+    price: float = 0.0
+    """CPU, in those of a broker of capacity 1, that a unit of cost takes, smoothed; 0 = not known."""
+
+    def loads(self, observed: ClusterModel) -> dict[str, float]:
+        """The bases of the brokers of a model, in the unit of weights."""
+        out = {}
+        for broker in observed.brokers:
+            known = self.bases.get(broker.id)
+            load = known.share * broker.capacity / self.price if known and self.price > 0 else 0.0
+            out[broker.id] = load if isfinite(load) else 0.0
+        return out
 
 
 def costed(observed: ClusterModel, weights: Mapping[BundleId, float], factors: Factors) -> dict[BundleId, float]:
@@ -45,32 +93,36 @@ def costed(observed: ClusterModel, weights: Mapping[BundleId, float], factors: F
 
 
 def learn(
-    factors: Factors,
+    known: Learned,
     observed: ClusterModel,
     cpu: Mapping[str, float],
     seconds: float,
     options: LearningOptions | None = None,
-) -> dict[BundleId, float]:
-    """Factors after a look that stands for ``seconds``; ``cpu`` is the share of its CPU that a broker uses, 0 to 1.
+) -> Learned:
+    """What is believed after a look that stands for ``seconds``; ``cpu`` is the share of its CPU that a broker uses.
 
-    The weights of the model are those of the same minute. Brokers without a figure or without load teach nothing, and
-    so does one alone.
+    The weights of the model are those of the same minute. Brokers without a figure teach nothing, and so does one
+    alone. What explains the minute no better than the traffic alone is forgotten as fast as it was learned.
     """
     options = options or LearningOptions()
-    known = inherited(factors, observed.bundles)
-    kept = exp(-seconds / options.forget)
-    known = {bundle: factor**kept for bundle, factor in known.items()}
-    pace = 1 - exp(-seconds / options.memory)
-    steps = {
-        broker: ratio ** (pace * _evidence(cpu[broker], options))
-        for broker, ratio in _ratios(observed, known, cpu, options).items()
-    }
-    out: dict[BundleId, float] = {}
+    plain, believed = explained(observed, Learned(), cpu, options), explained(observed, known, cpu, options)
+    vain = plain is not None and believed is not None and believed.deviation > plain.deviation
+    known = _faded(known, observed, seconds, options, vain=vain)
+    seen = _seen(observed, known, cpu, options)
+    price = _price(seen)
+    if price <= 0 or seconds <= 0:
+        return known
+    bases, steps = dict(known.bases), {}
+    for broker, sight in seen.items():
+        error = (options.error * sight.cpu) ** 2 * options.memory / seconds / sight.evidence
+        bases[broker], steps[broker] = _corrected(bases.get(broker, Base()), sight, price, error, options)
+    factors: dict[BundleId, float] = {}
     for bundle in observed.bundles:
-        factor = known.get(bundle.id, 1.0) * steps.get(bundle.owner or "", 1.0)
+        factor = known.factors.get(bundle.id, 1.0) * steps.get(bundle.owner or "", 1.0)
         if factor != 1.0:
-            out[bundle.id] = min(max(factor, 1 / options.bound), options.bound)
-    return out
+            factors[bundle.id] = min(max(factor, 1 / options.bound), options.bound)
+    pace = 1 - exp(-seconds / options.memory)
+    return Learned(factors, bases, known.price + (price - known.price) * pace if known.price > 0 else price)
 
 
 @dataclass(frozen=True)
@@ -80,15 +132,23 @@ class Explained:
     brokers: int
     """That told."""
     deviation: float
-    """How far the brokers' shares of the CPU are from their shares of the cost, on average, relative to the latter."""
+    """How far the brokers' shares of the CPU are from what was expected, on average; each counts by the latter."""
 
 
 def explained(
-    observed: ClusterModel, factors: Factors, cpu: Mapping[str, float], options: LearningOptions | None = None
+    observed: ClusterModel, known: Learned, cpu: Mapping[str, float], options: LearningOptions | None = None
 ) -> Explained | None:
-    """The stated error of some factors; None where fewer than two brokers tell anything."""
-    ratios = _ratios(observed, factors, cpu, options or LearningOptions())
-    return Explained(len(ratios), fsum(abs(ratio - 1) for ratio in ratios.values()) / len(ratios)) if ratios else None
+    """The stated error of what is believed; None where fewer than two brokers with load tell anything."""
+    seen = _seen(observed, known, cpu, options or LearningOptions()).values()
+    if sum(each.load > 0 for each in seen) < 2:
+        return None
+    used = fsum(each.cpu * each.capacity for each in seen)
+    based = fsum(each.base * each.capacity for each in seen)
+    loads = fsum(each.load * each.capacity for each in seen)
+    price = max(used - based, 0.0) / loads
+    scale = used / (based + price * loads)
+    errors = (abs(each.cpu - (each.base + price * each.load) * scale) * each.capacity for each in seen)
+    return Explained(len(seen), fsum(errors) / used)
 
 
 def inherited(factors: Factors, bundles: Iterable[Bundle]) -> dict[BundleId, float]:
@@ -109,24 +169,83 @@ def inherited(factors: Factors, bundles: Iterable[Bundle]) -> dict[BundleId, flo
     return out
 
 
-def _ratios(
-    observed: ClusterModel, factors: Factors, cpu: Mapping[str, float], options: LearningOptions
-) -> dict[str, float]:
-    """CPU over the expected one, by broker; those that tell something are compared with one another alone."""
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """One broker in one look; load and base are for a capacity of 1."""
+
+    cpu: float
+    load: float
+    base: float
+    capacity: float
+    evidence: float
+
+
+def _seen(
+    observed: ClusterModel, known: Learned, cpu: Mapping[str, float], options: LearningOptions
+) -> dict[str, _Sight]:
+    """The brokers that tell something."""
     carried: dict[str, list[float]] = defaultdict(list)
     for bundle in observed.bundles:
         if bundle.owner:
-            carried[bundle.owner].append(bundle.weight * factors.get(bundle.id, 1.0))
-    loads, used = {}, {}
+            carried[bundle.owner].append(bundle.weight * known.factors.get(bundle.id, 1.0))
+    found = {}
     for broker in observed.brokers:
-        load = fsum(carried[broker.id]) if broker.id in carried else 0.0
-        if load > 0 and _evidence(cpu.get(broker.id, 0.0), options) > 0:
-            loads[broker.id], used[broker.id] = load, cpu[broker.id] * broker.capacity
-    if len(loads) < 2:
-        return {}
-    scale = fsum(used.values()) / fsum(loads.values())
-    return {broker: used[broker] / (load * scale) for broker, load in loads.items()} if scale > 0 else {}
+        share = cpu.get(broker.id, 0.0)
+        evidence = min(max((share - options.least) / (options.full - options.least), 0.0), 1.0)
+        if evidence > 0:
+            base = known.bases[broker.id].share if broker.id in known.bases else 0.0
+            load = fsum(carried.get(broker.id, ())) / broker.capacity
+            found[broker.id] = _Sight(share, load, base, broker.capacity, evidence)
+    return found
 
 
-def _evidence(share: float, options: LearningOptions) -> float:
-    return min(max((share - options.least) / (options.full - options.least), 0.0), 1.0)
+def _price(seen: Mapping[str, _Sight]) -> float:
+    """CPU for a unit of cost in this look: the median broker's, which one of another kind does not change. 0 where
+    fewer than two tell, and what is next to nothing says nothing."""
+    most = max((each.load for each in seen.values()), default=0.0)
+    told = [max(each.cpu - each.base, 0.0) / each.load for each in seen.values() if each.load > most * 1e-6]
+    found = median(told) if len(told) > 1 else 0.0
+    return found if isfinite(found) else 0.0
+
+
+def _corrected(base: Base, sight: _Sight, price: float, error: float, options: LearningOptions) -> tuple[Base, float]:
+    """What is believed of a broker after a look, and what to multiply the factors of its bundles with.
+
+    ``error`` is the variance of the look.
+    """
+    own, cost = (options.base**2, options.cost**2) if base.own is None else (base.own, base.cost)
+    expected = price * sight.load
+    towards_base = own + expected * base.both
+    towards_cost = base.both + expected * cost
+    total = towards_base + expected * towards_cost + error
+    if not (isfinite(total) and total > 0):
+        return base, 1.0
+    surprise = sight.cpu - base.share - expected
+    share = base.share + surprise * towards_base / total
+    step = max(1 + surprise * towards_cost / total, 1 / options.bound)
+    found = Base(
+        min(max(share, 0.0), 1.0),
+        own - towards_base**2 / total,
+        cost - towards_cost**2 / total,
+        base.both - towards_base * towards_cost / total,
+    )
+    return found, min(step, options.bound)
+
+
+def _faded(known: Learned, observed: ClusterModel, seconds: float, options: LearningOptions, *, vain: bool) -> Learned:
+    """What is left of what was learned after a time, and of what there is."""
+    kept = exp(-seconds / (options.memory if vain else options.forget))
+    sure = exp(-seconds / (options.memory if vain else options.renewed))
+    here = {broker.id for broker in observed.brokers}
+    factors = {bundle: factor**kept for bundle, factor in inherited(known.factors, observed.bundles).items()}
+    bases = {
+        broker: Base(
+            base.share * kept,
+            None if base.own is None else options.base**2 + (base.own - options.base**2) * kept**2,
+            options.cost**2 + (base.cost - options.cost**2) * sure**2,
+            base.both * kept * sure,
+        )
+        for broker, base in known.bases.items()
+        if broker in here
+    }
+    return replace(known, factors=factors, bases=bases)

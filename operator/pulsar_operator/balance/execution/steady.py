@@ -6,11 +6,13 @@ that only goes forward. The simulator of the benchmarks and the operator use thi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import TypeVar
 
 from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.planner.advice import BUDGET_REACHED
 from pulsar_operator.balance.planner.options import Budget
 from pulsar_operator.balance.planner.proposal import Balance, Proposal
 
@@ -25,7 +27,7 @@ class SteadyOptions:
     """Patience of the driver; the defaults are those that `benchmarks.balance shedding` measures."""
 
     act_above: float = 0.25
-    """Act when the busiest broker is this share above the bound; a plan then goes for `plan_tolerance`."""
+    """Act when the busiest broker is this share of the level above the bound; a plan then goes for `plan_tolerance`."""
     plan_tolerance: float = 0.1
     """Tolerance of the plan itself (`options.Options.tolerance`): lower than `act_above`, so that one plan lasts."""
     patience: float = 300.0
@@ -36,7 +38,9 @@ class SteadyOptions:
     least_patience: float = 60.0
     """Two looks in a row must agree, whatever they see: one figure alone may be the tail of a move."""
     idle_below: float = 0.5
-    """A broker with less than this share of the mean load stands idle: new, restarted, or passed over."""
+    """A broker with less than this part of what it could have is idle: new, restarted, or passed over."""
+    filled: float = 0.5
+    """Part of what an idle broker lacks that it must get for its moves to be worth it."""
     settle: float = 180.0
     """Seconds after a step in which nothing is judged: Pulsar's rates are 60 s old, moved ones start at nothing, and
     the promise of the step is measured first."""
@@ -57,6 +61,8 @@ class History:
     """What the driver must remember from one look to the next; a fresh one after a restart is safe, only slower."""
 
     uneven_since: float | None = None
+    idle_since: float | None = None
+    """Since when a broker is idle, which may be for good: it shortens no patience with an uneven placement."""
     acted: float | None = None
     """When the last step ended."""
     refused: float | None = None
@@ -70,9 +76,11 @@ class Verdict:
     """Whether to ask the planner now."""
 
     act: bool
-    urgent: bool
-    """A broker is overloaded or idle: any gain is worth its moves."""
     reason: str
+    uneven: bool = False
+    """For long enough: moves that lower the busiest broker are looked for, if they are worth it."""
+    overloaded: bool = False
+    """So uneven that any gain is worth its moves."""
 
 
 def smooth(previous: Mapping[K, float], observed: Mapping[K, float], seconds: float, memory: float) -> dict[K, float]:
@@ -90,48 +98,83 @@ def settling(history: History, now: float, options: SteadyOptions) -> bool:
 
 
 def look(
-    history: History, now: float, balance: Balance, idlest: float, options: SteadyOptions
+    history: History, now: float, balance: Balance, level: float, idle: Mapping[str, float], options: SteadyOptions
 ) -> tuple[Verdict, History]:
     """Judge one observation, of smoothed weights; the second value is the history from now on.
 
-    `idlest`: the least utilization of a broker that may carry load. An idle broker counts as twice the bound.
+    How far the busiest broker is above the bound is told in shares of ``level``, what it would have if topics could be
+    cut. ``idle`` are brokers with less than `SteadyOptions.idle_below` of what they could have, and the part that they
+    have. One counts as twice the bound.
     """
     if settling(history, now, options):
-        return Verdict(False, False, SETTLES), history
-    excess = balance.busiest / balance.bound - 1 if balance.bound > 0 else 0.0
-    idle = idlest < balance.mean * options.idle_below
+        return Verdict(False, SETTLES), history
+    excess = (balance.busiest - balance.bound) / level if level > 0 else 0.0
     overloaded = balance.busiest > options.overload
-    if excess <= (options.plan_tolerance if overloaded else options.act_above) and not idle:
-        return Verdict(False, False, "within the tolerance"), replace(history, uneven_since=None)
-    since = now if history.uneven_since is None else history.uneven_since
-    history = replace(history, uneven_since=since)
-    patience = options.least_patience
-    if not overloaded:
-        patience = max(patience, options.patience * options.act_above / max(excess, 1.0 if idle else 0.0))
+    uneven = excess > (options.plan_tolerance if overloaded else options.act_above)
+    history = replace(
+        history,
+        uneven_since=_since(history.uneven_since, now, lasts=uneven),
+        idle_since=_since(history.idle_since, now, lasts=bool(idle)),
+    )
+    waits = [
+        (since, _patience(degree, options, overloaded=overloaded))
+        for since, degree in ((history.uneven_since, excess), (history.idle_since, 1.0))
+        if since is not None
+    ]
+    if not waits:
+        return Verdict(False, "within the tolerance"), history
     if history.refused is not None and now - history.refused < options.retry:
-        return Verdict(False, False, "the last plan came to nothing"), history
-    if now - since < patience:
-        return Verdict(False, False, f"uneven for {now - since:.0f} s, acts after {patience:.0f} s"), history
+        return Verdict(False, "the last plan came to nothing"), history
+    ready = [now - since >= patience for since, patience in waits]
+    if not any(ready):
+        since, patience = min(waits, key=sum)
+        return Verdict(False, f"uneven for {now - since:.0f} s, acts after {patience:.0f} s"), history
     reason = f"the busiest broker has {balance.ratio:.2f} times the mean load"
     if idle:
-        reason += f", the idlest {idlest / balance.mean:.2f}"
-    return Verdict(True, overloaded or idle, reason), history
+        reason += f", the idlest {min(idle.values()):.2f} of what it could have"
+    uneven = uneven and ready[0]
+    return Verdict(True, reason, uneven, uneven and overloaded), history
 
 
-def worthwhile(proposal: Proposal, options: SteadyOptions, *, urgent: bool) -> bool:
-    """Whether a proposal's gain pays for its moves; an urgent one need only have some, as no plan ends worse."""
-    if urgent or not proposal.moves:
+def _since(before: float | None, now: float, *, lasts: bool) -> float | None:
+    return (now if before is None else before) if lasts else None
+
+
+def _patience(degree: float, options: SteadyOptions, *, overloaded: bool) -> float:
+    """Seconds that a state must have lasted; ``degree`` is how far the busiest broker is above the bound."""
+    usual = 0.0 if overloaded else options.patience * options.act_above / degree
+    return max(options.least_patience, usual)
+
+
+def worthwhile(proposal: Proposal, verdict: Verdict, lacking: Mapping[str, float], options: SteadyOptions) -> bool:
+    """Whether a proposal's gain pays for its moves.
+
+    ``lacking`` is the load that each idle broker lacks of what it could have: moves that fill it are for its sake. All
+    others must lower the busiest broker, by any gain where it is overloaded, as no plan ends worse.
+    """
+    if verdict.overloaded or not proposal.moves:
         return bool(proposal.moves)
+    gets = {broker: fsum(m.weight for m in proposal.moves if m.destination == broker) for broker in lacking}
+    ended = any(each.reason == BUDGET_REACHED for each in proposal.advice)
+    filled = {b for b, weight in gets.items() if weight > 0 and (ended or weight >= options.filled * lacking[b])}
+    if not filled and not verdict.uneven:
+        return False
+    others = sum(move.destination not in filled for move in proposal.moves)
     mean = proposal.before.mean
     gain = (proposal.before.busiest - proposal.after.busiest) / mean if mean > 0 else 0.0
-    return gain >= options.worth * len(proposal.moves)
+    return gain >= options.worth * others
 
 
-def acted(history: History, now: float, moved: Iterable[BundleId], options: SteadyOptions) -> History:
-    """Remember a step; what rested long enough is forgotten. Patience goes on: a plan cut short by its budget is
-    followed by the next one as soon as it settled."""
-    kept = {bundle: when for bundle, when in history.moved.items() if now - when < options.rest}
-    return replace(history, acted=now, refused=None, moved=kept | dict.fromkeys(moved, now))
+def acted(history: History, now: float) -> History:
+    """Remember that the last step is done. Patience goes on: a plan cut short by its budget is followed by the next one
+    as soon as it settled."""
+    return replace(history, acted=now, refused=None)
+
+
+def moved(history: History, now: float, bundle: BundleId, options: SteadyOptions) -> History:
+    """Remember a move; what rested long enough is forgotten."""
+    kept = {each: when for each, when in history.moved.items() if now - when < options.rest}
+    return replace(history, moved=kept | {bundle: now})
 
 
 def refused(history: History, now: float) -> History:
@@ -141,10 +184,9 @@ def refused(history: History, now: float) -> History:
 
 def until(history: History, now: float) -> History:
     """The history without times to come."""
-    since, done, vain = (
-        None if at is None else min(at, now) for at in (history.uneven_since, history.acted, history.refused)
-    )
-    return History(since, done, vain, {bundle: min(when, now) for bundle, when in history.moved.items()})
+    times = (history.uneven_since, history.idle_since, history.acted, history.refused)
+    uneven, idle, done, vain = (None if at is None else min(at, now) for at in times)
+    return History(uneven, idle, done, vain, {bundle: min(when, now) for bundle, when in history.moved.items()})
 
 
 def cooling(history: History, now: float, options: SteadyOptions) -> frozenset[BundleId]:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import fsum, inf
 from typing import Any
 
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
@@ -17,6 +17,8 @@ from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, range_points
 LARGEST_RATE = 1e12
 """A figure above it is no traffic of a topic but an error of who reports it, and counts for nothing, like one below 0
 and as in the sizing job. One such would be all the load there is."""
+RELIEVED = 0.5
+"""Part of the mean load from which moves can relieve a broker that uses much of a resource."""
 SYSTEM_NAMESPACE = "pulsar/system"
 
 
@@ -114,12 +116,21 @@ def _told(metrics: Any, name: str) -> Iterator[Any]:
             yield values[name]
 
 
-def overload_load(loads: Mapping[str, float], usages: Mapping[str, Usage], share: float) -> float:
-    """Load of a broker at which the first one uses ``share`` of a resource; infinite where no usage is known.
+def overload_load(
+    loads: Mapping[str, float], usages: Mapping[str, Usage], share: float, bases: Mapping[str, float] | None = None
+) -> float:
+    """Utilization of a broker at which the first one uses ``share`` of a resource; infinite where no usage is known.
 
-    A broker's usage is taken to grow with its load. One that works hard without load is none that moves could relieve.
+    ``loads`` are utilizations by traffic, ``bases`` those that brokers have by themselves. A broker's usage is taken to
+    grow with both. One that works hard with little traffic is none that moves could relieve, and says nothing of the
+    others.
     """
-    found = [loads[each] * share / used.share for each, used in usages.items() if loads.get(each) and used.share > 0]
+    least = RELIEVED * fsum(loads.values()) / max(len(loads), 1)
+    found = [
+        (load + (bases or {}).get(each, 0.0)) * share / used.share
+        for each, used in usages.items()
+        if (load := loads.get(each, 0.0)) > 0 and load >= least and used.share > 0
+    ]
     return min(found, default=inf)
 
 

@@ -162,7 +162,9 @@ class RebalanceController:
         left = state.spec.expire_seconds - seconds_since(computed, state.now) if computed else 0.0
         if state.command == "stop":
             state.done_command = True
-            return execution.stopped(state, Reason.STOPPED_BY_USER, f"Stopped before it began; {FOR_ANOTHER}")
+            return execution.stopped(
+                self._tools, state, Reason.STOPPED_BY_USER, f"Stopped before it began; {FOR_ANOTHER}"
+            )
         if left <= 0:
             if state.command == "approve":
                 await state.actor.warn(

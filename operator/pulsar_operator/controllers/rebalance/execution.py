@@ -13,14 +13,14 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.driver import acted, charged, weighted
-from pulsar_operator.balance.execution.learned import costed, inherited
+from pulsar_operator.balance.execution.driver import Memory, acted, believed, moved
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
 from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.rebalance.modelling import modelled
+from pulsar_operator.controllers.rebalance.proposal import standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
@@ -59,7 +59,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
     if state.command == "stop":
         state.done_command = True
         await state.actor.warn(Reason.STOPPED_BY_USER, "Stopped on request: steps that were done stay done")
-        return stopped(state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; {FOR_ANOTHER}")
+        return stopped(tools, state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; {FOR_ANOTHER}")
     if state.command == "approve":
         state.done_command = True  # it is; a refresh stays on the object and counts after the end
     if not state.actor.act:
@@ -79,7 +79,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, proposal.config_map_name)
         steps = read_steps(live, proposal)
     except ValueError as error:
-        return await _invalidated(state, str(error))
+        return await _invalidated(tools, state, str(error))
     return await _advance(tools, state, steps)
 
 
@@ -104,13 +104,13 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
             seen = Seen(State.DONE, "bundle unloaded; assigned on next lookup")
         match seen.state:
             case State.INVALIDATED:
-                return await _invalidated(state, seen.message)
+                return await _invalidated(tools, state, seen.message)
             case State.DONE:
                 return await _verified(tools, state, steps, seen)
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
-                return await _invalidated(state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
+                return await _invalidated(tools, state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
             case State.TO_DO | State.ELSEWHERE if asked is None or (waited % ASK_AGAIN_SECONDS) < VERIFY_SECONDS:
-                return await _ask(state, step, first=asked is None)
+                return await _ask(tools, state, step, first=asked is None)
             case _:
                 _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {words(step)}")
                 return Outcome(requeue_after=VERIFY_SECONDS)
@@ -143,7 +143,7 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     return seen
 
 
-async def _ask(state: RebalancePass, step: Step, *, first: bool) -> Outcome:
+async def _ask(tools: Tools, state: RebalancePass, step: Step, *, first: bool) -> Outcome:
     traffic = state.traffic
     assert traffic is not None
     if first:
@@ -154,7 +154,7 @@ async def _ask(state: RebalancePass, step: Step, *, first: bool) -> Outcome:
         else:
             await traffic.move(step.bundle, step.destination)
     except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
-        return await _invalidated(state, f"Pulsar refused to {words(step)}: {error}")
+        return await _invalidated(tools, state, f"Pulsar refused to {words(step)}: {error}")
     _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {words(step)}, because {step.reason}")
     return Outcome(requeue_after=VERIFY_SECONDS)
 
@@ -169,17 +169,30 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     asked = parse_time(progress.current_since) if progress.current == words(step) else None
     if isinstance(step, Move):
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
-        if known := tools.memories.get(state.meta.uid):
-            tools.memories[state.meta.uid] = charged(known, state.now.timestamp(), step.bundle, SteadyOptions())
+        _moved(tools, state, [each for each in steps[:done] if isinstance(each, Move)])
     state.progress(done=done, total=len(steps), current=None, current_since=timestamp(asked) if asked else None)
     if done >= len(steps):
-        if state.meta.uid in tools.memories:
-            moved = [each.bundle for each in steps if isinstance(each, Move)]
-            known, now = tools.memories[state.meta.uid], state.now.timestamp()
-            tools.memories[state.meta.uid] = acted(known, now, moved, SteadyOptions())
+        _acted(tools, state)
         return _finished(state)
     _executing(state, Reason.EXECUTING, _done(state))
     return Outcome(requeue_after=max(_pause(state, state.status.progress), 0.1))
+
+
+def _moved(tools: Tools, state: RebalancePass, moves: list[Move]) -> None:
+    """A standing balancer remembers the moves that are verified, the last one of them now; a process that came in the
+    middle those that were made before it came."""
+    if standing(state.spec):
+        known, last = tools.memories.get(state.meta.uid, Memory()), moves[-1].bundle
+        for bundle in (each.bundle for each in moves):
+            if bundle == last or bundle not in known.history.moved:
+                known = moved(known, state.now.timestamp(), bundle, SteadyOptions())
+        tools.remember(state.name, state.meta.uid, known)
+
+
+def _acted(tools: Tools, state: RebalancePass) -> None:
+    """It lets what was done settle, all of it or what was done before a stop."""
+    if known := tools.memories.get(state.meta.uid):
+        tools.remember(state.name, state.meta.uid, acted(known, state.now.timestamp(), (), SteadyOptions()))
 
 
 def _pause(state: RebalancePass, progress: ProgressStatus | None) -> float:
@@ -222,8 +235,8 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     model = await modelled(tools, state, observed)
     known = tools.memories.get(state.meta.uid)
     if known is not None:
-        # What was learned of the bundles' cost is in the promise too.
-        model = weighted(model, costed(model, {}, inherited(known.factors, model.bundles)))
+        # What was learned of the bundles' cost, and of the brokers, is in the promise too.
+        model = believed(model, {}, known.learned)
     measured = balance_status(tools.balance_of(model))
     promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
@@ -240,15 +253,17 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     return Outcome(requeue_after=max(state.spec.repeat_seconds - seconds_since(ended, state.now), 0.1))
 
 
-async def _invalidated(state: RebalancePass, message: str) -> Outcome:
+async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outcome:
     """Something is not as the proposal found it: stop at once, say what."""
     text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
     await state.actor.warn(Reason.PLAN_INVALIDATED, shortened(text))
-    return stopped(state, Reason.PLAN_INVALIDATED, text)
+    return stopped(tools, state, Reason.PLAN_INVALIDATED, text)
 
 
-def stopped(state: RebalancePass, reason: Reason, text: str) -> Outcome:
+def stopped(tools: Tools, state: RebalancePass, reason: Reason, text: str) -> Outcome:
     """The end without completion; what was done stays done."""
+    if state.status.progress and state.status.progress.done:
+        _acted(tools, state)
     state.progress(current=None, current_since=None, finished_time=timestamp(state.now))
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=False, stopped=True, reason=reason, text=text)

@@ -25,8 +25,9 @@ from pulsar_operator.balance.execution.custom_resource import (
 )
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import OVERLOADED, Decision, Memory, cpu_of, intending, within_budget
-from pulsar_operator.balance.execution.learned import explained
+from pulsar_operator.balance.execution.learned import Learned, explained
 from pulsar_operator.balance.execution.steady import SteadyOptions
+from pulsar_operator.balance.execution.steady import cooling as resting
 from pulsar_operator.balance.execution.steps import identify, words
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Observed, Usage
@@ -80,15 +81,18 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         if not standing(state.spec):
             proposal = await tools.propose(model, question)
         else:
-            known = tools.memories.get(state.meta.uid, Memory())
-            question = within_budget(known, state.now.timestamp(), question, SteadyOptions())
+            known, now = tools.memories.get(state.meta.uid, Memory()), state.now.timestamp()
+            question = replace(question, cooling=question.cooling | resting(known.history, now, SteadyOptions()))
+            question = within_budget(known, now, question, SteadyOptions())
             proposal = await tools.propose(model, question)
             tools.remember(state.name, state.meta.uid, intending(known, model, proposal))
         return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
     usages = await state.traffic.usages(observed.brokers)
     decision = await standing_decision(tools, state, model, question, usages)
     if decision.planned is None or (decision.planned.moves and not decision.act):
-        return _left_alone(state, decision.balance, decision.reason + _busy(usages))
+        bases = tools.memories[state.meta.uid].learned.bases
+        own = {broker: base.share for broker, base in bases.items()}
+        return _left_alone(state, decision.balance, decision.reason + _busy(usages, own))
     proposal = decision.planned
     return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
 
@@ -134,18 +138,19 @@ def results_url(spec: PulsarRebalanceSpec, state: RebalancePass) -> str:
 
 
 async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
-    """Bundles that the last execution moved, if it ended a short time ago."""
+    """Bundles that the last execution moved, all of it or what was done of it, if it ended a short time ago."""
     last, progress = state.status.proposal, state.status.progress
     ended = parse_time(progress.finished_time if progress else None)
-    if last is None or last.config_map_name is None or ended is None:
+    if last is None or last.config_map_name is None or progress is None or ended is None:
         return ()
     if seconds_since(ended, state.now) > COOLING_SECONDS:
         return ()
     live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, last.config_map_name)
     try:
-        return [step.bundle for step in read_steps(live, last) if isinstance(step, Move)]
+        done = read_steps(live, last)[: progress.done or 0]
     except ValueError:
         return ()
+    return [step.bundle for step in done if isinstance(step, Move)]
 
 
 def _unknown(state: RebalancePass, missing: str) -> Outcome:
@@ -226,12 +231,15 @@ def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:
     return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=inf)
 
 
-def _busy(usages: Mapping[str, Usage]) -> str:
-    """What moves cannot help: brokers that are at their limit although the load is even."""
+def _busy(usages: Mapping[str, Usage], bases: Mapping[str, float]) -> str:
+    """What moves cannot help: brokers that are at their limit although the load is even. ``bases`` are the shares of
+    their CPU that they use whatever they carry."""
     over = {broker: used for broker, used in usages.items() if used.share > OVERLOADED}
     if not over:
         return ""
     broker, used = max(over.items(), key=lambda each: each[1].share)
+    if used.cpu == used.share and (own := bases.get(broker, 0.0)) > used.share / 2:
+        return f"; {broker} uses {used.share:.0%} of its CPU, {own:.0%} whatever it carries: look at what runs there"
     more = f" and {len(over) - 1} more" if len(over) > 1 else ""
     return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
 
@@ -258,7 +266,7 @@ async def standing_decision(
 def _cost(model: ClusterModel, memory: Memory, usages: Mapping[str, Usage]) -> CostStatus | None:
     """How far the brokers' CPU is from what their load says, without and with what was learned."""
     cpu = cpu_of(usages)
-    plain, learned = explained(model, {}, cpu), explained(model, memory.factors, cpu)
+    plain, learned = explained(model, Learned(), cpu), explained(model, memory.learned, cpu)
     if plain is None or learned is None:
         return None
     return CostStatus(brokers=plain.brokers, deviation=f"{plain.deviation:.2f}", learned=f"{learned.deviation:.2f}")
