@@ -178,18 +178,25 @@ def _planned(planner: Planner, model: ClusterModel, asked: Options, plain: Clust
         return planner(plain, asked)
     proposal = planner(model, asked)
     states = (plain, replace(plain, brokers=model.brokers))
-    if all(_called_for(split, state, asked.tolerance) for split in proposal.splits for state in states):
+    if not proposal.splits or all(_calls_for(proposal.splits, state, asked.tolerance) for state in states):
         return proposal
     return planner(model, replace(asked, mode=Mode.MOVE))
 
 
-def _called_for(split: Split, state: ClusterModel, tolerance: float) -> bool:
-    """Whether a placement is uneven, and the broker of what is to be cut has too much."""
-    balance, piece = balance_of(state), split.bundle
-    used = utilizations(state.brokers, state.bundles)
-    whole = (b for b in state.bundles if b.id.namespace == piece.namespace and b.id.lower <= piece.lower < b.id.upper)
-    owner = next((bundle.owner for bundle in whole), None)
-    return balance.busiest > balance.bound * (1 + tolerance) and used.get(owner or "", 0.0) > balance.bound
+def _calls_for(splits: Iterable[Split], state: ClusterModel, tolerance: float) -> bool:
+    """Whether a placement is uneven, and the brokers of all that is to be cut have too much."""
+    balance, used = balance_of(state), utilizations(state.brokers, state.bundles)
+    pieces = [split.bundle for split in splits]
+    namespaces = {piece.namespace for piece in pieces}
+    wholes = [bundle for bundle in state.bundles if bundle.id.namespace in namespaces]
+    owners = {
+        whole.owner
+        for piece in pieces
+        for whole in wholes
+        if whole.id.namespace == piece.namespace and whole.id.lower <= piece.lower < whole.id.upper
+    }
+    over = all(used.get(owner or "", 0.0) > balance.bound for owner in owners)
+    return over and balance.busiest > balance.bound * (1 + tolerance)
 
 
 def _until(memory: Memory, now: float) -> Memory:
