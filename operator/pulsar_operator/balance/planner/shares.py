@@ -49,20 +49,26 @@ class _Shares:
 
     def __init__(self, model: ClusterModel, namespaces: Collection[str] | None) -> None:
         self._capacity = {broker.id: broker.capacity for broker in model.brokers if not broker.draining}
-        self._fixed = {broker.id: broker.base for broker in model.brokers if not broker.draining}
+        fixed = {broker.id: [broker.base] for broker in model.brokers if not broker.draining}
         everything = frozenset(self._capacity)
         known = {broker.id for broker in model.brokers}
-        pools: dict[Pool, list[tuple[float, str]]] = {}
-        for bundle in sorted(model.bundles, key=lambda each: each.id):
+        homes: dict[str, Pool] = {}
+        found: dict[Pool, list[tuple[float, str]]] = {}
+        for bundle in model.bundles:
             if bundle.owner is None or bundle.owner not in known:
                 continue
             namespace = bundle.id.namespace
-            pool = model.allowed.get(namespace, everything) & everything
-            moves = namespace not in model.pinned and (namespaces is None or namespace in namespaces)
-            if pool and moves:
-                pools.setdefault(pool, []).append((bundle.weight, bundle.owner))
-            elif bundle.owner in self._fixed:
-                self._fixed[bundle.owner] += bundle.weight
+            if (pool := homes.get(namespace)) is None:
+                moves = namespace not in model.pinned and (namespaces is None or namespace in namespaces)
+                pool = homes[namespace] = (
+                    model.allowed.get(namespace, everything) & everything if moves else frozenset()
+                )
+            if pool:
+                found.setdefault(pool, []).append((bundle.weight, bundle.owner))
+            elif bundle.owner in fixed:
+                fixed[bundle.owner].append(bundle.weight)
+        pools = dict(sorted(found.items(), key=lambda each: sorted(each[0])))
+        self._fixed = {broker: fsum(weights) for broker, weights in fixed.items()}
         self._totals = {pool: fsum(weight for weight, _ in bundles) for pool, bundles in pools.items()}
         # More than there are brokers cannot stand out.
         self._heaviest = {pool: nlargest(len(everything), bundles) for pool, bundles in pools.items()}
