@@ -85,7 +85,7 @@ class LedgerUse(StrEnum):
     DELAYED = "Delayed"
     """An index of messages to be delivered later."""
     OTHER = "Other"
-    """Not known: of another application, or without a word about it."""
+    """Not known: of another application, or without an error about it."""
 
 
 @dataclass(frozen=True)
