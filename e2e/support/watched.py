@@ -36,8 +36,10 @@ class Watched:
     cluster: str
     fewest: dict[str, int] = field(default_factory=dict)
     """Least ready pods by component."""
+    replaced: list[str] = field(default_factory=list)
+    """Pods that were, in the order in which another of the name was first seen."""
     components: list[str] = field(default_factory=list)
-    """Those that status.rollout named, in the order in which it first did."""
+    """Theirs, each once."""
     waits: set[str] = field(default_factory=set)
     """What status.rollout waited for."""
     done: int = 0
@@ -46,6 +48,10 @@ class Watched:
     """Each status.recoveryDelay that was seen."""
     replicated: set[str] = field(default_factory=set)
     """Reasons of condition Replicated where it was not True."""
+    _uids: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.look()
 
     def look(self) -> dict[str, Any]:
         """Take down one look; the PulsarCluster."""
@@ -53,14 +59,16 @@ class Watched:
         assert cluster is not None
         up: dict[str, int] = {}
         for pod in self.kubectl.items("pods", self.namespace, f"pulsaroperator.io/owner-name={self.cluster}"):
-            component = pod["metadata"]["labels"]["app.kubernetes.io/component"]
+            meta = pod["metadata"]
+            component = meta["labels"]["app.kubernetes.io/component"]
             up[component] = up.get(component, 0) + is_up(pod)
+            if self._uids.setdefault(meta["name"], meta["uid"]) != meta["uid"] and meta["name"] not in self.replaced:
+                self.replaced.append(meta["name"])
+                self.components += [component] if component not in self.components else []
         for component, number in up.items():
             self.fewest[component] = min(self.fewest.get(component, number), number)
         status = cluster.get("status") or {}
         if rollout := status.get("rollout"):
-            if rollout["component"] not in self.components:
-                self.components.append(rollout["component"])
             self.waits.add(rollout.get("waitingFor") or "")
             self.done = max(self.done, rollout.get("podsDone", 0))
         if (delay := status.get("recoveryDelay")) and delay not in self.raised:

@@ -44,24 +44,17 @@ def leader(deployed: Deployed) -> str:
 
 @pytest.mark.rolls(5)
 def test_the_leader_of_zookeeper_goes_last(trading: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
-    first, before = leader(trading), uids(trading.kubectl, "pulsar", "big")["zookeeper"]
-    replaced: list[str] = []
-    watched = Watched(trading.kubectl, "pulsar", "big")
-
-    def rolled() -> bool:
-        now = uids(trading.kubectl, "pulsar", "big").get("zookeeper", {})
-        replaced.extend(pod for pod, uid in now.items() if uid != before[pod] and pod not in replaced)
-        return watched.rolled() and len(replaced) == len(before)
-
+    first, watched = leader(trading), Watched(trading.kubectl, "pulsar", "big")
     with counting(trading) as run:
         with run.operation("roll of three ZooKeeper servers"):
             patch(trading, {"metadataStore": {"managed": {"config": {"snapCount": "50000"}}}})
-            eventually(rolled, within=420, what="three servers rolled", every=0.3)
+            eventually(watched.rolled, within=420, what="three servers rolled", every=0.3)
         report = run.finish(drain_within=120)
     with capsys.disabled():
-        print(f"\nleader {first}; replaced {' > '.join(replaced)}\n{report.text()}")
+        print(f"\nleader {first}; replaced {' > '.join(watched.replaced)}\n{report.text()}")
     assert report.failures() == [], report.text()
-    assert replaced[-1] == first and watched.fewest["zookeeper"] == 2
+    assert sorted(watched.replaced) == SERVERS
+    assert watched.replaced[-1] == first and watched.fewest["zookeeper"] == 2
     assert watched.components == ["zookeeper"]
 
 
