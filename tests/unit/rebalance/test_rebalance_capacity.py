@@ -84,3 +84,21 @@ async def test_the_error_of_the_weights_is_stated() -> None:
     cost = world.status()["cost"]
     assert cost["brokers"] == 3
     assert float(cost["deviation"]) > 0.15 and float(cost["learned"]) < float(cost["deviation"])
+
+
+async def test_a_broker_that_is_busy_with_something_else_is_named_with_what_to_do() -> None:
+    """Its usage stays what it is, whatever is moved off it."""
+    world = BalancingWorld()
+    world.skewed()
+    world.slightly_uneven()
+    first, *others = world.pulsar.brokers
+    world.pulsar.usage = {first: 0.95} | dict.fromkeys(others, 0.4)
+    world.rebalance(autoApprove=True, repeatSeconds=30, budget={"maxTrafficMovedPercent": 100})
+    for _ in range(10):
+        await world.run(seconds=1500)
+    message = world.status()["conditions"][0]["message"]
+    assert f"; {first} uses 95% of its CPU, " in message
+    assert "whatever it carries: look at what runs there" in message
+    made = len(world.pulsar.writes)
+    await world.run(seconds=6000)
+    assert len(world.pulsar.writes) == made
