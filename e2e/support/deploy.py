@@ -7,6 +7,7 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -80,6 +81,6 @@ def _image_id() -> str:
     return done.stdout.strip().removeprefix("sha256:")[:12] if done.returncode == 0 else ""
 
 
-def quickstart_documents() -> list[dict[str, object]]:
+def quickstart_documents() -> list[dict[str, Any]]:
     """The objects of examples/quickstart.yaml."""
     return [doc for doc in yaml.safe_load_all(QUICKSTART.read_text()) if doc]

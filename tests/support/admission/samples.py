@@ -283,7 +283,7 @@ def _list(item: Any, extra: Mapping[str, Any], omit: set[FieldKey], where: str) 
     if keys and not set(keys) - words:
         return [first]  # one entry a word
     for key in set(keys) - words:
-        second[key] = f"{second[key]}2"
+        second[key] = second[key].replace(":05Z", ":06Z") if second[key].endswith("Z") else f"{second[key]}2"
     if extra.get("x-kubernetes-list-type") == "set":
         second = f"{second}2"
     return [first, second]

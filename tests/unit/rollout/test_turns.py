@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,7 @@ def given(found: Turns) -> dict[Component, str | None]:
 
 BROKEN, AWAY = {"ready": False, "was_ready": False}, {"ready": False}
 NEVER = TemplateRecord()
+UNPROVEN = TemplateRecord({OLD_HASH: Kept(OLD, "1")})
 CASES: list[tuple[str, list[Tier], Held | None, dict[Component, str | None]]] = [
     (
         "the first in the order",
@@ -90,20 +92,32 @@ CASES: list[tuple[str, list[Tier], Held | None, dict[Component, str | None]]] = 
         {ZK: "new", BROKER: "new"},
     ),
     (
-        "without a ready pod at once",
-        [tier(ZK), tier(BROKER, pods=[BROKEN, AWAY, BROKEN])],
+        "without a pod that serves at once",
+        [tier(ZK), tier(BROKER, pods=[BROKEN, BROKEN, BROKEN])],
         WINDOW,
         {ZK: "old", BROKER: "new"},
     ),
     (
+        "not where they served a moment ago, and may again",
+        [tier(ZK), tier(BROKER, pods=[BROKEN, AWAY, BROKEN])],
+        WINDOW,
+        {ZK: "old", BROKER: "old"},
+    ),
+    (
         "a pod that was never ready is corrected in a closed window",
-        [tier(ZK, changed=False), tier(BROKER, pods=[BROKEN, {}, {}])],
+        [tier(ZK, changed=False), tier(BROKER, pods=[BROKEN, {}, {}], record=UNPROVEN)],
         WINDOW,
         {ZK: "new", BROKER: "new"},
     ),
     (
+        "not one that was evicted: its template ran well",
+        [tier(ZK, changed=False), tier(BROKER, pods=[BROKEN, {}, {}])],
+        WINDOW,
+        {ZK: "new", BROKER: "old"},
+    ),
+    (
         "and while the one before is not ready",
-        [tier(ZK, changed=False, pods=[AWAY, {}, {}]), tier(BROKER, pods=[BROKEN, {}, {}])],
+        [tier(ZK, changed=False, pods=[AWAY, {}, {}]), tier(BROKER, pods=[BROKEN, {}, {}], record=UNPROVEN)],
         None,
         {ZK: "new", BROKER: "new"},
     ),
@@ -137,10 +151,14 @@ def stopped(newest: str = NEW_HASH, good: str | None = OLD_HASH) -> TemplateReco
     return TemplateRecord({OLD_HASH: Kept(OLD, "1"), NEW_HASH: Kept(NEW, "2")}, good, Stop(newest, "it did not start"))
 
 
-def test_a_stopped_roll_goes_back_and_holds_all_others() -> None:
-    found = turns([tier(ZK), tier(BOOKIE, changed=False, record=stopped()), tier(BROKER)])
-    assert given(found) == {ZK: "old", BOOKIE: "old", BROKER: "old"}
+def test_a_stopped_roll_goes_back_and_holds_those_behind_it() -> None:
+    """What it depends on may hold the cure, and goes on as windows allow."""
+    tiers = [tier(ZK), tier(BOOKIE, changed=False, record=stopped()), tier(BROKER)]
+    assert given(turns(tiers, held=WINDOW)) == {ZK: "old", BOOKIE: "old", BROKER: "old"}
+    found = turns(tiers)
+    assert given(found) == {ZK: "new", BOOKIE: "old", BROKER: "old"}
     assert found.stopped is BOOKIE
+    assert (found.holds(ZK), found.holds(BOOKIE)) == (None, None) and found.holds(BROKER) is found.held
     assert found.held is not None and found.held.reason is Reason.ROLL_STOPPED
     assert "it did not start" in found.held.waiting_for
 
@@ -155,6 +173,13 @@ def test_a_stop_without_a_template_to_go_back_to_leaves_everything_as_it_is() ->
     found = turns([tier(BOOKIE, changed=False, record=stopped(good=None)), tier(BROKER)])
     assert given(found) == {BOOKIE: "new", BROKER: "old"}
     assert found.stopped is BOOKIE
+
+
+def test_a_stop_stays_where_it_is_when_the_way_back_is_a_jump_that_nobody_tested() -> None:
+    kept = replace(tier(BOOKIE, changed=False, record=stopped()), may_go_back=False)
+    found = turns([kept, tier(BROKER)])
+    assert given(found) == {BOOKIE: "new", BROKER: "old"}
+    assert found.back is None and found.holds(BOOKIE) is found.held
 
 
 def test_another_rendering_resumes() -> None:

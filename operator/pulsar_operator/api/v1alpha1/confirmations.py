@@ -101,6 +101,6 @@ UsedClusterConfirmations = Annotated[
     list[UsedClusterConfirmation],
     Field(
         max_length=8,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action"]},
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "expiresTime"]},
     ),
 ]

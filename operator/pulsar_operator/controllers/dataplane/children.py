@@ -75,7 +75,7 @@ async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: fro
     """
     wanted = {(m["kind"], m["metadata"]["name"]) for m in rendered}
     # A pod whose turn has not come goes on asking for tokens of the identity it was made with.
-    wanted |= {(SERVICE_ACCOUNTS.kind, name) for name in live.accounts()}
+    wanted |= {(SERVICE_ACCOUNTS.kind, name) for name in live.accounts() | _accounts_on_record(live)}
     uid, kept = actor.owner["metadata"]["uid"], {component.value for component in keep}
     for kind in OWNED:
         for obj in live.every(kind.kind):
@@ -110,10 +110,22 @@ def _unused(actor: Actor, live: Live, wanted: frozenset[str]) -> list[Json]:
 
 def _on_record(live: Live) -> frozenset[str]:
     """The records of pod templates whose workload exists, and what the templates mount that pods may be made of."""
+    mounted = [configurations(template) for template in _templates_on_record(live)]
+    return frozenset(each["metadata"]["name"] for each in _records(live)).union(*mounted)
+
+
+def _accounts_on_record(live: Live) -> frozenset[str]:
+    """ServiceAccounts of the templates that pods may be made of."""
+    return frozenset(str((each.get("spec") or {}).get("serviceAccountName")) for each in _templates_on_record(live))
+
+
+def _templates_on_record(live: Live) -> list[Json]:
+    return [kept.template for each in _records(live) for kept in parse_record(each).kept.values()]
+
+
+def _records(live: Live) -> list[Json]:
     workloads = {component_of(each) for each in live.every(STATEFUL_SETS.kind)}
-    records = [o for o in live.every(CONFIG_MAPS.kind) if is_record(o) and component_of(o) in workloads]
-    mounted = [configurations(kept.template) for each in records for kept in parse_record(each).kept.values()]
-    return frozenset(each["metadata"]["name"] for each in records).union(*mounted)
+    return [o for o in live.every(CONFIG_MAPS.kind) if is_record(o) and component_of(o) in workloads]
 
 
 async def delete_workloads(actor: Actor, live: Live, components: Iterable[Component], why: str) -> bool:

@@ -42,6 +42,7 @@ from pulsar_operator.controllers.dataplane.ensemble import (
     super_digest_name,
 )
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
+from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import observe_component
@@ -237,8 +238,16 @@ class InstanceController:
             reason, text = Reason.PENDING, f"{text}, but it is not on record that the ensemble was founded"
         elif not ready and reason in (Reason.PENDING, Reason.NOT_READY):
             reason = Reason.WAITING_FOR_ZOOKEEPER
+        if (waiting := await self._roll(state, live, component)) is not None:
+            text += f"; to be rolled it waits for {waiting}"
         state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
-        await replace(state.actor, live, roll_plan(live, (component,)), (component,))
+
+    async def _roll(self, state: InstancePass, live: Live, component: Component) -> str | None:
+        """Replace one outdated server at most; what the next one waits for, in words."""
+        plan, waiting = roll_plan(live, (component,)), None
+        if plan.replace is not None:
+            plan, waiting = await servers_gate(state.actor, live, plan, state.spec.cluster_domain, (component,))
+        return waiting or await replace(state.actor, live, plan, (component,))
 
     async def _founded(self, state: InstancePass, live: Live, managed: ManagedZooKeeper) -> bool:
         """Whether others may write into the store."""

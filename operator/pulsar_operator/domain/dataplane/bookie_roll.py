@@ -51,16 +51,21 @@ def bookie_gate(step: BookieStep) -> BookieGate:
     storage = step.storage
     if storage is None or step.ensemble is None:
         return BookieGate("the metadata store to say which bookies are writable and which ledgers lack copies")
-    absent = sorted(set(step.others) - storage.writable)
+    absent = sorted(set(step.others) - storage.registered)
     if absent:
-        state = "writable again" if absent[0] in storage.readonly else "registered as writable"
-        return BookieGate(f"bookie {absent[0]} to be {state}{_more(absent)}")
+        return BookieGate(f"bookie {absent[0]} to be registered as writable{_more(absent)}")
+    readonly = sorted(set(step.others) & storage.readonly)
+    # One that takes nothing new takes nothing away when it goes.
+    if readonly and step.bookie in storage.writable and not step.confirmed:
+        return BookieGate(f"bookie {readonly[0]} to be writable again{_more(readonly)}", confirmable=True)
     missing = not_replicated(storage)
     if step.bookie not in storage.registered:
         # It serves nobody: what it lacks is why it is replaced, and nothing is taken from anybody.
         return BookieGate()
     if missing is not None and not step.confirmed:
         return BookieGate(missing, confirmable=True)
+    if step.bookie not in storage.writable:
+        return BookieGate()
     left = len(storage.writable - {step.bookie})
     if left >= step.ensemble:
         return BookieGate()

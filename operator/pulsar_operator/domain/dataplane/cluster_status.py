@@ -19,7 +19,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     VersionStatus,
 )
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, bookie_rows, replicated
-from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.turns import Turns
@@ -43,6 +43,8 @@ _REFUSALS = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT, Reason.ME
 """Reasons that concern either store: a cluster whose registration is lost keeps serving, but is not well."""
 
 
+MOST_USED = 8
+"""Confirmations that are told as used: as many as may be declared."""
 STATUS_FIELDS = {Component.BOOKIE: "bookkeeper"}
 """Fields of the status that are called as in the specification, not as the component's pods."""
 
@@ -213,15 +215,19 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
         conditions.set(kind, True, Reason.ROLLED, "Every pod is of the newest revision")
 
 
-def _used(old: Mapping[str, Any], spec: PulsarClusterSpec | None, view: ClusterView) -> Any:
-    """Confirmations that were used, as long as they are declared."""
+def _used(old: Mapping[str, Any], spec: PulsarClusterSpec | None, view: ClusterView, now: datetime) -> Any:
+    """Confirmations that were used, as long as they are declared, or would count if they were declared again."""
     stored = old.get("usedConfirmations") or []
     if spec is None or view.roll is None:
         return stored
     declared = {(each.action.value, each.expires_time) for each in spec.confirmations}
-    kept = [each for each in stored if (each["action"], each["expiresTime"]) in declared]
+    kept = [
+        each
+        for each in stored
+        if (each["action"], each["expiresTime"]) in declared or (parse_time(each["expiresTime"]) or now) > now
+    ]
     new = view.roll.confirmed
-    return kept if new is None else [new, *(each for each in kept if each["action"] != new.action.value)]
+    return kept[:MOST_USED] if new is None else [new, *kept][:MOST_USED]
 
 
 def _versions(view: ClusterView, component: Component) -> list[VersionStatus]:
@@ -273,7 +279,7 @@ def cluster_status(
             "waitingFor": view.waiting_for,
             "dependents": old.get("dependents") if view.dependents is None else view.dependents,
             "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,
-            "usedConfirmations": _used(old, spec, view),
+            "usedConfirmations": _used(old, spec, view, now),
             "recoveryDelay": old.get("recoveryDelay") if view.storage is None else view.storage.delay,
             "bookies": _bookies(old, view, now),
             "drain": _drain(old, view),

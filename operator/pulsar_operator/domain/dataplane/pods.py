@@ -59,7 +59,10 @@ class PodFacts:
     terminating: bool
     revision: str | None
     serving_before: bool
-    """Whether the running container was ready at some time, or may have been: then the pod may still do work."""
+    """Whether the running container was ready at some time, or may have been: then the pod may still do work. A sidecar
+    says nothing of that."""
+    serving: bool
+    """Whether the operator's own container is ready, whatever a sidecar is."""
     problem: PodProblem | None
     raw: Json = field(repr=False, compare=False)
 
@@ -164,6 +167,7 @@ def pod_facts(pod: Json) -> PodFacts:
         terminating="deletionTimestamp" in meta,
         revision=(meta.get("labels") or {}).get(REVISION_LABEL),
         serving_before=ready or _was_ready(status),
+        serving=ready or any(_is_main(each) and each.get("ready") is True for each in _containers(status)),
         problem=None if ready else pod_problem(pod),
         raw=pod,
     )
@@ -274,16 +278,23 @@ def _last_line(text: str, values: frozenset[str]) -> str:
     return _short(telling[-1], values) if telling else ""
 
 
+def _containers(status: Json) -> Sequence[Json]:
+    return status.get("containerStatuses") or ()
+
+
 def _was_ready(status: Json) -> bool:
-    """Whether the running container has been ready since it started.
+    """Whether the operator's own container, which runs, is ready or has been since it started.
 
     The kubelet sets Ready=False when a pod is admitted and when a container ends; both are before the start of the
     container that runs now. A later transition to False means that this container was ready and stopped being so.
     """
+    own = [each for each in _containers(status) if _is_main(each)] or _containers(status)
+    if any(each.get("ready") is True for each in own):
+        return True
     transition = str(_condition(status, "Ready").get("lastTransitionTime") or "")
     started = [
         str(running.get("startedAt") or "")
-        for container in status.get("containerStatuses") or ()
+        for container in own
         if (running := (container.get("state") or {}).get("running"))
     ]
     # Times are RFC 3339 in UTC with whole seconds, so text order is time order.

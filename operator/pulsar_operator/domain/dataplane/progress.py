@@ -27,23 +27,37 @@ def unneeded(tier: Tier) -> frozenset[str]:
 
 
 def stopped_by(tier: Tier, now: datetime, deadline: float) -> Stop | None:
-    """Why a roll to the newest rendering stops: one of its pods has not been ready for ``deadline`` seconds.
+    """Why a roll to the newest rendering stops: one of its pods has not become ready in ``deadline`` seconds.
 
-    None while nothing is wrong, also where no template is known to go back to: a first start waits.
+    None while nothing is wrong, also where no template is known to go back to: a first start waits. A pod that was
+    ready and is not any more says nothing of its template: its node may be gone.
     """
     state, newest = tier.state, tier.newest
     if state is None or tier.stop is not None or tier.changed or tier.record.good in (None, newest):
         return None
-    for pod in state.unready:
-        if pod.revision != state.revision or pod.terminating:
+    for pod in state.idle:
+        if pod.revision != state.revision:
             continue
         age = (now - unready_since(pod, now)).total_seconds()
-        if age >= deadline:
+        if age >= max(deadline, starting_for(pod)):
             why = f": {pod.problem.message}" if pod.problem else ""
             return Stop(
                 newest, f"pod {pod.name} was not ready within {deadline:g} s (spec.progressDeadlineSeconds){why}"
             )
     return None
+
+
+def starting_for(pod: PodFacts) -> float:
+    """Seconds that a pod's own startup probe gives it, while it starts: a bookie may replay its journal; 0 where its
+    container ended before, or does not run."""
+    status, spec = pod.raw.get("status") or {}, pod.raw.get("spec") or {}
+    for container in status.get("containerStatuses") or ():
+        running = (container.get("state") or {}).get("running") and not container.get("started")
+        specs = {each.get("name"): each for each in spec.get("containers") or ()}
+        probe = specs.get(container.get("name"), {}).get("startupProbe")
+        if running and probe and not container.get("restartCount"):
+            return float(probe.get("failureThreshold", 3) * probe.get("periodSeconds", 10))
+    return 0.0
 
 
 def unready_since(pod: PodFacts, now: datetime) -> datetime:

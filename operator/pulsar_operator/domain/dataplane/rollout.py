@@ -40,8 +40,8 @@ class PodToReplace:
     """Whether it does no work: it was never ready, and waits for nobody."""
     budget: bool = True
     """Whether it leaves by eviction, so that a PodDisruptionBudget has a say. Not where the pod was never ready, nor an
-    unready pod that is alone: its budget answers 429 for ever (source: policy/v1, IfHealthyBudget with a desired
-    number of 0)."""
+    unready pod that is alone, nor where sidecars of several are not ready: their budget answers 429 for ever (source:
+    policy/v1, IfHealthyBudget)."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,8 @@ def _step(state: State) -> RollPlan | None:
     current_unready = [pod for pod in state.unready if pod.revision == state.revision]
     if current_unready:
         return _plan(state, waiting_for=_not_ready(current_unready))
-    stale_unready = [pod for pod in state.outdated if not pod.ready]
+    # One whose sidecar alone is not ready serves like the others, and goes in their order.
+    stale_unready = [pod for pod in state.outdated if not pod.ready and not pod.serving]
     if len(stale_unready) > 1:
         # They were ready a moment ago and may come back together, as after an election: no quorum is taken apart.
         return _plan(state, waiting_for=_not_ready(stale_unready))
@@ -246,9 +247,9 @@ def _plan(state: State, *, pod: PodFacts | None = None, waiting_for: str | None 
 
 def _to_replace(state: State, pod: PodFacts, reason: str) -> PodToReplace:
     alone = state.total == 1 and not pod.ready
-    return PodToReplace(
-        pod.name, pod.uid, reason, repair=not pod.serving_before, budget=pod.serving_before and not alone
-    )
+    hidden = not pod.ready and pod.serving and len(state.unready) > 1
+    budget = pod.serving_before and not alone and not hidden
+    return PodToReplace(pod.name, pod.uid, reason, repair=not pod.serving_before, budget=budget)
 
 
 def _order(pods: Sequence[PodFacts], state: State) -> list[PodFacts]:

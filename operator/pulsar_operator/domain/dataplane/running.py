@@ -41,6 +41,11 @@ def pod_versions(live: Live, component: Component) -> dict[str, list[str]]:
     return found
 
 
+def known_pod_versions(live: Live) -> frozenset[str]:
+    """Versions that pods run, as far as they are on record."""
+    return frozenset().union(*(pod_versions(live, each) for each in Component)) - {UNKNOWN_VERSION}
+
+
 def _image(side: Mapping[str, Any]) -> str:
     containers = (side.get("spec") or {}).get("containers") or [{}]
     return str(containers[0].get("image") or "")

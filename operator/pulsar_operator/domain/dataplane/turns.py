@@ -3,9 +3,11 @@
 For each component, in the order of the roll:
 
 * What does not exist is created as rendered, and what has the newest rendering keeps it.
-* A component whose roll to this rendering stopped goes back to the last template that all its pods ran.
-* One without a ready pod takes the newest at once: nobody is served by waiting. So does one with a pod that was never
-  ready, unless something before it waits for its own turn: a broken template must not block its own correction.
+* A component whose roll to this rendering stopped goes back to the last template that all its pods ran, where that is
+  no jump between versions that nobody tested. Those that depend on it wait; those before it may hold the cure.
+* One without a pod that serves takes the newest at once: nobody is served by waiting. So does one with a pod that was
+  never ready, unless something before it waits for its own turn, or its template ran well before (the pod was evicted,
+  or its node failed): a broken template must not block its own correction.
 * Else it is its turn when everything before it in the order is up to date, ready, settled and watched for as long as
   was asked (canary.py), and nothing holds the
   cluster (a maintenance window, another cluster of the instance, a store that is away, a roll that stopped).
@@ -41,6 +43,9 @@ class Tier:
     """The StatefulSet that is; None = there is none."""
     state: State | None = None
     """What its pods say; None = there is no StatefulSet."""
+    may_go_back: bool = True
+    """Whether the last template that all its pods ran may follow the newest: not where that is a jump between versions
+    that nobody tested."""
 
     @property
     def newest(self) -> str:
@@ -56,6 +61,17 @@ class Tier:
         if found is None and first_difference(self.rendered["spec"]["template"], self.live["spec"]["template"]) is None:
             return self.newest
         return found
+
+    @property
+    def back(self) -> str | None:
+        """Hash of the template that it goes back to, where its roll stopped."""
+        good = self.record.good
+        return good if self.stop is not None and self.may_go_back and good != self.newest else None
+
+    @property
+    def proven(self) -> bool:
+        """Whether the template that it has ran well in all its pods: what is wrong now is not its fault."""
+        return self.applied is not None and self.applied == self.record.good
 
     @property
     def changed(self) -> bool:
@@ -97,13 +113,25 @@ class Turns:
 
     of: Mapping[Component, Turn]
     held: Held | None = None
-    """Why no pod is replaced; pods that were never ready are."""
+    """Why the roll does not go on, for people; see `holds`."""
     stopped: Component | None = None
     """The component whose roll stopped."""
     stop: Stop | None = None
     order: RollOrder = FORWARDS
     watched: Mapping[Component, str] = field(default_factory=dict)
     """Components whose first pod of another version is watched, and what they wait for, in words."""
+    stopping: Mapping[Component, Held] = field(default_factory=dict)
+    """Components that a stop holds."""
+    back: Component | None = None
+    """The component that goes back, which no stop and no window holds."""
+    unstopped: Held | None = None
+    """What holds the components that no stop does."""
+
+    def holds(self, component: Component) -> Held | None:
+        """Why no pod of a component is replaced; pods that were never ready are."""
+        if self.stop is None:
+            return self.held
+        return None if component is self.back else self.stopping.get(component, self.unstopped)
 
     @property
     def pending(self) -> Component | None:
@@ -125,15 +153,19 @@ def turns(
     ordered = [by_component[component] for component in order.sorted(by_component)]
     stopped = next((tier for tier in ordered if tier.stop is not None and tier.state is not None), None)
     stop = stopped.stop if stopped is not None else None
+    stopping: dict[Component, Held] = {}
+    said = held
     if stopped is not None and stop is not None:
-        held = Held(stop.reason, f"the specification to be changed: {stop.message}")
+        said = Held(stop.reason, f"the specification to be changed: {stop.message}")
+        above = order.before(stopped.component)
+        stopping = {tier.component: said for tier in ordered if tier.component not in above}
     of: dict[Component, Turn] = {}
     behind: set[Component] = set()
     busy: dict[Component, str] = {}
     for tier in ordered:
         before = order.before(tier.component)
         waiting = [words for component, words in busy.items() if component in before]
-        of[tier.component] = _turn(tier, before & behind, waiting, held)
+        of[tier.component] = _turn(tier, before & behind, waiting, stopping.get(tier.component, held))
         if tier.state is None:
             continue
         if tier.changed or tier.state.outdated:
@@ -141,7 +173,9 @@ def turns(
         if tier.changed or not tier.state.quiet or tier.component in watched:
             words = f"{tier.component.value} pods to be up to date and ready"
             busy[tier.component] = watched.get(tier.component, words)
-    return Turns(of, held, stopped.component if stopped is not None else None, stop, order, watched)
+    back = stopped.component if stopped is not None and stopped.back is not None else None
+    component = stopped.component if stopped is not None else None
+    return Turns(of, said, component, stop, order, watched, stopping, back, held)
 
 
 def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: Held | None) -> Turn:
@@ -149,13 +183,12 @@ def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: H
     if state is None or (not tier.changed and tier.stop is None):
         return Turn(newest)
     if tier.stop is not None:
-        back = tier.record.good
-        if back is None or back == newest:
+        if tier.back is None:
             return _kept(tier, "") if tier.changed else Turn(newest)
-        return Turn(back, pending=True, reason=_reason(tier))
-    if not any(pod.ready for pod in state.pods):
+        return Turn(tier.back, pending=True, reason=_reason(tier))
+    if not any(pod.ready or pod.serving_before for pod in state.pods):
         return Turn(newest)
-    if state.idle and not behind:
+    if state.idle and not behind and not tier.proven:
         return Turn(newest)
     if held is not None:
         return _kept(tier, held.waiting_for)

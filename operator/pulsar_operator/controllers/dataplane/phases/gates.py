@@ -14,12 +14,13 @@ from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.quorums import largest_ensemble
 from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
+from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate, confirmation
 from pulsar_operator.domain.dataplane.rollout import RollPlan
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, synced
 from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.domain.render.names import bookie_id, pod_host, workload_name
+from pulsar_operator.domain.render.names import bookie_id, workload_name
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
 
@@ -44,42 +45,15 @@ async def gate(step: Step, plan: RollPlan) -> Passed:
     if plan.replace is None:
         return Passed(plan, plan.waiting_for)
     if plan.component is Component.ZOOKEEPER:
-        return await _zookeeper(step, plan)
+        facts = step.facts
+        domain = facts.spec.cluster_domain
+        return Passed(*await servers_gate(step.hand, step.live, plan, domain, BRING_UP_ORDER, facts.order))
     if plan.component is Component.BOOKIE:
         try:
             return await _bookie(step, plan)
         except PortError as error:
-            return Passed(plan, f"the metadata store to answer: {error}")
+            return Passed(plan, None if plan.replace.repair else f"the metadata store to answer: {error}")
     return Passed(plan)
-
-
-async def _zookeeper(step: Step, plan: RollPlan) -> Passed:
-    """The leader goes last, so that the ensemble elects once; and nobody while a server is behind."""
-    store = step.facts.spec.metadata_store
-    assert store is not None and store.managed is not None
-    facts, port = step.facts, step.hand.deps.zookeeper
-    workload = workload_name(facts.owner.name, Component.ZOOKEEPER)
-
-    async def state(ordinal: int) -> ServerState | None:
-        host = pod_host(workload, ordinal, facts.owner.namespace, facts.spec.cluster_domain)
-        try:
-            return await port.server_state(f"{host}:2181")
-        except PortError:
-            return None
-
-    total = plan.pods_total
-    found = await asyncio.gather(*(state(ordinal) for ordinal in range(total)))
-    states = {f"{workload}-{ordinal}": each for ordinal, each in enumerate(found)}
-    assert plan.replace is not None
-    if states.get(plan.replace.name) is None:
-        # It serves nobody, which is why it is replaced; the others must do without it already.
-        del states[plan.replace.name]
-        return Passed(plan, synced(states, total - 1) if states else None)
-    waiting = synced(states, total)
-    if waiting is not None:
-        return Passed(plan, waiting)
-    again = roll_plan(step.live, BRING_UP_ORDER, order=facts.order, leader=leader_of(states))
-    return Passed(again if again.component is plan.component else plan)
 
 
 async def _bookie(step: Step, plan: RollPlan) -> Passed:
@@ -92,11 +66,15 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     policies = session if facts.instance.own_store else await deps.zookeeper.session(store.servers or "", store.chroot)
     storage, ensemble = await asyncio.gather(storage_facts(session), largest_ensemble(deps, policies, facts.spec))
     workload = workload_name(facts.owner.name, Component.BOOKIE)
-    ids = [
-        bookie_id(workload, ordinal, facts.owner.namespace, facts.spec.cluster_domain)
-        for ordinal in range(plan.pods_total)
-    ]
+    own = OwnBookies.of(bookie_id(workload, 0, facts.owner.namespace, facts.spec.cluster_domain))
+    # Somebody may have scaled by hand: one that is gone and has data is missed like the others.
+    gone = {each for each in storage.missing if own.ordinal(each) is not None}
+    ids = sorted({own.id(ordinal) for ordinal in range(plan.pods_total)} | gone)
+    plan = _unwritable_first(step, plan, ids, storage)
+    assert plan.replace is not None
     mine = next(each for each in ids if each.startswith(f"{plan.replace.name}."))
+    if plan.replace.repair and mine not in storage.registered:
+        return Passed(plan)
     asked = BookieStep(mine, tuple(each for each in ids if each != mine), storage, ensemble)
     answer, by = bookie_gate(asked), None
     if answer.confirmable:
@@ -114,6 +92,17 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
         if answer.writes_pause is not None:
             await hand.warn(Reason.WRITES_PAUSE, f"Replacing {plan.replace.name}: {answer.writes_pause}")
     return Passed(plan, confirmed=by)
+
+
+def _unwritable_first(step: Step, plan: RollPlan, ids: list[str], storage: StorageFacts) -> RollPlan:
+    """The plan with a bookie that takes nothing new first: what is changed may be its cure."""
+    assert plan.replace is not None
+    least = [each.partition(".")[0] for each in ids if each in storage.readonly]
+    if plan.replace.repair or not least or plan.replace.name in least:
+        return plan
+    again = roll_plan(step.live, BRING_UP_ORDER, order=step.facts.order, first=least[0])
+    same = again.replace is not None and again.replace.name == least[0]
+    return again if same else plan
 
 
 def _template(step: Step) -> str:

@@ -43,7 +43,7 @@ def _bookies_are_back(step: Step) -> bool:
         return False
     turn = turns.of.get(Component.BOOKIE)
     settled = bool(facts.up_to_date) and (turn is None or not turn.pending)
-    return settled or turns.held is not None
+    return settled or turns.holds(Component.BOOKIE) is not None
 
 
 async def _give_back(step: Step, session: ZooKeeperSession) -> None:

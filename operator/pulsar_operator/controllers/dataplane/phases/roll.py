@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.balance.execution.drain import drain_name
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
+from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.phases.gates import gate
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
@@ -15,7 +17,7 @@ from pulsar_operator.domain.dataplane.cluster_view import DrainFact, RollFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
 from pulsar_operator.domain.dataplane.rollout import RollPlan
-from pulsar_operator.domain.dataplane.turns import Turns
+from pulsar_operator.domain.dataplane.turns import Held, Turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import Json
 
@@ -23,19 +25,24 @@ from pulsar_operator.ports import Json
 async def roll(step: Step) -> RollFact:
     """Replace at most one outdated pod of the whole cluster."""
     live, drains, order = step.live, step.drains, step.facts.order
-    turns = step.view.turns or Turns({})
+    turns = step.view.turns or Turns({}, await _unknown(step))
     plan = roll_plan(live, BRING_UP_ORDER, order=order)
     if plan.component is None or not plan.rolling:
-        return RollFact(_pending(step, turns))
+        return RollFact(_pending(step, turns) or _ending(step, plan))
     working = plan.replace is not None and not plan.replace.repair
     waiting_for, drain, confirmed = plan.waiting_for, None, None
-    if working and turns.held is not None:
-        waiting_for = turns.held.waiting_for
+    held = turns.holds(plan.component)
+    if working and held is not None:
+        waiting_for = held.waiting_for
     elif working and plan.component in turns.watched:
         waiting_for = turns.watched[plan.component]
     elif working:
         if drains is not None and plan.component is Component.BROKER:
             plan = await _emptiest_first(step, live, drains, plan)
+        passed = await gate(step, plan)
+        plan, waiting_for, confirmed = passed.plan, passed.waiting_for, passed.confirmed
+    elif plan.replace is not None:
+        # What was never ready may serve all the same: the storage is asked, and nothing holds it.
         passed = await gate(step, plan)
         plan, waiting_for, confirmed = passed.plan, passed.waiting_for, passed.confirmed
     if plan.replace is not None and waiting_for is None:
@@ -69,9 +76,35 @@ def _pending(step: Step, turns: Turns) -> RolloutStatus | None:
     )
 
 
+def _ending(step: Step, plan: RollPlan) -> RolloutStatus | None:
+    """The rest of a roll whose pods are all replaced and not all ready yet: other clusters wait for that too."""
+    stored = (step.facts.obj.get("status") or {}).get("rollout") or {}
+    if plan.component is None or stored.get("component") != plan.component.value or not stored.get("since"):
+        return None
+    return RolloutStatus(
+        component=plan.component.value,
+        reason=str(stored.get("reason") or ""),
+        pods_done=plan.pods_done,
+        pods_total=plan.pods_total,
+        waiting_for=plan.waiting_for,
+        since=str(stored["since"]),
+    )
+
+
+async def _unknown(step: Step) -> Held | None:
+    """What holds a cluster whose templates were not looked at: in mode Standalone none are kept."""
+    if step.facts.spec.mode is ClusterMode.STANDALONE:
+        return await held_for(step.facts, step.hand)
+    return Held(Reason.PENDING, "the pod templates to be applied")
+
+
+_GOES_ON = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLL_STOPPED, Reason.CANARY_FAILED)
+"""Holds in which a cluster keeps its place before the others: what stopped here would stop there too."""
+
+
 def _since(step: Step, turns: Turns) -> str | None:
     """Since when it is this cluster's turn, or would be but for other clusters."""
-    if turns.held is not None and turns.held.reason is not Reason.WAITING_FOR_CLUSTERS:
+    if turns.held is not None and turns.held.reason not in _GOES_ON:
         return None
     stored = ((step.facts.obj.get("status") or {}).get("rollout") or {}).get("since")
     return str(stored) if stored else timestamp(step.hand.deps.clock.now())

@@ -20,6 +20,7 @@ from pulsar_operator.domain.dataplane.templates import (
     parse_record,
     record_manifest,
     record_name,
+    template_hash,
     with_template,
 )
 from pulsar_operator.domain.dataplane.turns import Tier, Turns, turns
@@ -42,7 +43,8 @@ async def templates(step: Step) -> Turns:
             record = replace(tier.record, stop=stop)
             await step.hand.warn(stop.reason, f"Roll of {tier.component.value} pods stopped: {stop.message}")
         elif good is not None:
-            record = replace(tier.record, good=good).only([tier.newest, tier.applied])
+            # What stopped before is over: something that came after it runs well.
+            record = replace(tier.record, good=good, stop=None).only([tier.newest, tier.applied])
         elif left:
             record = tier.record.only([tier.newest, tier.applied])
         else:
@@ -50,7 +52,7 @@ async def templates(step: Step) -> Turns:
         await _write(step, tier.component, record)
         tiers[index] = replace(tier, record=record)
     found = turns(tiers, order=step.facts.order, watched=watched)
-    if found.pending is None and all(tier.state is None or not tier.state.outdated for tier in tiers):
+    if not any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
         return found
     held = await held_for(step.facts, step.hand)
     return turns(tiers, held=held, order=step.facts.order, watched=watched)
@@ -64,8 +66,17 @@ def _tiers(step: Step) -> list[Tier]:
             continue
         live = step.live.stateful_set(component)
         state = evaluate(ComponentPods(component, live, step.live.pods(component))) if live is not None else None
-        found.append(Tier(component, rendered, _record(step, component), live, state))
+        tier = Tier(component, rendered, _record(step, component), live, state)
+        found.append(replace(tier, may_go_back=_tested(step, tier)))
     return found
+
+
+def _tested(step: Step, tier: Tier) -> bool:
+    """Whether the last template that ran well may follow the newest one: versions jump backwards too."""
+    mine, good = tier.record.kept.get(tier.newest), tier.record.kept.get(tier.record.good or "")
+    if mine is None or good is None or mine.version is None or good.version is None:
+        return True
+    return step.hand.deps.jumps.allows({mine.version}, good.version)
 
 
 def _record(step: Step, component: Component) -> TemplateRecord:
@@ -91,6 +102,11 @@ async def dressed(step: Step, component: Component) -> list[Json]:
         return others
     record = _record(step, component)
     kept = record.kept.get(turn.template)
+    newest = turn.template == template_hash(rendered)
+    if kept is not None and newest and kept.version != step.facts.spec.version:
+        # The same pods under another version: images were named one by one before the version was.
+        kept = replace(kept, version=step.facts.spec.version)
+        await _write(step, component, replace(record, kept={**record.kept, turn.template: kept}))
     if kept is None:
         kept = Kept(rendered["spec"]["template"], step.facts.spec.version)
         live = step.live.stateful_set(component)
