@@ -189,7 +189,7 @@ class PulsarClusterStatus(CommonStatus):
     """Tenants, namespaces, resource groups and isolation policies that need the cluster: they name it, or are in it; of
     the last cluster of an instance, all of them."""
     version: str | None = None
-    """Pulsar version of the rendered pods; UpToDate tells whether all pods run it."""
+    """Pulsar version that all pods were last seen to run; another one is on its way while UpToDate is False."""
     metadata_store_servers: str | None = None
     """Connection string of the cluster's own metadata store, without chroot."""
     metadata_store_chroot: str | None = None

@@ -16,7 +16,7 @@ from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.rollout import RollOrder
-from pulsar_operator.domain.dataplane.running import applied_versions, known_pod_versions
+from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
 from pulsar_operator.domain.dataplane.versions import downgrade
 from pulsar_operator.domain.render import Owner, RenderedCluster, selector_text
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
@@ -40,8 +40,9 @@ class ClusterFacts:
         """Versions of the pod templates that workloads have, and of pods that are not replaced yet; empty = nothing
         runs yet, None = not known."""
         found = applied_versions(self.live) | known_pod_versions(self.live)
-        if not found and (version := (self.obj.get("status") or {}).get("version")):
-            return frozenset({str(version)})
+        version = (self.obj.get("status") or {}).get("version")
+        if version and not all_on_record(self.live):
+            found |= {str(version)}
         return found or (None if self.live.every(STATEFUL_SETS.kind) else frozenset())
 
     @property

@@ -269,6 +269,7 @@ def cluster_status(
             )
         elif name in old and (rendered is None or component in rendered.components):
             parts[name] = old[name]
+    settled = conditions.is_true(ConditionType.UP_TO_DATE) or not old.get("version")
     instance_id = view.metadata.instance_id if view.metadata and view.metadata.instance_id else old.get("instanceId")
     return PulsarClusterStatus.model_validate(
         {
@@ -285,7 +286,7 @@ def cluster_status(
             "drain": _drain(old, view),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,
-            "version": spec.version if spec and rendered else old.get("version"),
+            "version": spec.version if spec and rendered and settled else old.get("version"),
             "metadataStoreServers": store.servers if store else old.get("metadataStoreServers"),
             "metadataStoreChroot": (store.chroot or None) if store else old.get("metadataStoreChroot"),
         }

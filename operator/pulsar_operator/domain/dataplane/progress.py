@@ -20,6 +20,12 @@ def proved(tier: Tier, watched: Watch | None = None) -> str | None:
     return applied if state.quiet and state.total > 0 and watched is None else None
 
 
+def overcome(tier: Tier) -> bool:
+    """Whether a stop on record is of a change that was taken back: what came instead runs, ready."""
+    state, record = tier.state, tier.record
+    return record.stop is not None and tier.stop is None and not tier.changed and state is not None and state.quiet
+
+
 def unneeded(tier: Tier) -> frozenset[str]:
     """Hashes of renderings on record that no pod is or will be made of: of a change that was taken back."""
     record = tier.record

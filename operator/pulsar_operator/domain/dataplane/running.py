@@ -28,6 +28,17 @@ def applied_versions(live: Live) -> frozenset[str]:
     return frozenset(found)
 
 
+def all_on_record(live: Live) -> bool:
+    """Whether the template of every workload is on record: not those that an earlier operator applied, nor where a
+    record was deleted."""
+    there = [(component, live.stateful_set(component)) for component in Component]
+    return all(
+        (applied_hash(found) or "") in record_of(live, component).kept
+        for component, found in there
+        if found is not None
+    )
+
+
 def pod_versions(live: Live, component: Component) -> dict[str, list[str]]:
     """Names of a component's pods by the version that they run.
 

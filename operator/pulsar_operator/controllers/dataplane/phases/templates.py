@@ -11,7 +11,7 @@ from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.canary import watch
-from pulsar_operator.domain.dataplane.progress import proved, stopped_by, unneeded
+from pulsar_operator.domain.dataplane.progress import overcome, proved, stopped_by, unneeded
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, evaluate
 from pulsar_operator.domain.dataplane.templates import (
     Kept,
@@ -45,6 +45,8 @@ async def templates(step: Step) -> Turns:
         elif good is not None:
             # What stopped before is over: something that came after it runs well.
             record = replace(tier.record, good=good, stop=None).only([tier.newest, tier.applied])
+        elif overcome(tier):
+            record = replace(tier.record, stop=None).only([tier.newest, tier.applied])
         elif left:
             record = tier.record.only([tier.newest, tier.applied])
         else:
