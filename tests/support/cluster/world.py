@@ -106,15 +106,15 @@ class ClusterWorld:
         self.journal = Journal()
         zookeeper = GatedZooKeeper(zookeeper, always)
         self.dataplane = DataPlane(backstage, zookeeper, pulsar)
-        self._clock, self._entropy = SteppingClock(), FreshEntropy()
+        self.clock, self._entropy = SteppingClock(), FreshEntropy()
         if isinstance(kube, FakeKube):
-            kube.time = lambda: timestamp(self._clock.now())
-        self.workloads = Workloads(backstage, needs=self.dataplane.needs, clock=self._clock.now)
+            kube.time = lambda: timestamp(self.clock.now())
+        self.workloads = Workloads(backstage, needs=self.dataplane.needs, clock=self.clock.now)
         self.deps = Deps(
             TappedKube(kube, self.journal),
             TappedZooKeeper(GatedZooKeeper(zookeeper, self.store_answers, self.dataplane.server_state), self.journal),
             TappedAdmin(GatedAdmin(admin, self.brokers_answer), self.journal),
-            self._clock,
+            self.clock,
             self._entropy,
             CountingMetrics(),
         )

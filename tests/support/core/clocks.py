@@ -17,6 +17,10 @@ class SteppingClock:
         self._now += timedelta(seconds=1)
         return self._now
 
+    def forward(self, seconds: float) -> None:
+        """Let time pass in which nobody looks."""
+        self._now += timedelta(seconds=seconds)
+
 
 class FreshEntropy:
     """Ids and secrets that never repeat, not even after a restart."""
