@@ -83,7 +83,7 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
     proposal = _completed(asked, options, _once(asked, options, before))
     if options.cuts is not None and options.mode is Mode.FULL and len(asked.bundles) <= LARGE:
         proposal = towards(asked, options, proposal, lambda m, o: _completed(m, o, _once(m, o, balance_of(m))))
-    if proposal.splits and options.mode is Mode.FULL and len(asked.bundles) <= LARGE:
+    if proposal.splits and options.cuts is None and options.mode is Mode.FULL and len(asked.bundles) <= LARGE:
         whole = _once(asked, replace(options, mode=Mode.MOVE), before)
         if whole.after.busiest * SAME < proposal.after.busiest:  # a cut is for ever: none for a worse end
             proposal = replace(whole, advice=tuple(a for a in whole.advice if a.reason != COARSE_BUNDLES))
