@@ -185,7 +185,8 @@ def remove(brokers: Brokers) -> None:
         return False
 
     brokers.admin("POST", "brokers/configuration/forceDeleteNamespaceAllowed/true")
-    eventually(removed, within=90, what="the namespace is gone")
+    # What is stuck in Pulsar's deletion answers after a minute, and only then the next try counts.
+    eventually(removed, within=240, what="the namespace is gone")
     brokers.admin("DELETE", "brokers/configuration/forceDeleteNamespaceAllowed")
 
 
