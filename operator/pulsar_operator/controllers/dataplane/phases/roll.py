@@ -36,13 +36,10 @@ async def roll(step: Step) -> RollFact:
         waiting_for = held.waiting_for
     elif working and plan.component in turns.watched:
         waiting_for = turns.watched[plan.component]
-    elif working:
-        if drains is not None and plan.component is Component.BROKER:
-            plan = await _emptiest_first(step, live, drains, plan)
-        passed = await gate(step, plan)
-        plan, waiting_for, confirmed = passed.plan, passed.waiting_for, passed.confirmed
     elif plan.replace is not None:
-        # What was never ready may serve all the same: the storage is asked, and nothing holds it.
+        if working and drains is not None and plan.component is Component.BROKER:
+            plan = await _emptiest_first(step, live, drains, plan)
+        # Also of what was never ready, and so is held by nothing: it may serve all the same.
         passed = await gate(step, plan)
         plan, waiting_for, confirmed = passed.plan, passed.waiting_for, passed.confirmed
     if plan.replace is not None and waiting_for is None:
