@@ -18,12 +18,13 @@ import csv
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
 
-from benchmarks.balance.days import Case, Run, all_runs
+from benchmarks.balance.days import Case, Run, all_runs, strategies
 from benchmarks.balance.verdicts import bars, plot, print_tables
 from benchmarks.simulator.published import MissedExampleError, verify
 from benchmarks.simulator.traces import DAY, NAMES
@@ -31,17 +32,39 @@ from benchmarks.simulator.traces import DAY, NAMES
 SIGMAS = "0,0.3,0.6"
 
 
-def write_csv(found: Iterable[Run], path: Path) -> list[Run]:
-    """Write each run as soon as it is there; returns them all."""
+def read_csv(path: Path, minutes: int, strategies: int) -> list[Run]:
+    """The runs of a file that an interrupted benchmark left; cases that lack one of so many strategies are left out.
+
+    Raises ValueError if the file is of traces of another length or of other columns.
+    """
+    with path.open(newline="") as source:
+        rows = list(csv.DictReader(source))
+    if rows and set(rows[0]) != {"minutes", *(field.name for field in fields(Run))}:
+        raise ValueError(f"{path} has other columns: remove it, or leave out --resume")
+    if any(row["minutes"] != str(minutes) for row in rows):
+        raise ValueError(f"{path} is not of {minutes} minutes: remove it, or leave out --resume")
+    kinds = {"str": str, "int": int, "float": float}
+    found = [Run(**{field.name: kinds[str(field.type)](row[field.name]) for field in fields(Run)}) for row in rows]
+    counts = Counter(case_of(run) for run in found)
+    return [run for run in found if counts[case_of(run)] == strategies]
+
+
+def case_of(run: Run) -> tuple[str, float, int]:
+    """What a run is one strategy's day of."""
+    return run.trace, run.sigma, run.seed
+
+
+def write_csv(kept: list[Run], found: Iterable[Run], minutes: int, path: Path) -> list[Run]:
+    """Write each run as soon as it is there, after those kept; returns them all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = []
+    names = [field.name for field in fields(Run)]
     with path.open("w", newline="") as out:
         writer = csv.writer(out)
-        names = [field.name for field in fields(Run)]
-        writer.writerow(names)
+        writer.writerow(["minutes", *names])
+        writer.writerows([minutes, *(getattr(run, name) for name in names)] for run in kept)
         for run in found:
             kept.append(run)
-            writer.writerow([getattr(run, name) for name in names])
+            writer.writerow([minutes, *(getattr(run, name) for name in names)])
             out.flush()
     return kept
 
@@ -67,6 +90,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=int, default=DAY, help="length of a trace")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes: %(default)s")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="folder of the raw figures")
+    parser.add_argument("--resume", action="store_true", help="keep what --out has already; of the same code, mind")
     options = parser.parse_args(argv)
     try:
         examples = verify()
@@ -79,7 +103,10 @@ def main(argv: Sequence[str]) -> int:
     order = product(seeds, sigmas, options.traces.split(","))
     cases = [Case(trace, sigma, seed, options.minutes) for seed, sigma, trace in order]
     raw = options.out / "shedding.csv"
-    found = write_csv(all_runs(cases, options.jobs, progress()), raw)
+    kept = read_csv(raw, options.minutes, len(strategies(1))) if options.resume and raw.exists() else []
+    done = {case_of(run) for run in kept}
+    left = [case for case in cases if case[:3] not in done]
+    found = write_csv(kept, all_runs(left, options.jobs, progress()), options.minutes, raw)
     print_tables(found)
     met = bars(found)
     picture = options.out / "shedding.png"
