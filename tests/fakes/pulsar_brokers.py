@@ -23,6 +23,8 @@ class FakeBrokers:
     """Tests change the fields to play clients, other writers and failures."""
 
     brokers: list[str] = field(default_factory=lambda: ["b0.x:8080", "b1.x:8080", "b2.x:8080"])
+    leader: str | None = None
+    """Who leads; None while nobody does."""
     boundaries: dict[str, list[int]] = field(default_factory=dict)
     owners: dict[tuple[str, int, int], str] = field(default_factory=dict)
     rates: dict[str, float] = field(default_factory=dict)
@@ -88,6 +90,8 @@ class FakeBrokers:
         match method, path:
             case "GET", ["brokers"]:
                 return list(self.brokers)
+            case "GET", ["brokers", "leaderBroker"] if self.leader is not None:
+                return {"brokerId": self.leader, "serviceUrl": f"http://{self.leader}"}
             case _, ["brokers", "configuration", *rest]:
                 return self._configuration(method, rest)
             case "GET", ["brokers", _, broker, "ownedNamespaces"]:

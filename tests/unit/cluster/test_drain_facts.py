@@ -149,6 +149,16 @@ async def test_the_emptiest_broker_is_the_one_with_the_fewest_bundles_of_users()
     assert await brokers.drains().emptiest(PODS) is None
 
 
+async def test_the_broker_that_leads_goes_last_however_empty() -> None:
+    brokers = Brokers()
+    brokers.bundles("shop/orders", "east-broker-0", "east-broker-1", "east-broker-1")
+    brokers.pulsar.leader = broker("east-broker-2")
+    assert await brokers.drains().emptiest(PODS) == "east-broker-0"
+    assert await brokers.drains().emptiest(["east-broker-2"]) == "east-broker-2"
+    brokers.pulsar.leader = "somebody-else:8080"
+    assert await brokers.drains().emptiest(PODS) == "east-broker-2"
+
+
 @pytest.mark.parametrize(("namespace", "asked"), [("shop/orders", True), ("pulsar/system", False)])
 @pytest.mark.parametrize("there", [True, False])
 async def test_new_brokers_get_a_share_where_users_have_bundles(namespace: str, asked: bool, there: bool) -> None:

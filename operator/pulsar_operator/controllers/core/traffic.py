@@ -73,6 +73,13 @@ class Traffic:
         """Ids of the registered brokers."""
         return tuple(sorted(await self.get("brokers") or ()))
 
+    async def leader(self) -> str | None:
+        """Id of the broker that leads; None while there is none."""
+        try:
+            return str((await self.get("brokers", "leaderBroker") or {}).get("brokerId") or "") or None
+        except NotFoundError:
+            return None
+
     async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Live boundaries of a namespace; None when it does not exist."""
         try:
