@@ -46,6 +46,8 @@ class Deployed:
     node: str
     namespace: str = NAMESPACE
     service_url: str = "pulsar://127.0.0.1:16650"
+    second_url: str = "pulsar://127.0.0.1:16651"
+    """Of the proxy that has NodePort SECOND_NODE_PORT."""
     admin_url: str = "http://127.0.0.1:18080"
 
     def wait_ready(self, *, within: float = 420) -> None:

@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("name", metavar="NAME")
     up.add_argument("--pulsar-port", type=int, default=6650, help="port of 127.0.0.1 for the binary protocol (6650)")
     up.add_argument("--web-port", type=int, default=8080, help="port of 127.0.0.1 for HTTP (8080)")
+    up.add_argument("--second-port", type=int, default=0, help="the same for a second cluster (none)")
     up.add_argument("--audit", action=argparse.BooleanOptionalAction, default=True, help="audit log of writes (on)")
     up.add_argument("--registry-port", type=int, default=0, help="port of 127.0.0.1 of a registry that it pulls from")
     up.add_argument("--images", action=argparse.BooleanOptionalAction, default=True, help="build the images first (on)")
@@ -71,7 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         with machine.cache.lock():
             if arguments.command == "up":
                 registry = f"127.0.0.1:{arguments.registry_port}" if arguments.registry_port else ""
-                asked = Cluster(arguments.name, arguments.pulsar_port, arguments.web_port, arguments.audit, registry)
+                asked = Cluster(
+                    arguments.name,
+                    arguments.pulsar_port,
+                    arguments.web_port,
+                    arguments.audit,
+                    arguments.second_port,
+                    registry,
+                )
                 machine.up(asked, build_images=arguments.images)
             elif arguments.command == "load":
                 machine.load(arguments.name, arguments.images)

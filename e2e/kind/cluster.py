@@ -114,8 +114,8 @@ class ClusterMachine:
 
     def _create(self, log: Log) -> None:
         self.down(log)
-        for option, port in (("--pulsar-port", self.cluster.pulsar_port), ("--web-port", self.cluster.web_port)):
-            require_free(port, option)
+        for name, port in self._ports().items():
+            require_free(port, f"--{name.replace('_', '-')}")
         policies = self._folder / "policies"
         policies.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(AUDIT_POLICY, policies / kindconfig.POLICY_FILE)
@@ -130,10 +130,14 @@ class ClusterMachine:
         )
         if not self._wait(READY_SECONDS):
             raise CommandError(f"the new cluster is not ready after {READY_SECONDS:.0f} s: {self._unready()}")
-        ports = {"pulsar_port": self.cluster.pulsar_port, "web_port": self.cluster.web_port}
-        kindconfig.ports_file(self.cache.root, self.cluster.name).write_text(json.dumps(ports))
+        kindconfig.ports_file(self.cache.root, self.cluster.name).write_text(json.dumps(self._ports()))
         # Last: without it the next run takes the cluster for half made.
         (self._folder / "digest").write_text(self._digest())
+
+    def _ports(self) -> dict[str, int]:
+        """Ports of this machine, by the name of the option."""
+        found = {"pulsar_port": self.cluster.pulsar_port, "web_port": self.cluster.web_port}
+        return {**found, "second_port": self.cluster.second_port} if self.cluster.second_port else found
 
     def _wait(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

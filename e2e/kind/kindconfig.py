@@ -9,6 +9,8 @@ from e2e.kind.source import Source
 
 PULSAR_NODE_PORT = 30650
 WEB_NODE_PORT = 30080
+SECOND_NODE_PORT = 30651
+"""Binary protocol of a second cluster."""
 POLICY_FOLDER = "/etc/kubernetes/policies"
 POLICY_FILE = "audit.yaml"
 HOSTS_FOLDER = "/etc/containerd/certs.d"
@@ -23,6 +25,8 @@ class Cluster:
     pulsar_port: int = 6650
     web_port: int = 8080
     audit: bool = True
+    second_port: int = 0
+    """For the binary protocol of a second cluster; 0 = none."""
     registry: str = ""
     """127.0.0.1:PORT of a registry of its own, that the node pulls from; "" = none."""
 
@@ -78,6 +82,7 @@ def render(cluster: Cluster, source: Source, policies: Path) -> str:
         "  extraPortMappings:",
         _port(PULSAR_NODE_PORT, cluster.pulsar_port),
         _port(WEB_NODE_PORT, cluster.web_port),
+        *([_port(SECOND_NODE_PORT, cluster.second_port)] if cluster.second_port else []),
     ]
     mounts = [(policies, POLICY_FOLDER)] if cluster.audit else []
     if cluster.registry:

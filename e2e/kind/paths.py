@@ -122,7 +122,11 @@ class Paths:
             },
             "images": self.images(),
             "image_source": self.source,
-            "node_ports": {"pulsar": kindconfig.PULSAR_NODE_PORT, "web": kindconfig.WEB_NODE_PORT},
+            "node_ports": {
+                "pulsar": kindconfig.PULSAR_NODE_PORT,
+                "web": kindconfig.WEB_NODE_PORT,
+                "second": kindconfig.SECOND_NODE_PORT,
+            },
             "audit_log": kindconfig.AUDIT_LOG,
             "logs": str(self.cache.logs),
         }

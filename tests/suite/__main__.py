@@ -16,7 +16,7 @@ from tests.suite.lanes import Outcome, Runner, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "suite"
-CLUSTER = ("pulsar-e2e", "--pulsar-port", "16650", "--web-port", "18080")
+CLUSTER = ("pulsar-e2e", "--pulsar-port", "16650", "--web-port", "18080", "--second-port", "16651")
 TOOLS = "tools"
 KIND_TESTS, STANDALONE_TESTS = "e2e/tests", "tests/standalone"
 

@@ -33,6 +33,11 @@ class _Gap:
             self.longest, self.began = now - self.last, self.last
         self.last = now
 
+    def failed(self, now: float) -> None:
+        """Nothing came until now, and what was waited for never will."""
+        if now - self.last > self.longest:
+            self.longest, self.began = now - self.last, self.last
+
     def until(self, now: float, *, waiting: bool) -> tuple[float, float]:
         """Length and beginning of the longest; the time since the last event counts where something is waited for."""
         if waiting and now - self.last > self.longest:
@@ -143,6 +148,9 @@ class Ledger:
             if mark & (CONFIRMED | FAILED):
                 return
             stream.marks[stamp.number] = mark | FAILED
+            now = self._clock()
+            self._publish.failed(now)
+            stream.publish.failed(now)
             self._errors[f"send failed: {reason}"] += 1
             self._no_longer_pending(stream)
 

@@ -155,11 +155,11 @@ class ClusterWorld:
     # ------------------------------------------------------------------------------------- what answers, and where
 
     def store_answers(self, servers: str) -> bool:
-        """Whether a majority of the ensemble's pods is ready; an external one answers unless it is unreachable."""
+        """Whether a majority of the ensemble's pods is ready; nobody is unreachable."""
         host = servers.split(",", maxsplit=1)[0].split(":", maxsplit=1)[0]
         service, _, rest = host.partition(".")
         namespace, found, _ = rest.partition(".svc.")
-        if not found:
+        if host in self.unreachable or not found:
             return host not in self.unreachable
         return self.workloads.ready.get((namespace, service), 0) >= self.dataplane.majority.get(service, 1)
 

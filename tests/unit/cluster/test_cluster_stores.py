@@ -126,6 +126,30 @@ async def test_a_store_that_goes_away_later_takes_nothing_down() -> None:
     assert await world.all_ready() == {}
 
 
+async def test_no_broker_is_replaced_while_the_store_stands_still_though_its_pod_is_ready() -> None:
+    """A process that is stopped answers nobody, and a probe that cannot be run in it changes nothing of its pod."""
+    world = ClusterWorld.fakes()
+    await world.apply(*manifests({"managed": {"replicas": 1}}))
+    await world.run()
+    pods = await world.uids(PODS)
+    world.unreachable.add(STORE.partition(":")[0])
+
+    def changed(spec: Json) -> None:
+        spec["broker"]["config"] = {"maxProducersPerTopic": "7"}
+        spec["bookkeeper"]["config"] = {"gcWaitTime": "600000"}
+
+    await world.change(Kind.CLUSTER, "east", changed)
+    await world.run()
+    assert await world.uids(PODS) == pods
+    waits = (await world.status(Kind.CLUSTER, "east"))["rollout"]["waitingFor"]
+    assert "the configuration store to answer" in waits and STORE in waits
+    world.unreachable.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+    after = await world.uids(PODS)
+    assert {name for name in pods if after[name] != pods[name]} == {"east-bookie-0", "east-broker-0"}
+
+
 async def test_a_second_cluster_is_registered_without_touching_replication_clusters() -> None:
     world = await ClusterWorld.fakes().bring_up()
     before = (await world.trees())[EAST]

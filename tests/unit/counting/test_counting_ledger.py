@@ -107,6 +107,16 @@ def test_failed_send_may_arrive_and_is_never_lost(book: Book) -> None:
     assert report.violations() == []
 
 
+def test_a_pause_that_never_ends_counts_as_long_as_something_failed_in_it(book: Book) -> None:
+    """Or a client that lost its connection for good would have had no pause at all."""
+    book.stored(1)
+    lost = book.ledger.sent(0, 0)
+    book.clock.now += 30
+    book.ledger.failed(lost, "Timeout")
+    report = book.ledger.report()
+    assert report.publish_pause.seconds >= 30 and report.key_publish_pause.seconds >= 30
+
+
 def test_arrival_may_come_before_its_confirmation(book: Book) -> None:
     stamp = book.ledger.sent(0, 0)
     book.ledger.received(stamp)

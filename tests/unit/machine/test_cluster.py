@@ -25,6 +25,15 @@ def patches(document: Any) -> dict[str, Any]:
     return {patch["kind"]: patch for patch in map(yaml.safe_load, document["kubeadmConfigPatches"])}
 
 
+def test_a_second_cluster_has_a_port_where_it_is_asked_for() -> None:
+    (node,) = config(Cluster("x", second_port=16651))["nodes"]
+    assert [(port["containerPort"], port["hostPort"]) for port in node["extraPortMappings"]] == [
+        (30650, 6650),
+        (30080, 8080),
+        (30651, 16651),
+    ]
+
+
 def test_ports_are_mapped_on_loopback_only() -> None:
     (node,) = config(Cluster("x", 16650, 18080))["nodes"]
     assert node["role"] == "control-plane"

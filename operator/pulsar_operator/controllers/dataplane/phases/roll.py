@@ -36,6 +36,8 @@ async def roll(step: Step) -> RollFact:
         waiting_for = held.waiting_for
     elif working and plan.component in turns.watched:
         waiting_for = turns.watched[plan.component]
+    elif working and (away := _stores_away(step, plan.component)) is not None:
+        waiting_for = away
     elif plan.replace is not None:
         if working and drains is not None and plan.component is Component.BROKER:
             plan = await _emptiest_first(step, live, drains, plan)
@@ -56,6 +58,17 @@ async def roll(step: Step) -> RollFact:
         since=_since(step, turns),
     )
     return RollFact(rollout, drain, drains.asked if drains is not None else frozenset(), confirmed)
+
+
+def _stores_away(step: Step, component: Component) -> str | None:
+    """Why a pod that was replaced now could not come up: it reads both stores first, and this pass could not. The pods
+    of a configuration store that stands still may be ready all the same."""
+    if component is Component.ZOOKEEPER or step.facts.spec.mode is ClusterMode.STANDALONE:
+        return None
+    found = step.view.metadata
+    if found is None:
+        return "ZooKeeper to have a quorum"
+    return None if found.registered else f"the metadata store and the configuration store to answer: {found.message}"
 
 
 def _pending(step: Step, turns: Turns) -> RolloutStatus | None:
