@@ -72,7 +72,7 @@ def trading_cluster(deployed: Deployed) -> Iterator[Deployed]:
 
 @contextmanager
 def counting(deployed: Deployed) -> Iterator[CountingRun]:
-    """Counted messages from this machine, through a NodePort as users have it: a port-forward ends for good at the first
-    connection that is reset."""
+    """Counted messages from this machine, through a NodePort as users have it: a port-forward ends for good at the
+    first connection that is reset."""
     with CountingRun(deployed.second_url, COUNTED, rate=50, keys=12) as run:
         yield run
