@@ -38,6 +38,7 @@ AREAS = (
     "test_distributed",
     "test_disturbed",
     "test_failed_compaction",
+    "test_pauses",
     "test_proxies",
     "test_safety",
     "test_upgrade",

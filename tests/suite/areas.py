@@ -50,6 +50,7 @@ SLICES: Sequence[Slice] = (
     Slice("rolls", 3, "the operator upgraded from the recorded commit, objects of every kind"),
     Slice("rolls", 4, "an older version of Pulsar and back with a canary, an image that never starts"),
     Slice("rolls", 5, "three of each: an election, a node drain, processes killed, the configuration store away"),
+    Slice("rolls", 6, "pauses that producers feel, by operation and stage", soak=True),
     Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
