@@ -1,0 +1,199 @@
+"""Which counters of a pod are errors, by component, and reading them from Prometheus' text format. Pure.
+
+Names, labels and what makes each go up were seen on Pulsar 4.0.8, BookKeeper 4.17.2 and ZooKeeper 3.9.4, each component
+started as its pods start it (tests/unit/rollout/counters has what they said):
+
+| component | counter | seen to count |
+|---|---|---|
+| broker | log4j2_appender_total by level | 0 -> 1433 errors while the only bookie was read-only |
+| broker | topic_load_failed_total | each load of a topic whose ledger's bookie was gone: 16 |
+| broker | pulsar_broker_lookup_failures_total | was not provoked; see class NamespaceService |
+| broker | jetty_responses_total, code 5xx | each request while ZooKeeper was gone: 6 |
+| bookie | bookkeeper_server_ADD_ENTRY_REQUEST_count, success false | an entry refused by a read-only bookie |
+| bookie | bookkeeper_server_ADD_ENTRY_count | every entry that went through the journal; those are in no _REQUEST_ |
+| bookie | bookkeeper_server_READ_ENTRY_REQUEST_count | every read: 444; its success false was not provoked |
+| proxy | pulsar_proxy_rejected_connections_total | each connection above maxConcurrentInboundConnections: 5 of 8 |
+| proxy | jetty_responses_total, code 5xx | a request while no broker was there (502) |
+| proxy | log4j2_appender_total by level | 11 errors while ZooKeeper was gone |
+| ZooKeeper | connection_rejected_total | each connection above maxClientCnxns: 24 of 75 |
+| ZooKeeper | log4j2_appender_total by level | lines of each level; no error was provoked |
+
+Left out, though their names say errors: pulsar_ml_AddEntryErrors and ReadEntriesErrors, gauges of the last minute
+(306, and 0 a minute later); pulsar_topic_load_times_count, which goes back to 0 by itself; a "fail" of
+pulsar_metadata_store_ops_latency_ms, which counts deletions of what is not there and nothing while ZooKeeper is gone.
+Auto-recovery has no counter of which a healthy cluster is free: a copy that fails for a bookie is that bookie's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from pulsar_operator.api.constants import Component
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A line of a page of metrics."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """Samples of one name, those alone whose label has one of the values, where one is told."""
+
+    name: str
+    label: str = ""
+    values: frozenset[str] = frozenset()
+
+    def has(self, sample: Sample) -> bool:
+        """Whether a sample is one of it."""
+        return sample.name == self.name and (not self.label or sample.labels.get(self.label) in self.values)
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A sort of operation that fails or does not."""
+
+    name: str
+    """Short, and stored in the status."""
+    words: str
+    """What erred, behind two numbers: "3 of 200 ..."."""
+    errors: tuple[Series, ...]
+    operations: tuple[Series, ...]
+    """All of them, those that failed included."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many operations there were, and how many of them failed."""
+
+    operations: int
+    errors: int
+
+
+Counts = Mapping[str, Tally]
+"""By name of the sort; a sort that the page says nothing of is not in it."""
+
+_LINES = Series("log4j2_appender_total")
+_LOG: Final = Sort(
+    "log",
+    "lines of the log are errors",
+    (Series("log4j2_appender_total", "level", frozenset({"error", "fatal"})),),
+    (_LINES,),
+)
+_WEB: Final = Sort(
+    "web",
+    "web requests were answered 5xx",
+    (Series("jetty_responses_total", "code", frozenset({"5xx"})),),
+    (Series("jetty_responses_total"),),
+)
+_LOOKUP, _REJECTED = "pulsar_broker_lookup_", "pulsar_proxy_rejected_connections_total"
+_LOOKUP_FAILURES: Final = (Series(f"{_LOOKUP}failures_total"), Series("topic_load_failed_total"))
+_ADDED: Final = ("bookkeeper_server_ADD_ENTRY_count", "bookkeeper_server_ADD_ENTRY_REQUEST_count")
+_READ: Final = ("bookkeeper_server_READ_ENTRY_REQUEST_count",)
+_FAILED: Final = frozenset({"false"})
+
+
+def _bookkeeper(name: str, words: str, names: Sequence[str]) -> Sort:
+    """Of BookKeeper's summaries, which tell success by a label."""
+    return Sort(
+        name, words, tuple(Series(each, "success", _FAILED) for each in names), tuple(Series(each) for each in names)
+    )
+
+
+SORTS: Final[Mapping[Component, tuple[Sort, ...]]] = MappingProxyType(
+    {
+        Component.ZOOKEEPER: (
+            _LOG,
+            Sort(
+                "connection",
+                "connections were rejected",
+                (Series("connection_rejected_total"),),
+                (Series("connection_rejected_total"), Series("connection_request_count_total")),
+            ),
+        ),
+        Component.BOOKIE: (
+            _bookkeeper("add", "entries were not added", _ADDED),
+            _bookkeeper("read", "entries were not read", _READ),
+        ),
+        Component.BROKER: (
+            _LOG,
+            _WEB,
+            # A topic is loaded after a look-up, and loads that end well are counted nowhere for good.
+            Sort(
+                "lookup",
+                "look-ups and loads of topics failed",
+                _LOOKUP_FAILURES,
+                (*_LOOKUP_FAILURES, Series(f"{_LOOKUP}answers_total"), Series(f"{_LOOKUP}redirects_total")),
+            ),
+        ),
+        Component.PROXY: (
+            _LOG,
+            _WEB,
+            Sort(
+                "connection",
+                "connections were rejected",
+                (Series(_REJECTED),),
+                (Series(_REJECTED), Series("pulsar_proxy_new_connections_total")),
+            ),
+        ),
+    }
+)
+"""What is compared of each component; nothing of those that are not in it."""
+
+PATHS: Final[Mapping[Component, str]] = MappingProxyType({Component.BROKER: "/metrics/", Component.PROXY: "/metrics/"})
+"""Where the page is if not at /metrics; Jetty answers that with a redirection."""
+
+
+def names_of(component: Component) -> frozenset[str]:
+    """Names of all series that are read of a component's pods."""
+    return frozenset(
+        series.name for sort in SORTS.get(component, ()) for series in (*sort.errors, *sort.operations) if series.name
+    )
+
+
+def counts(component: Component, samples: Iterable[Sample]) -> Counts:
+    """What a page says of each sort. A series that is not there counts 0 where another of its sort is: some come with
+    the first operation only."""
+    found: dict[str, Tally] = {}
+    there = list(samples)
+    for sort in SORTS.get(component, ()):
+        operations = [each.value for each in there if any(series.has(each) for series in sort.operations)]
+        errors = [each.value for each in there if any(series.has(each) for series in sort.errors)]
+        if operations:
+            found[sort.name] = Tally(int(sum(operations)), int(sum(errors)))
+    return found
+
+
+_LINE = re.compile(r"^([a-zA-Z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
+_LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+
+
+def parse(lines: Iterable[str], names: frozenset[str]) -> list[Sample]:
+    """Samples of these names in lines of Prometheus' text format, version 0.0.4; what is no sample is left out, and so
+    is one whose value is no count (NaN, infinite, below 0)."""
+    found = []
+    for line in lines:
+        if line[:1] == "#" or re.split(r"[\s{]", line, maxsplit=1)[0] not in names:
+            continue
+        match = _LINE.match(line)
+        value = _count(match[3]) if match else None
+        if match and value is not None:
+            found.append(Sample(match[1], dict(_LABEL.findall(match[2] or "")), value))
+    return found
+
+
+def _count(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
