@@ -109,6 +109,47 @@ class RecoveryDelayStatus(ApiModel):
     """What it is now."""
 
 
+class CounterStatus(ApiModel):
+    """What a pod had counted of one sort of operation."""
+
+    pod: Annotated[str, Field(max_length=253)]
+    """The pod."""
+    uid: Annotated[str, Field(max_length=64)]
+    """Its UID."""
+    sort: Annotated[str, Field(max_length=64)]
+    """Sort of operation, such as log (lines of the log) or lookup."""
+    operations: Annotated[int, Field(ge=0)]
+    """Operations by then, those that failed included."""
+    errors: Annotated[int, Field(ge=0)]
+    """Those that failed."""
+
+
+CounterRows = Annotated[
+    list[CounterStatus],
+    Field(
+        max_length=64,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid", "sort"]},
+    ),
+]
+
+
+class CanaryStatus(ApiModel):
+    """The first pod of a component that runs another version, whose errors are compared with those of its peers."""
+
+    component: Annotated[str, Field(max_length=64)]
+    """The component."""
+    pod: Annotated[str, Field(max_length=253)] | None = None
+    """The pod; absent until it is ready."""
+    uid: Annotated[str, Field(max_length=64)] | None = None
+    """Its UID."""
+    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """Since when its errors are compared."""
+    counters: CounterRows = Field(default_factory=list)
+    """What it and its peers had counted then; a peer that came later, when it came."""
+    before: CounterRows = Field(default_factory=list)
+    """What the only pod of the component had counted when it was replaced: it has no peers."""
+
+
 class Endpoints(ApiModel):
     """Where clients and tools reach the cluster from inside Kubernetes."""
 
@@ -175,6 +216,14 @@ class PulsarClusterStatus(CommonStatus):
     """What bring-up waits for; absent when nothing."""
     rollout: RolloutStatus | None = None
     """The roll in progress."""
+    canaries: Annotated[
+        list[CanaryStatus],
+        Field(
+            max_length=8,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["component"]},
+        ),
+    ] = Field(default_factory=list)
+    """First pods of another version, while they are watched (spec.upgrade.canary)."""
     used_confirmations: UsedClusterConfirmations = Field(default_factory=list)
     """Confirmations that were used; each counts for the roll that it was used in, and no other."""
     recovery_delay: RecoveryDelayStatus | None = None

@@ -280,6 +280,7 @@ def cluster_status(
             "waitingFor": view.waiting_for,
             "dependents": old.get("dependents") if view.dependents is None else view.dependents,
             "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,
+            "canaries": (old.get("canaries") or []) if view.turns is None else list(view.turns.canaries),
             "usedConfirmations": _used(old, spec, view, now),
             "recoveryDelay": old.get("recoveryDelay") if view.storage is None else view.storage.delay,
             "bookies": _bookies(old, view, now),

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
 from pulsar_operator.domain.apply import first_difference
 from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
 from pulsar_operator.domain.dataplane.rollout import FORWARDS, RollOrder, State
@@ -122,6 +123,8 @@ class Turns:
     """Components whose first pod of another version is watched, and what they wait for, in words."""
     stopping: Mapping[Component, Held] = field(default_factory=dict)
     """Components that a stop holds."""
+    canaries: Sequence[CanaryStatus] = ()
+    """What is remembered of those whose first pod is watched."""
     back: Component | None = None
     """The component that goes back, which no stop and no window holds."""
     unstopped: Held | None = None
@@ -175,7 +178,7 @@ def turns(
             busy[tier.component] = watched.get(tier.component, words)
     back = stopped.component if stopped is not None and stopped.back is not None else None
     component = stopped.component if stopped is not None else None
-    return Turns(of, said, component, stop, order, watched, stopping, back, held)
+    return Turns(of, said, component, stop, order, watched, stopping, back=back, unstopped=held)
 
 
 def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: Held | None) -> Turn:
