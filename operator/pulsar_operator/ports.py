@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.domain.dataplane.counters import Sample
 from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 
@@ -293,6 +294,25 @@ class SizingPort(Protocol):
         """
 
 
+# -------------------------------------------------------------------------------------------------- metrics of pods
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """A page of metrics, as far as it was asked for."""
+
+    at: datetime
+    samples: Sequence[Sample]
+
+
+class CountersPort(Protocol):
+    """Metrics that other processes serve in Prometheus' text format."""
+
+    async def read(self, url: str, names: frozenset[str]) -> Scrape:
+        """Samples of these names at ``url``, at most 15 s old. Raises UnavailableError, also for any HTTP status but
+        200, and RefusedError for a page that has none of them or is larger than is read."""
+
+
 # ------------------------------------------------------------------------------------------------------ everything
 
 
@@ -382,5 +402,7 @@ class Deps:
     """What the watches delivered; None = the API server is asked. See controllers/core/watch_cache.py."""
     sizing: SizingPort | None = None
     """Results of the Spark job; None = there are none."""
+    counters: CountersPort | None = None
+    """Metrics of the data plane's pods; None = nobody reads them."""
     jumps: Jumps = field(default_factory=Jumps)
     """From which version of Pulsar to which a cluster may go; by default to none."""

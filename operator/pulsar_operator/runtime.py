@@ -20,6 +20,7 @@ import aiohttp
 from pulsar_operator import __version__
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.adapters.clock import SystemClock, SystemEntropy
+from pulsar_operator.adapters.counters import HttpCounters
 from pulsar_operator.adapters.fence import fence_of
 from pulsar_operator.adapters.health import Check, HealthServer
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
@@ -105,6 +106,7 @@ class Operator:
             metrics=self.metrics,
             images=settings.images,
             sizing=HttpSizing(),
+            counters=HttpCounters(clock),
             jumps=known_jumps(settings),
         )
         cache = WatchCache(DirectReader(deps))

@@ -1,0 +1,69 @@
+"""Metrics of the data plane's pods over HTTP. Implements ports.CountersPort.
+
+A page may have a line for each topic: it is read in pieces, what was not asked for is dropped at once, and the event
+loop has its turn between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import aiohttp
+
+from pulsar_operator.domain.dataplane.counters import Sample, parse
+from pulsar_operator.ports import Clock, RefusedError, Scrape, UnavailableError
+
+DEADLINE_SECONDS: Final = 10.0
+KEPT_SECONDS: Final = 15.0
+"""An answer this old is given again: passes come every few seconds, and a page costs a broker work."""
+MAX_BYTES: Final = 64 * 1024 * 1024
+PIECE: Final = 64 * 1024
+LONGEST_LINE: Final = 1024 * 1024
+
+
+class HttpCounters:
+    """One connection a page, since pages are read for minutes of an upgrade alone."""
+
+    def __init__(self, clock: Clock, *, deadline: float = DEADLINE_SECONDS, max_bytes: int = MAX_BYTES) -> None:
+        """``deadline`` is in seconds, for a whole page."""
+        self._clock, self._max_bytes = clock, max_bytes
+        self._timeout = aiohttp.ClientTimeout(total=deadline)
+        self._kept: dict[tuple[str, frozenset[str]], Scrape] = {}
+
+    async def read(self, url: str, names: frozenset[str]) -> Scrape:
+        """See ports.CountersPort."""
+        now = self._clock.now()
+        self._kept = {key: each for key, each in self._kept.items() if (now - each.at).total_seconds() < KEPT_SECONDS}
+        found = self._kept.get((url, names))
+        if found is None:
+            found = self._kept[url, names] = Scrape(now, await self._read(url, names))
+        return found
+
+    async def _read(self, url: str, names: frozenset[str]) -> list[Sample]:
+        samples: list[Sample] = []
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=self._timeout) as session,
+                # A pod that sends elsewhere is no pod to be compared.
+                session.get(url, allow_redirects=False) as answer,
+            ):
+                if answer.status != 200:
+                    raise UnavailableError(f"{url} answered {answer.status}", status=answer.status)
+                async for lines in self._lines(url, answer.content):
+                    samples += parse(lines, names)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnavailableError(f"{url} did not answer: {str(error) or type(error).__name__}") from error
+        if not samples:
+            raise RefusedError(f"{url} has none of the counters that are compared")
+        return samples
+
+    async def _lines(self, url: str, content: aiohttp.StreamReader) -> AsyncIterator[list[str]]:
+        rest, size = b"", 0
+        async for piece in content.iter_chunked(PIECE):
+            size += len(piece)
+            *whole, rest = (rest + piece).split(b"\n")
+            if size > self._max_bytes or len(rest) > LONGEST_LINE:
+                raise RefusedError(f"the metrics at {url} are larger than is read")
+            yield [line.decode(errors="replace") for line in whole]
+        yield [rest.decode(errors="replace")]
