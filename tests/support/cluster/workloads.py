@@ -299,7 +299,14 @@ def pod_status(pod: Json, degraded: Trouble | None, now: str) -> Json:
         if degraded.waiting == "CrashLoopBackOff":
             ended = {"exitCode": 1, "reason": "Error", "message": degraded.message}
             container |= {"restartCount": 3, "lastState": {"terminated": ended}}
-    return {"phase": "Running", "conditions": [*conditions, scheduled], "containerStatuses": [container]}
+    running = {"phase": "Running", "conditions": [*conditions, scheduled], "containerStatuses": [container]}
+    return {**running, "podIP": pod_address(pod)}
+
+
+def pod_address(pod: Json) -> str:
+    """Address of a pod, another one for each that was ever made."""
+    digits = hashlib.sha256(str(pod["metadata"]["uid"]).encode()).digest()
+    return f"10.{digits[0]}.{digits[1]}.{digits[2]}"
 
 
 def _signature(status: Json) -> str:

@@ -47,6 +47,7 @@ from pulsar_operator.ports import (
     ZooKeeperPort,
 )
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.counters import FakeCounters
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
 from tests.fakes.zookeeper import FakeZooKeeper
@@ -107,8 +108,9 @@ class ClusterWorld:
         zookeeper = GatedZooKeeper(zookeeper, always)
         self.dataplane = DataPlane(backstage, zookeeper, pulsar)
         self.clock, self._entropy = SteppingClock(), FreshEntropy()
+        self.counters = FakeCounters(self.clock)
         if isinstance(kube, FakeKube):
-            kube.time = lambda: timestamp(self.clock.now())
+            kube.time = self._time  # a method, so that a copy of the world has the copy's clock
         self.workloads = Workloads(backstage, needs=self.dataplane.needs, clock=self.clock.now)
         self.deps = Deps(
             TappedKube(kube, self.journal),
@@ -117,6 +119,7 @@ class ClusterWorld:
             self.clock,
             self._entropy,
             CountingMetrics(),
+            counters=self.counters,
         )
         self.outcomes: dict[Key, Outcome | PortError] = {}
         """How the last pass of each object ended."""
@@ -136,6 +139,9 @@ class ClusterWorld:
             pulsar=pulsar,
             namespace=NS,
         )
+
+    def _time(self) -> str:
+        return timestamp(self.clock.now())
 
     def restart(self) -> None:
         """A new operator process: nothing in memory survives."""

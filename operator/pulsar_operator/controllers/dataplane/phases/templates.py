@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.dataplane.children import apply_children
+from pulsar_operator.controllers.dataplane.comparison import compared, stored_canaries
 from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.canary import watch
@@ -33,12 +34,15 @@ async def templates(step: Step) -> Turns:
     tiers, now, spec = _tiers(step), step.hand.deps.clock.now(), step.facts.spec
     canary = spec.upgrade.canary
     watched: dict[Component, str] = {}
+    minutes, stored, canaries = canary.minutes if canary is not None else 0, stored_canaries(step.facts.obj), []
     for index, tier in enumerate(tiers):
-        seen = watch(tier, now, canary.minutes if canary is not None else 0)
+        seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component), minutes)
         stop = stopped_by(tier, now, spec.progress_deadline_seconds) or (seen.failed if seen is not None else None)
         good, left = proved(tier, seen), unneeded(tier)
         if seen is not None and seen.failed is None:
             watched[tier.component] = seen.waiting_for
+        if row is not None and stop is None:
+            canaries.append(row)
         if stop is not None:
             record = replace(tier.record, stop=stop)
             await step.hand.warn(stop.reason, f"Roll of {tier.component.value} pods stopped: {stop.message}")
@@ -53,11 +57,11 @@ async def templates(step: Step) -> Turns:
             continue
         await _write(step, tier.component, record)
         tiers[index] = replace(tier, record=record)
-    found = turns(tiers, order=step.facts.order, watched=watched)
+    found = replace(turns(tiers, order=step.facts.order, watched=watched), canaries=canaries)
     if not any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
         return found
     held = await held_for(step.facts, step.hand)
-    return turns(tiers, held=held, order=step.facts.order, watched=watched)
+    return replace(turns(tiers, held=held, order=step.facts.order, watched=watched), canaries=canaries)
 
 
 def _tiers(step: Step) -> list[Tier]:
