@@ -76,6 +76,20 @@ def record_name(cluster: str) -> str:
     return f"{cluster}-instance-id"
 
 
+def record_manifest(cluster: str, namespace: str, labels: Mapping[str, str], record: Record) -> Json:
+    """The ConfigMap; it has no owner, since it lives as long as the volumes."""
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {
+            "name": record_name(cluster),
+            "namespace": namespace,
+            "labels": {**labels, LABEL_MANAGED_BY: MANAGED_BY},
+        },
+        "data": record.to_data(),
+    }
+
+
 @dataclass(frozen=True)
 class BootstrapRequest:
     """What to make sure of."""
@@ -94,6 +108,8 @@ class BootstrapRequest:
     """Labels of the record."""
     bookie_volumes_exist: bool = False
     """Whether any PersistentVolumeClaim of the cluster's bookies exists; only asked before the first set-up."""
+    versions: frozenset[str] = frozenset()
+    """Pulsar versions that a new record says; see domain/dataplane/metadata.py."""
     act: bool = True
     """False (paused, dry run) = write nothing and list what would be written."""
 
@@ -199,7 +215,8 @@ class _Bootstrap:
         if isinstance(identity, Refusal):
             raise _StopError(identity.reason, identity.message)
         if identity.why is not None:
-            await self._write_record(identity.record, identity.why)
+            identity = replace(identity, record=replace(identity.record, versions=self.request.versions))
+            await self._write_record(identity.record, str(identity.why))
         self.record = identity.record
         if not identity.settled:
             await self._initialize(store, session, facts, identity)
@@ -314,16 +331,7 @@ class _Bootstrap:
         if not request.act:
             self.pending.append(f"Write {text}")
             return
-        manifest: Json = {
-            "apiVersion": CONFIG_MAPS.api_version,
-            "kind": CONFIG_MAPS.kind,
-            "metadata": {
-                "name": request.record_name,
-                "namespace": request.namespace,
-                "labels": {**request.labels, LABEL_MANAGED_BY: MANAGED_BY},
-            },
-            "data": record.to_data(),
-        }
+        manifest = record_manifest(request.object_name, request.namespace, request.labels, record)
         if self.config_map is None:
             self.config_map = await self.deps.kube.create(manifest)
         else:

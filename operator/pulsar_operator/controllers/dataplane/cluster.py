@@ -18,6 +18,7 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
+from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.capacities import capacities_text
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
@@ -28,7 +29,7 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.restart import with_restart
-from pulsar_operator.domain.dataplane.versions import decide
+from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
 from pulsar_operator.domain.render import (
     ClusterInputs,
     ImageTemplates,
@@ -121,7 +122,7 @@ class ClusterController:
         problems, refusal = spec_problems(spec), Reason.INVALID_SPEC
         if not problems:
             jump = decide(facts.running, spec.version, self._deps.jumps)
-            problems, refusal = ([jump.message] if jump.allowed is False else []), Reason.VERSION_REFUSED
+            problems, refusal = ([_why(jump, facts)] if jump.allowed is False else []), Reason.VERSION_REFUSED
         if problems:
             # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
             return await give_back(facts, replace(view, refused=tuple(problems), refusal=refusal), actor)
@@ -153,6 +154,13 @@ class ClusterController:
                 for component, manifests in rendered.components.items()
             },
         )
+
+
+def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
+    """Why a version is refused; also where it is known from what runs no more."""
+    where = f"{facts.meta.namespace}/{record_name(facts.meta.name)}"
+    told = f" (ConfigMap {where} says which version the volumes were left by)" if facts.remembered else ""
+    return f"{jump.message}{told}"
 
 
 def _restarted(manifest: Json, asked: str | None, live: Json | None) -> Json:

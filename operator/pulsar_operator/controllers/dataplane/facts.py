@@ -11,15 +11,17 @@ from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, parse_record
 from pulsar_operator.domain.dataplane.rollout import RollOrder
 from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
 from pulsar_operator.domain.dataplane.versions import downgrade
 from pulsar_operator.domain.render import Owner, RenderedCluster, selector_text
-from pulsar_operator.ports import PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
+from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,32 @@ class ClusterFacts:
     live: Live
     bookie_volumes: bool
     """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
+    config_map: Json | None = None
+    """The record of the instance id, as read; None = there is none, or the mode has none."""
+
+    @property
+    def record(self) -> Record | None:
+        """The record of the instance id; None where there is none that can be read."""
+        try:
+            return None if self.config_map is None else parse_record(self.config_map.get("data") or {})
+        except DamagedRecordError:
+            return None
+
+    @property
+    def remembered(self) -> frozenset[str]:
+        """Versions that the record says, while servers that hold data are not there to tell; empty = not known."""
+        store = self.spec.metadata_store
+        managed = store is not None and store.managed is not None
+        holding = (Component.ZOOKEEPER, Component.BOOKIE) if managed else (Component.BOOKIE,)
+        if self.record is None or all(self.live.stateful_set(each) for each in holding):
+            return frozenset()
+        return self.record.versions
 
     @property
     def running(self) -> frozenset[str] | None:
-        """Versions of the pod templates that workloads have, and of pods that are not replaced yet; empty = nothing
-        runs yet, None = not known."""
-        found = applied_versions(self.live) | known_pod_versions(self.live)
+        """Versions of the pod templates that workloads have, of pods that are not replaced yet, and of volumes that no
+        server has opened yet; empty = nothing ran yet, None = not known."""
+        found = applied_versions(self.live) | known_pod_versions(self.live) | self.remembered
         version = (self.obj.get("status") or {}).get("version")
         if version and not all_on_record(self.live):
             found |= {str(version)}
@@ -65,7 +87,11 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
         observe_children(deps, obj),
         deps.kube.list(PVCS, meta.namespace, selector=volumes),
     )
-    return ClusterFacts(obj, meta, spec, owner, instance, live, bool(claims))
+    record = live.get(CONFIG_MAPS.kind, record_name(meta.name))
+    if record is None and spec.mode is ClusterMode.DISTRIBUTED:
+        # One that was restored by hand may have no labels.
+        record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
+    return ClusterFacts(obj, meta, spec, owner, instance, live, bool(claims), record)
 
 
 async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec) -> InstanceFact:

@@ -15,11 +15,12 @@ registration.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.dataplane.versions import is_version
 
 INSTANCE_ID_PATH = "/ledgers/INSTANCEID"
 LEDGERS_PATH = "/ledgers"
@@ -49,16 +50,24 @@ class Record:
     """The id was found in the store, not chosen by us."""
     registered: bool = False
     """Everything was put into the configuration store once."""
+    versions: frozenset[str] = frozenset()
+    """Pulsar versions that may have written the volumes last: one where it ran in all pods; empty = not known."""
 
     def to_data(self) -> dict[str, str]:
         """``data`` of the ConfigMap."""
-        return {
+        data = {
             "instanceId": self.instance_id,
             "clusterName": self.cluster_name,
             "state": self.state.value,
             "adopted": str(self.adopted).lower(),
             "registered": str(self.registered).lower(),
         }
+        return data | ({"versions": versions_text(self.versions)} if self.versions else {})
+
+
+def versions_text(versions: Iterable[str]) -> str:
+    """Versions as the record has them."""
+    return ",".join(sorted(versions))
 
 
 class DamagedRecordError(ValueError):
@@ -79,7 +88,10 @@ def parse_record(data: Mapping[str, str]) -> Record:
         if value not in ("true", "false"):
             raise DamagedRecordError(f"data.{key} is {value[:80]!r}, not true or false")
         flags[key] = value == "true"
-    return Record(instance_id, data.get("clusterName", ""), RecordState(state), **flags)
+    # Records of earlier operators have none. What is no version says nothing, as if it were not there.
+    found = (each.strip() for each in data.get("versions", "").split(","))
+    versions = frozenset(each for each in found if is_version(each))
+    return Record(instance_id, data.get("clusterName", ""), RecordState(state), versions=versions, **flags)
 
 
 def valid_instance_id(text: str) -> bool:

@@ -127,7 +127,7 @@ def version_of(container_image: str, template: str) -> str | None:
     length, rest = divmod(len(container_image) - len(template.replace(PLACEHOLDER, "")), places)
     start = template.index(PLACEHOLDER)
     version = container_image[start : start + max(length, 0)]
-    if rest or not _is_version(version) or template.replace(PLACEHOLDER, version) != container_image:
+    if rest or not is_version(version) or template.replace(PLACEHOLDER, version) != container_image:
         return None
     return version
 
@@ -140,14 +140,15 @@ def _pairs(entry: str) -> list[tuple[str, str]]:
         )
     old, new = found["old"], found["new"]
     for version in (old, new):
-        if not _is_version(version):
+        if not is_version(version):
             raise JumpsError(f"{version!r} in {entry!r} is no version of Pulsar 4; write it in full, such as 4.0.8")
     if old == new:
         raise JumpsError(f"{entry!r} ends where it begins; remove it, or correct one of the two versions")
     return [(old, new), (new, old)] if found["arrow"] == "<->" else [(old, new)]
 
 
-def _is_version(text: str) -> bool:
+def is_version(text: str) -> bool:
+    """Whether a text is a version of Pulsar as spec.version takes it."""
     try:
         _VERSION.validate_python(text)
     except ValidationError:

@@ -38,6 +38,7 @@ async def metadata(step: Step) -> MetadataFact | None:
             ),
             labels=labels(facts.owner, None),
             bookie_volumes_exist=facts.bookie_volumes,
+            versions=frozenset({facts.spec.version}) | (facts.running or frozenset()),
             act=hand.act,
         ),
     )

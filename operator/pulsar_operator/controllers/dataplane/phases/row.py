@@ -16,6 +16,7 @@ from pulsar_operator.controllers.dataplane.phases.balance import balance
 from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
 from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
+from pulsar_operator.controllers.dataplane.phases.remember import remember
 from pulsar_operator.controllers.dataplane.phases.replication import replication
 from pulsar_operator.controllers.dataplane.phases.roll import roll
 from pulsar_operator.controllers.dataplane.phases.scale import scale
@@ -41,7 +42,8 @@ SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
 LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
 ROLL: Final = Phase("roll", roll, _REBALANCES | {PODS}, finds="roll")
 BALANCE: Final = Phase("balance", balance, _REBALANCES, finds="balance")
-TEMPLATES: Final = Phase("templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared"}), "turns")
+REMEMBER: Final = Phase("remember", remember, frozenset())
+TEMPLATES: Final = Phase("templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared", "remember"}), "turns")
 _STORED: Final = frozenset({"shared", "templates", "zookeeper", "metadata"})
 """Without them a component would be given the address of a store that is not known to be ours."""
 ROWS: Final = {
@@ -53,6 +55,7 @@ ROWS: Final = {
     ),
     ClusterMode.DISTRIBUTED: (
         SHARED,
+        REMEMBER,
         TEMPLATES,
         Phase("zookeeper", zookeeper, _CHILDREN, frozenset({"shared", "templates"})),
         Phase("metadata", metadata, frozenset(), frozenset({"shared", "zookeeper"}), "metadata"),
@@ -66,8 +69,8 @@ ROWS: Final = {
         BALANCE,
     ),
 }
-"""By mode. The metadata phase writes both stores and the record of the instance id, the balance phase settings of the
-brokers and the record of what they were. The instance's store is a fact (facts.py)."""
+"""By mode. The metadata phase writes both stores and the record of the instance id, which remember writes too, the
+balance phase settings of the brokers and the record of what they were. The instance's store is a fact (facts.py)."""
 
 
 async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster, actor: Actor) -> ClusterView:

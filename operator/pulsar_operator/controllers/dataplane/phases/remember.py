@@ -1,0 +1,44 @@
+"""Which versions of Pulsar may have written the volumes, kept where it outlives the PulsarCluster: in the record of the
+instance id.
+
+A version is added before any pod gets it, and it alone is left once every pod runs it, ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.dataplane.bootstrap import record_manifest
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.dataplane.metadata import versions_text
+from pulsar_operator.domain.render.names import labels
+
+
+async def remember(step: Step) -> None:
+    """Put it on record where it changed. A cluster without a record gets one later, with its version in it. Raises
+    PortError."""
+    facts, hand, record = step.facts, step.hand, step.facts.record
+    if record is None or facts.config_map is None or facts.running is None:
+        return
+    wanted = frozenset({facts.spec.version})
+    if not (facts.running == wanted and _everywhere(step)):
+        wanted |= facts.running | record.versions
+    if wanted == record.versions:
+        return
+    meta = facts.meta
+    manifest = record_manifest(meta.name, meta.namespace, labels(facts.owner, None), replace(record, versions=wanted))
+    text = f"ConfigMap {manifest['metadata']['name']}: the volumes belong to Pulsar {versions_text(wanted)}"
+    if not hand.act:
+        hand.pending.append(f"Update {text}")
+        return
+    # The one that was read, and no other of its name.
+    manifest["metadata"]["uid"] = facts.config_map["metadata"]["uid"]
+    await hand.deps.kube.apply(manifest)
+    await hand.record_event(Reason.APPLIED, f"Updated {text}")
+
+
+def _everywhere(step: Step) -> bool:
+    """Whether every component is there, up to date and ready."""
+    found = [step.live.facts(component) for component in step.rendered.components]
+    return all(facts is not None and facts.all_ready and facts.up_to_date for facts in found)
