@@ -28,7 +28,9 @@ from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
-from pulsar_operator.domain.dataplane.restart import with_restart
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
+from pulsar_operator.domain.dataplane.running import record_of
 from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
 from pulsar_operator.domain.render import (
     ClusterInputs,
@@ -146,7 +148,7 @@ class ClusterController:
             rendered,
             components={
                 component: [
-                    _restarted(each, asked, facts.live.stateful_set(component))
+                    _restarted(each, asked, facts.live, component)
                     if each["kind"] == STATEFUL_SETS.kind
                     else each
                     for each in manifests
@@ -163,6 +165,10 @@ def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
     return f"{jump.message}{told}"
 
 
-def _restarted(manifest: Json, asked: str | None, live: Json | None) -> Json:
+def _restarted(manifest: Json, asked: str | None, live: Live, component: Component) -> Json:
     """A StatefulSet's manifest with the reason of the last restart that somebody asked for."""
-    return with_restart(manifest, asked, live["spec"]["template"] if live is not None else None)
+    there = live.stateful_set(component)
+    applied = there["spec"]["template"] if there is not None else None
+    if asked is None:
+        return with_reason_kept(manifest, applied, record_of(live, component))
+    return with_restart(manifest, asked, applied)

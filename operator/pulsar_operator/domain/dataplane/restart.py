@@ -2,7 +2,9 @@
 
 The value of the annotation on the PulsarCluster is the reason; a template that has it is another revision, so the pods
 are replaced as after any other change. A template keeps the last reason when the request is taken off, and when another
-one does not concern it: otherwise that would be a change too, and roll everything once more.
+one does not concern it: otherwise that would be a change too, and roll everything once more. Where a roll stopped and
+the template before it is back, taking the request off settles a restart that was all there was to do, and does not try
+again what else was asked for and failed.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pulsar_operator.api.constants import ANNOTATION_RESTART_REASON, LABEL_COMPONENT, Component
+from pulsar_operator.domain.dataplane.templates import TemplateRecord, template_hash
 
 Json = dict[str, Any]
 
@@ -41,6 +44,18 @@ def with_restart(
         metadata = out["spec"]["template"].setdefault("metadata", {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), ANNOTATION_RESTART_REASON: text}
     return out
+
+
+def with_reason_kept(
+    manifest: Mapping[str, Any], applied_template: Mapping[str, Any] | None, record: TemplateRecord
+) -> Json:
+    """The same where nobody asks any more. ``record`` has the templates of the workload, and the roll that stopped."""
+    kept = with_restart(manifest, None, applied_template)
+    stopped = record.kept.get(record.stop.template) if record.stop is not None else None
+    if stopped is None or template_hash(kept) in record.kept:
+        return kept  # such as it is, or was
+    tried = with_restart(manifest, None, stopped.template)
+    return tried if record.stopped(template_hash(tried)) is not None else kept
 
 
 def restart_reason(template: Mapping[str, Any] | None) -> str | None:
