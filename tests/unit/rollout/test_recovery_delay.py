@@ -76,9 +76,35 @@ async def test_what_somebody_else_sets_meanwhile_stays() -> None:
 async def test_another_deadline_in_between_is_no_other_value_to_give_back() -> None:
     session = await store("5")
     await raise_delay(session, 660)
-    await raise_delay(session, 1260)
-    assert await restore_delay(session) == RaisedDelay(5, 660)
+    assert await raise_delay(session, 1260) == RaisedDelay(5, 1260, 660)
+    assert await delay_of(session) == "1260", "it is raised further at once"
+    assert await raise_delay(session, 660) == RaisedDelay(5, 1260, 660), "and not lowered"
+    assert await restore_delay(session) == RaisedDelay(5, 1260, 660)
     assert await delay_of(session) == "5"
+
+
+async def test_what_somebody_else_set_is_not_raised_further() -> None:
+    session = await store("0")
+    await raise_delay(session, 660)
+    await put(session, "120")
+    await raise_delay(session, 1260)
+    assert await delay_of(session) == "120"
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(1, 7))
+@pytest.mark.parametrize("longer", [660, 1260, 1860])
+async def test_cut_while_it_is_raised_further_it_comes_back_to_what_it_was(at: int, after: bool, longer: int) -> None:
+    session = await store("7")
+    cut = Cut(session, at, after=after)
+    with pytest.raises(PortError):
+        await raise_delay(cut, 660)  # type: ignore[arg-type]
+        await raise_delay(cut, 1260)  # type: ignore[arg-type]
+        await restore_delay(cut)  # type: ignore[arg-type]
+    await raise_delay(session, longer)
+    assert int(await delay_of(session) or 0) >= longer
+    await restore_delay(session)
+    assert (await delay_of(session), await session.get(MEMO_PATH)) == ("7", None)
 
 
 @pytest.mark.parametrize("memo", [b"", b"{", b"[]", b'{"before": "x"}'])

@@ -20,14 +20,16 @@ from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.capacities import capacities_text
+from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
-from pulsar_operator.controllers.dataplane.phases.row import give_back, run
+from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
 from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.running import record_of
@@ -73,8 +75,11 @@ class ClusterController:
             conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
             conditions.summarize(ConditionType.ACCEPTED, ready_message="")
             owner = owner_of(obj, part_of="")
-            await write_status(deps, obj, cluster_status(None, ClusterView(), conditions, obj, owner))
-            return DONE
+            view = await self._unreadable(obj, actor)
+            status = cluster_status(None, view, conditions, obj, owner)
+            await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
+            raised = view.storage is not None and view.storage.delay is not None
+            return Outcome(requeue_after=STORAGE_SECONDS) if raised or view.error is not None else DONE
         return await self._pass(obj, spec, conditions, actor)
 
     async def _pass(self, obj: Json, spec: PulsarClusterSpec, conditions: ConditionSet, actor: Actor) -> Outcome:
@@ -98,7 +103,7 @@ class ClusterController:
         except PortError as error:
             reason, text = reason_of(error)
             view = replace(view, error=text, error_reason=reason)
-        set_conditions(conditions, spec, view, deleting=meta.deleting, paused=meta.paused)
+        set_conditions(conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
         status = cluster_status(spec, view, conditions, obj, owner)
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
         if view.error is not None:
@@ -110,6 +115,17 @@ class ClusterController:
             # Nothing in Kubernetes tells when a bookie or a copy is lost.
             return Outcome(requeue_after=STORAGE_SECONDS) if spec.mode is ClusterMode.DISTRIBUTED else DONE
         return Outcome(requeue_after=RETRY_SECONDS)
+
+    async def _unreadable(self, obj: Json, actor: Actor) -> ClusterView:
+        """What is given back although nobody knows what the specification says."""
+        spec = PulsarClusterSpec.model_construct(instance_ref=ObjectReference.model_construct(name=""))
+        try:
+            live = await observe_children(self._deps, obj)
+            nobody = InstanceFact(False, StoreFact(False))
+            facts = ClusterFacts(obj, meta_of(obj), spec, owner_of(obj, part_of=""), nobody, live, False)
+            return replace(await give_delay_back(facts, actor), live=None)
+        except PortError as error:
+            return ClusterView(error=str(error))
 
     async def _converge(self, obj: Json, spec: PulsarClusterSpec, actor: Actor, view: ClusterView) -> ClusterView:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
@@ -148,9 +164,7 @@ class ClusterController:
             rendered,
             components={
                 component: [
-                    _restarted(each, asked, facts.live, component)
-                    if each["kind"] == STATEFUL_SETS.kind
-                    else each
+                    _restarted(each, asked, facts.live, component) if each["kind"] == STATEFUL_SETS.kind else each
                     for each in manifests
                 ]
                 for component, manifests in rendered.components.items()

@@ -2,8 +2,9 @@
 
 With its default, 0, the auditor takes every restart of a bookie for a loss and has all its ledgers copied (BookKeeper's
 class Auditor, handleLostBookiesAsync). The value in the metadata store rules; that of bookkeeper.conf only seeds it.
-What it was is written beside it first, in the same store: it survives the operator, the custom resource and a restored
-status.
+An auditor that waits for a bookie waits anew for as long as a new value says (submitLostBookieRecoveryDelayChangedEvent
+there). What it was is written beside it first, in the same store: it survives the operator, the custom resource and a
+restored status.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, ZooKeeperSession
 
 DELAY_PATH: Final = "/ledgers/underreplication/lostBookieRecoveryDelay"
 MEMO_PATH: Final = "/pulsar-operator/lost-bookie-recovery-delay"
+MARGIN_SECONDS: Final = 60
+"""Beyond spec.progressDeadlineSeconds, after which the roll stops."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +28,42 @@ class RaisedDelay:
 
     before: int
     raised: int
+    earlier: int | None = None
+    """What it was raised to before it was raised further; the store has that where the change was interrupted."""
+
+    @property
+    def ours(self) -> frozenset[int]:
+        """Values that this operator has put there."""
+        return frozenset({self.raised} if self.earlier is None else {self.raised, self.earlier})
+
+    def to_bytes(self) -> bytes:
+        """The memo as stored."""
+        fields = {"before": self.before, "raised": self.raised}
+        return json.dumps(fields | ({} if self.earlier is None else {"earlier": self.earlier})).encode()
 
 
 def parse_memo(node: Node | None) -> RaisedDelay | None:
     """What the memo says; None where there is none, or it says nothing that can be put back."""
     try:
         found = json.loads(node.data) if node is not None else None
-        return RaisedDelay(int(found["before"]), int(found["raised"])) if found else None
-    except (ValueError, TypeError, KeyError):
+        if not found:
+            return None
+        earlier = found.get("earlier")
+        return RaisedDelay(int(found["before"]), int(found["raised"]), None if earlier is None else int(earlier))
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-async def raise_delay(session: ZooKeeperSession, seconds: int) -> RaisedDelay | None:
-    """Have the auditor wait at least so long; what is raised now, None where nothing had to be.
+def seconds_for(spec: PulsarClusterSpec) -> int:
+    """How long the auditor shall wait while bookies roll: longer than a roll waits for a bookie."""
+    return spec.progress_deadline_seconds + MARGIN_SECONDS
 
-    A value that somebody else set meanwhile stays. Raises PortError.
+
+async def raise_delay(session: ZooKeeperSession, seconds: int) -> RaisedDelay | None:
+    """Have the auditor wait at least so many seconds; what is raised now, None where nothing had to be.
+
+    One that is raised already is raised further where it is less. A value that somebody else set meanwhile stays.
+    Raises PortError.
     """
     node, memo = await session.get(DELAY_PATH), await session.get(MEMO_PATH)
     current = _number(node)
@@ -52,9 +77,11 @@ async def raise_delay(session: ZooKeeperSession, seconds: int) -> RaisedDelay | 
         if current >= seconds:
             return None
         known = RaisedDelay(current, seconds)
-        text = json.dumps({"before": known.before, "raised": known.raised})
-        await session.create(MEMO_PATH, text.encode())
-    if current == known.before != known.raised:
+        await session.create(MEMO_PATH, known.to_bytes())
+    elif memo is not None and known.raised < seconds and current in known.ours | {known.before}:
+        known = RaisedDelay(known.before, seconds, current if current in known.ours else None)
+        await session.set(MEMO_PATH, known.to_bytes(), version=memo.version)
+    if current in {known.before, known.earlier} - {known.raised}:
         await session.set(DELAY_PATH, str(known.raised).encode(), version=node.version)
     return known
 
@@ -65,7 +92,7 @@ async def restore_delay(session: ZooKeeperSession) -> RaisedDelay | None:
     if memo is None:
         return None
     known, node = parse_memo(memo), await session.get(DELAY_PATH)
-    ours = known is not None and node is not None and _number(node) == known.raised
+    ours = known is not None and node is not None and _number(node) in known.ours
     if known is not None and node is not None and ours:
         await session.set(DELAY_PATH, str(known.before).encode(), version=node.version)
     try:

@@ -50,9 +50,16 @@ STATUS_FIELDS = {Component.BOOKIE: "bookkeeper"}
 
 
 def set_conditions(
-    conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView, *, deleting: bool, paused: bool
+    conditions: ConditionSet,
+    spec: PulsarClusterSpec,
+    view: ClusterView,
+    *,
+    deleting: bool,
+    paused: bool,
+    acts: bool = True,
 ) -> None:
-    """Set every condition of the cluster from the facts."""
+    """Set every condition of the cluster from the facts. ``acts`` is False where the operator does nothing, for a pause
+    or a dry run."""
     _accepted(conditions, view)
     if spec.mode is ClusterMode.STANDALONE:
         _standalone(conditions, view)
@@ -65,7 +72,7 @@ def set_conditions(
             conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "The cluster has no proxies")
         else:
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
-        _replicated(conditions, view)
+        _replicated(conditions, view, acts=acts)
     _up_to_date(conditions, view)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
@@ -172,7 +179,7 @@ def _auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
     conditions.set(ConditionType.BOOKKEEPER_READY, FALSE, reason, f"Bookies are ready, but {text}")
 
 
-def _replicated(conditions: ConditionSet, view: ClusterView) -> None:
+def _replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -> None:
     kind, storage = ConditionType.REPLICATED, view.storage
     if storage is None:
         if not conditions.carry(kind):
@@ -180,6 +187,11 @@ def _replicated(conditions: ConditionSet, view: ClusterView) -> None:
         return
     before = next((each for each in conditions.previous if each.get("type") == kind.value), None)
     status, reason, text = replicated(storage.facts, before, storage.problem)
+    if (delay := storage.delay) is not None:
+        text += (
+            f"; lostBookieRecoveryDelay is raised from {delay.before} to {delay.raised} s while bookies are replaced"
+        )
+        text += "" if acts else ", and is not given back before the operator may act on the cluster again"
     conditions.set(kind, status, reason, text)
 
 
@@ -251,7 +263,7 @@ def cluster_status(
 ) -> PulsarClusterStatus:
     """The status to write. Facts this pass could not see are carried over from the stored status."""
     old, now = readable(PulsarClusterStatus, obj.get("status")), conditions.now
-    rendered = view.rendered
+    rendered, stored = view.rendered, view.storage
     store = rendered.metadata_store if rendered else None
     parts: dict[str, Any] = {}
     for component in Component:
@@ -282,7 +294,7 @@ def cluster_status(
             "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,
             "canaries": (old.get("canaries") or []) if view.turns is None else list(view.turns.canaries),
             "usedConfirmations": _used(old, spec, view, now),
-            "recoveryDelay": old.get("recoveryDelay") if view.storage is None else view.storage.delay,
+            "recoveryDelay": old.get("recoveryDelay") if stored is None or stored.facts is None else stored.delay,
             "bookies": _bookies(old, view, now),
             "drain": _drain(old, view),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),

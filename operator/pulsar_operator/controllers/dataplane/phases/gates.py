@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
@@ -12,7 +11,7 @@ from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.quorums import largest_ensemble
-from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay
+from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay, seconds_for
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
@@ -23,9 +22,6 @@ from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import bookie_id, workload_name
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
-
-MARGIN_SECONDS: Final = 60
-"""Beyond spec.progressDeadlineSeconds, after which the roll stops."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
         remedy = ", or confirmation RollUnderReplicated in spec.confirmations" if answer.confirmable else ""
         return Passed(plan, f"{answer.waiting_for}{remedy}")
     if hand.act:
-        await raise_delay(session, facts.spec.progress_deadline_seconds + MARGIN_SECONDS)
+        await raise_delay(session, seconds_for(facts.spec))
         if answer.writes_pause is not None:
             await hand.warn(Reason.WRITES_PAUSE, f"Replacing {plan.replace.name}: {answer.writes_pause}")
     return Passed(plan, confirmed=by)

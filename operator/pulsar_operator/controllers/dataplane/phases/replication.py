@@ -1,14 +1,25 @@
-"""What the metadata store says of bookies and copies; and the auditor's patience, given back once bookies are back."""
+"""What the metadata store says of bookies and copies; and the auditor's patience, given back once bookies are back.
+
+Also while the specification is refused: no roll goes on then. While nothing is acted on (pause, dry run) it stays, and
+the status says so.
+"""
 
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster_status import RecoveryDelayStatus
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RecoveryDelayStatus
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.recovery_delay import raised_delay, restore_delay
+from pulsar_operator.controllers.dataplane.recovery_delay import (
+    RaisedDelay,
+    raise_delay,
+    raised_delay,
+    restore_delay,
+    seconds_for,
+)
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.domain.dataplane.cluster_view import StorageFact
+from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError, ZooKeeperSession
 
 
@@ -24,22 +35,56 @@ async def replication(step: Step) -> StorageFact:
     metadata = step.view.metadata
     if metadata is None or not metadata.local_ready:
         return StorageFact(problem=metadata.message if metadata is not None else "ZooKeeper has no quorum")
-    store = local_store(step)
+    return await _look(step, local_store(step))
+
+
+async def replication_alone(step: Step) -> StorageFact | None:
+    """The same where the specification is refused: by the address that the status has. None = there is no bookie, or
+    no address."""
+    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
+    servers = status.get("metadataStoreServers")
+    if not servers or step.live.stateful_set(Component.BOOKIE) is None:
+        return None
+    return await _look(step, Store(str(servers), status.get("metadataStoreChroot")))
+
+
+async def _look(step: Step, store: Store) -> StorageFact:
     try:
         session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
         facts = await storage_facts(session)
-        if step.hand.act and _bookies_are_back(step):
-            await _give_back(step, session)
-        raised = await raised_delay(session)
+        raised = await _settle_delay(step, session)
     except PortError as error:
         return StorageFact(problem=str(error))
     return StorageFact(facts, delay=RecoveryDelayStatus(before=raised.before, raised=raised.raised) if raised else None)
 
 
+async def _settle_delay(step: Step, session: ZooKeeperSession) -> RaisedDelay | None:
+    """Give the delay back where no bookie is away, and raise it further where it must be; what is raised after that."""
+    raised, back = await raised_delay(session), _bookies_are_back(step)
+    if not step.hand.act:
+        if raised is not None and back:
+            step.hand.pending.append(f"{_giving_back(raised)}: no bookie is being replaced")
+        return raised
+    if back:
+        await _give_back(step, session)
+    elif raised is not None and step.manifests is not None:
+        # The deadline may have been made longer while a bookie is away.
+        await raise_delay(session, seconds_for(step.facts.spec))
+    return await raised_delay(session)
+
+
+def _giving_back(raised: RaisedDelay) -> str:
+    return f"Set lostBookieRecoveryDelay back from {raised.raised} to {raised.before} s"
+
+
 def _bookies_are_back(step: Step) -> bool:
     """Whether no bookie is away for its replacement, and none will be in a moment."""
     facts, turns = step.live.facts(Component.BOOKIE), step.view.turns
-    if facts is None or not facts.all_ready or turns is None:
+    if facts is None or not facts.all_ready:
+        return False
+    if step.manifests is None:
+        return True
+    if turns is None:
         return False
     turn = turns.of.get(Component.BOOKIE)
     settled = bool(facts.up_to_date) and (turn is None or not turn.pending)
@@ -49,5 +94,4 @@ def _bookies_are_back(step: Step) -> bool:
 async def _give_back(step: Step, session: ZooKeeperSession) -> None:
     found = await restore_delay(session)
     if found is not None:
-        text = f"Set lostBookieRecoveryDelay back from {found.raised} to {found.before} s: the bookies are back"
-        await step.hand.record_event(Reason.APPLIED, text)
+        await step.hand.record_event(Reason.APPLIED, f"{_giving_back(found)}: the bookies are back")

@@ -17,7 +17,7 @@ from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
 from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
 from pulsar_operator.controllers.dataplane.phases.remember import remember
-from pulsar_operator.controllers.dataplane.phases.replication import replication
+from pulsar_operator.controllers.dataplane.phases.replication import replication, replication_alone
 from pulsar_operator.controllers.dataplane.phases.roll import roll
 from pulsar_operator.controllers.dataplane.phases.scale import scale
 from pulsar_operator.controllers.dataplane.phases.storage import shared, standalone, zookeeper
@@ -42,6 +42,7 @@ SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
 LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
 ROLL: Final = Phase("roll", roll, _REBALANCES | {PODS}, finds="roll")
 BALANCE: Final = Phase("balance", balance, _REBALANCES, finds="balance")
+ALONE: Final = Phase("replication", replication_alone, frozenset(), finds="storage")
 REMEMBER: Final = Phase("remember", remember, frozenset())
 TEMPLATES: Final = Phase("templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared", "remember"}), "turns")
 _STORED: Final = frozenset({"shared", "templates", "zookeeper", "metadata"})
@@ -89,7 +90,13 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
 async def give_back(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
     """Where the specification is refused: what runs stays as it is, but nothing is held for what will not go on."""
     view = replace(view, live=facts.live, roll=RollFact(), scale=ScaleFact())
-    return await _through((BALANCE,), facts, view, None, actor)
+    row = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, BALANCE)
+    return await _through(row, facts, view, None, actor)
+
+
+async def give_delay_back(facts: ClusterFacts, actor: Actor) -> ClusterView:
+    """The same where the specification cannot even be read: the rest needs what it says."""
+    return await _through((ALONE,), facts, ClusterView(live=facts.live), None, actor)
 
 
 async def _through(
