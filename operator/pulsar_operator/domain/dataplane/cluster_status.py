@@ -116,6 +116,8 @@ def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | No
     elif held is not None:
         going = held.reason is not Reason.MAINTENANCE_WINDOW
         conditions.set(kind, going, held.reason, f"{text}; waiting for {held.waiting_for}")
+    elif turns is not None and rollout.waiting_for in turns.unplaced.values():
+        conditions.set(kind, True, Reason.UNSCHEDULABLE, f"{text}; waiting for {rollout.waiting_for}")
     else:
         conditions.set(kind, True, Reason.ROLLING, text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.domain.dataplane.canary import Watch
 from pulsar_operator.domain.dataplane.pods import PodFacts
@@ -18,6 +19,36 @@ def proved(tier: Tier, watched: Watch | None = None) -> str | None:
     if state is None or applied is None or applied not in tier.record.kept or applied == tier.record.good:
         return None
     return applied if state.quiet and state.total > 0 and watched is None else None
+
+
+def grown(tier: Tier) -> int | None:
+    """How many pods run the last good template, where the record says another number; None = nothing new."""
+    state, record = tier.state, tier.record
+    if state is None or not tier.proven or not state.quiet or state.total in (0, record.ran):
+        return None
+    return state.total
+
+
+def unplaced(tier: Tier) -> str | None:
+    """What a component waits for that has one pod more than it had and no node for it, in words; None = it does not.
+
+    The change of its template cannot be why: nobody took the place of a pod that ran.
+    """
+    pods = tier.state.pods if tier.state is not None else ()
+    pod = next((each for each in pods if not each.terminating and _never_placed(tier, each)), None)
+    if pod is None or pod.problem is None:
+        return None
+    less = "" if tier.component is Component.BOOKIE else ", or take replicas back"
+    return f"pod {pod.name}, added to {tier.record.ran}, to have a place: {pod.problem.message}. Make room for it{less}"
+
+
+def _never_placed(tier: Tier, pod: PodFacts) -> bool:
+    """Whether a pod is above those that ran the last good template, and no node could take it."""
+    ran = tier.record.ran
+    return ran is not None and pod.ordinal >= ran and pod.problem is not None and pod.problem.reason in _NO_PLACE
+
+
+_NO_PLACE = frozenset({Reason.UNSCHEDULABLE, Reason.VOLUME_PENDING})
 
 
 def overcome(tier: Tier) -> bool:
@@ -36,13 +67,14 @@ def stopped_by(tier: Tier, now: datetime, deadline: float) -> Stop | None:
     """Why a roll to the newest rendering stops: one of its pods has not become ready in ``deadline`` seconds.
 
     None while nothing is wrong, also where no template is known to go back to: a first start waits. A pod that was
-    ready and is not any more says nothing of its template: its node may be gone.
+    ready and is not any more says nothing of its template: its node may be gone. Nor does one that was added and has
+    no place.
     """
     state, newest = tier.state, tier.newest
     if state is None or tier.stop is not None or tier.changed or tier.record.good in (None, newest):
         return None
     for pod in state.idle:
-        if pod.revision != state.revision:
+        if pod.revision != state.revision or _never_placed(tier, pod):
             continue
         age = (now - unready_since(pod, now)).total_seconds()
         if age >= max(deadline, starting_for(pod)):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -30,7 +31,7 @@ PURPOSE: Final = "templates"
 """Value of the label that tells a record from the ConfigMaps that pods mount."""
 RECORD_SUFFIX: Final = "-templates"
 """Behind the name of the workload: name of its record."""
-_GOOD, _STOPPED, _BECAUSE, _REASON = "good", "stopped", "stoppedBecause", "stoppedReason"
+_GOOD, _STOPPED, _BECAUSE, _REASON, _RAN = "good", "stopped", "stoppedBecause", "stoppedReason", "ran"
 _FILE: Final = ".json"
 
 
@@ -63,6 +64,8 @@ class TemplateRecord:
     good: str | None = None
     """Hash of the last template that every pod ran, ready."""
     stop: Stop | None = None
+    ran: int | None = None
+    """How many pods that were; None = an earlier operator noted it."""
 
     def having(self, name: str, kept: Kept) -> TemplateRecord:
         """The same with a rendering."""
@@ -85,6 +88,8 @@ class TemplateRecord:
         }
         if self.good is not None:
             data[_GOOD] = self.good
+        if self.ran is not None:
+            data[_RAN] = str(self.ran)
         if self.stop is not None:
             data |= {_STOPPED: self.stop.template, _BECAUSE: self.stop.message, _REASON: self.stop.reason.value}
         return data
@@ -103,7 +108,10 @@ def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
     failed = data.get(_REASON) == Reason.CANARY_FAILED
     reason = Reason.CANARY_FAILED if failed else Reason.ROLL_STOPPED
     stop = Stop(data[_STOPPED], data.get(_BECAUSE, ""), reason) if data.get(_STOPPED) else None
-    return TemplateRecord(kept, good if good in kept else None, stop)
+    ran = data.get(_RAN, "")
+    return TemplateRecord(
+        kept, good if good in kept else None, stop, int(ran) if re.fullmatch("[0-9]{1,9}", ran) else None
+    )
 
 
 def _rendering(text: Any) -> Kept | None:

@@ -121,6 +121,8 @@ class Turns:
     order: RollOrder = FORWARDS
     watched: Mapping[Component, str] = field(default_factory=dict)
     """Components whose first pod of another version is watched, and what they wait for, in words."""
+    unplaced: Mapping[Component, str] = field(default_factory=dict)
+    """Components that have a pod more than they had and no node for it, and what they wait for, in words."""
     stopping: Mapping[Component, Held] = field(default_factory=dict)
     """Components that a stop holds."""
     canaries: Sequence[CanaryStatus] = ()
@@ -148,10 +150,11 @@ def turns(
     held: Held | None = None,
     order: RollOrder = FORWARDS,
     watched: Mapping[Component, str] | None = None,
+    unplaced: Mapping[Component, str] | None = None,
 ) -> Turns:
     """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster, ``watched`` what
-    components wait for whose first pod is watched."""
-    watched = watched or {}
+    components wait for whose first pod is watched, ``unplaced`` those that have no node for a pod that was added."""
+    watched, unplaced = watched or {}, unplaced or {}
     by_component = {tier.component: tier for tier in tiers}
     ordered = [by_component[component] for component in order.sorted(by_component)]
     stopped = next((tier for tier in ordered if tier.stop is not None and tier.state is not None), None)
@@ -174,11 +177,11 @@ def turns(
         if tier.changed or tier.state.outdated:
             behind.add(tier.component)
         if tier.changed or not tier.state.quiet or tier.component in watched:
-            words = f"{tier.component.value} pods to be up to date and ready"
+            words = unplaced.get(tier.component, f"{tier.component.value} pods to be up to date and ready")
             busy[tier.component] = watched.get(tier.component, words)
     back = stopped.component if stopped is not None and stopped.back is not None else None
     component = stopped.component if stopped is not None else None
-    return Turns(of, said, component, stop, order, watched, stopping, back=back, unstopped=held)
+    return Turns(of, said, component, stop, order, watched, unplaced, stopping, back=back, unstopped=held)
 
 
 def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: Held | None) -> Turn:

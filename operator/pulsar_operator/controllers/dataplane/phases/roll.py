@@ -38,7 +38,9 @@ async def roll(step: Step) -> RollFact:
         waiting_for = turns.watched[plan.component]
     elif working and (away := _stores_away(step, plan.component)) is not None:
         waiting_for = away
-    elif plan.replace is not None:
+    elif plan.replace is None:
+        waiting_for = turns.unplaced.get(plan.component, waiting_for)
+    else:
         if working and drains is not None and plan.component is Component.BROKER:
             plan = await _emptiest_first(step, live, drains, plan)
         # Also of what was never ready, and so is held by nothing: it may serve all the same.

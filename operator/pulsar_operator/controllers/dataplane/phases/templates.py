@@ -12,7 +12,7 @@ from pulsar_operator.controllers.dataplane.comparison import compared, stored_ca
 from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.canary import watch
-from pulsar_operator.domain.dataplane.progress import overcome, proved, stopped_by, unneeded
+from pulsar_operator.domain.dataplane.progress import grown, overcome, proved, stopped_by, unneeded, unplaced
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, evaluate
 from pulsar_operator.domain.dataplane.templates import (
     Kept,
@@ -35,10 +35,11 @@ async def templates(step: Step) -> Turns:
     canary = spec.upgrade.canary
     watched: dict[Component, str] = {}
     minutes, stored, canaries = canary.minutes if canary is not None else 0, stored_canaries(step.facts.obj), []
+    crowded = {tier.component: words for tier in tiers if (words := unplaced(tier)) is not None}
     for index, tier in enumerate(tiers):
         seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component), minutes)
         stop = stopped_by(tier, now, spec.progress_deadline_seconds) or (seen.failed if seen is not None else None)
-        good, left = proved(tier, seen), unneeded(tier)
+        good, left, ran = proved(tier, seen), unneeded(tier), grown(tier)
         if seen is not None and seen.failed is None:
             watched[tier.component] = seen.waiting_for
         if row is not None and stop is None:
@@ -48,20 +49,23 @@ async def templates(step: Step) -> Turns:
             await step.hand.warn(stop.reason, f"Roll of {tier.component.value} pods stopped: {stop.message}")
         elif good is not None:
             # What stopped before is over: something that came after it runs well.
-            record = replace(tier.record, good=good, stop=None).only([tier.newest, tier.applied])
+            total = tier.state.total if tier.state is not None else None
+            record = replace(tier.record, good=good, stop=None, ran=total).only([tier.newest, tier.applied])
         elif overcome(tier):
             record = replace(tier.record, stop=None).only([tier.newest, tier.applied])
+        elif ran is not None:
+            record = replace(tier.record, ran=ran)
         elif left:
             record = tier.record.only([tier.newest, tier.applied])
         else:
             continue
         await _write(step, tier.component, record)
         tiers[index] = replace(tier, record=record)
-    found = replace(turns(tiers, order=step.facts.order, watched=watched), canaries=canaries)
-    if not any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
-        return found
-    held = await held_for(step.facts, step.hand)
-    return replace(turns(tiers, held=held, order=step.facts.order, watched=watched), canaries=canaries)
+    found = turns(tiers, order=step.facts.order, watched=watched, unplaced=crowded)
+    if any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
+        held = await held_for(step.facts, step.hand)
+        found = turns(tiers, held=held, order=step.facts.order, watched=watched, unplaced=crowded)
+    return replace(found, canaries=canaries)
 
 
 def _tiers(step: Step) -> list[Tier]:
