@@ -45,13 +45,14 @@ async def three(change: Callable[[Json], Any] = lambda spec: None, jumps: str = 
     return await brought_up(*manifests, jumps=jumps)
 
 
-async def two(brokers: int) -> ClusterWorld:
+async def two(brokers: int, change: Callable[[Json], Any] = lambda spec: None) -> ClusterWorld:
     """Clusters east and west of one instance, at the older version."""
     instance, east = quickstart()[:2]
     instance["spec"] = {"configurationStore": {"managed": {"replicas": 1, "storage": {"size": "1Gi"}}}}
     of_three(east["spec"])
     east["spec"].pop("proxy")
     east["spec"]["broker"]["replicas"] = brokers
+    change(east["spec"])
     west = copy.deepcopy(east)
     west["metadata"]["name"] = "west"
     return await brought_up(instance, east, west)

@@ -63,6 +63,9 @@ class RolloutStatus(ApiModel):
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """Since when it is this cluster's turn among those of its instance, or would be; absent while something else holds
     it, such as a maintenance window."""
+    progressed: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When the last pod was done, or the first tier began; other clusters of the instance do not wait for one that has
+    not gone on for long, unless it tries what they would change too."""
 
 
 class DrainStatus(ApiModel):

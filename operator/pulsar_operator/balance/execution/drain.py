@@ -223,6 +223,18 @@ def outgrown(rebalance: Mapping[str, Any], pods: Collection[str]) -> bool:
 
 
 def brokers_change(cluster: Mapping[str, Any]) -> bool:
-    """Whether brokers are being replaced or removed, as the cluster's status says: not the time for other plans."""
+    """Whether brokers are being replaced or removed, as the cluster's status says: not the time for other plans.
+
+    A roll that a refused specification left half done takes no broker.
+    """
     status = cluster.get("status") or {}
-    return bool(status.get("drain")) or (status.get("rollout") or {}).get("component") == Component.BROKER.value
+    rolls = (status.get("rollout") or {}).get("component") == Component.BROKER.value
+    refused = any(
+        (each.get("type"), each.get("status")) == (ConditionType.PROGRESSING, "False")
+        and each.get("reason") in _REFUSALS
+        for each in status.get("conditions") or ()
+    )
+    return bool(status.get("drain")) or (rolls and not refused)
+
+
+_REFUSALS = frozenset({Reason.INVALID_SPEC, Reason.VERSION_REFUSED})

@@ -5,11 +5,12 @@ Clusters of one instance roll one after another: what breaks one must be seen be
 lock that could outlive its holder. A cluster that may go says so in its status first, with the time (``status.rollout.
 since``), and takes a step only in a pass that finds this already stored; of several the one goes that has replaced pods
 already, else the earliest, by name where the times are equal. Each looks at the API server after it wrote, so of two
-that begin at once at least one sees the other.
+that begin at once at least one sees the other. One that does not go on need not be waited for by all (neighbours.py).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pulsar_operator.api.constants import Kind, Reason
@@ -17,23 +18,27 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import instance_of, referring
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.neighbours import changes_of, waits_for
+from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.turns import Held
+from pulsar_operator.domain.render import RenderedCluster
 from pulsar_operator.domain.windows import held_until
 from pulsar_operator.ports import CUSTOM, Json
 
 
-async def held_for(facts: ClusterFacts, hand: Actor) -> Held | None:
-    """Why nothing is begun now; None = go on. Asked only while there is something to replace. Raises PortError."""
+async def held_for(facts: ClusterFacts, hand: Actor, live: Live, rendered: RenderedCluster) -> Held | None:
+    """Why nothing is begun now; None = go on. Asked only while there is something to replace, which follows from what
+    there is and what is rendered. Raises PortError."""
     opening = held_until(facts.spec.maintenance_windows, hand.deps.clock.now())
     if opening is not None:
         return Held(Reason.MAINTENANCE_WINDOW, opening)
     store = facts.instance.store
     if not store.ready:
         return Held(Reason.CONFIGURATION_STORE_AWAY, f"the instance's configuration store: {store.message}")
-    return await _others(facts, hand)
+    return await _others(facts, hand, live, rendered)
 
 
-async def _others(facts: ClusterFacts, hand: Actor) -> Held | None:
+async def _others(facts: ClusterFacts, hand: Actor, live: Live, rendered: RenderedCluster) -> Held | None:
     """Another cluster of the instance that rolls; and whether this one has said that it would."""
     instance = instance_of(facts.obj)
     if instance is None:
@@ -46,10 +51,11 @@ async def _others(facts: ClusterFacts, hand: Actor) -> Held | None:
     if mine is None:
         return Held(Reason.WAITING_FOR_CLUSTERS, "the status to say that this cluster rolls")
     earlier = [(began, each) for each in others if (began := _began(each)) is not None and began < mine]
-    if not earlier:
-        return None
-    first = min(earlier, key=lambda found: found[0])[1]["metadata"]
-    return Held(Reason.WAITING_FOR_CLUSTERS, f"PulsarCluster {first['namespace']}/{first['name']} to have rolled")
+    for _, each in sorted(earlier, key=lambda found: found[0]):
+        words = await waits_for(hand.deps, each, partial(changes_of, facts.obj, live, rendered))
+        if words is not None:
+            return Held(Reason.WAITING_FOR_CLUSTERS, words)
+    return None
 
 
 def _began(cluster: Json) -> tuple[bool, str, str, str] | None:

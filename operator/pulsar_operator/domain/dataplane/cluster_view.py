@@ -75,11 +75,13 @@ class RollFact:
     """PulsarRebalances it needs."""
     confirmed: UsedClusterConfirmation | None = None
     """The confirmation it uses."""
+    goes_on: bool = True
+    """False = it is half done, and no pod goes before the specification is corrected."""
 
     @property
     def of_brokers(self) -> bool:
         """Whether brokers are being replaced."""
-        return self.rollout is not None and self.rollout.component == Component.BROKER.value
+        return self.goes_on and self.rollout is not None and self.rollout.component == Component.BROKER.value
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ async def roll(step: Step) -> RollFact:
     turns = step.view.turns or Turns({}, await _unknown(step))
     plan = roll_plan(live, BRING_UP_ORDER, order=order)
     if plan.component is None or not plan.rolling:
-        return RollFact(_pending(step, turns) or _ending(step, plan))
+        rest = _pending(step, turns) or _ending(step, plan)
+        return RollFact(_timed(step, rest) if rest is not None else None)
     working = plan.replace is not None and not plan.replace.repair
     waiting_for, drain, confirmed = plan.waiting_for, None, None
     held = turns.holds(plan.component)
@@ -59,6 +60,7 @@ async def roll(step: Step) -> RollFact:
         waiting_for=waiting_for,
         since=_since(step, turns),
     )
+    rollout = _timed(step, rollout)
     return RollFact(rollout, drain, drains.asked if drains is not None else frozenset(), confirmed)
 
 
@@ -103,10 +105,19 @@ def _ending(step: Step, plan: RollPlan) -> RolloutStatus | None:
     )
 
 
+def _timed(step: Step, rollout: RolloutStatus) -> RolloutStatus:
+    """With the time at which it was as far as it is."""
+    stored = (step.facts.obj.get("status") or {}).get("rollout") or {}
+    as_far = (stored.get("component"), stored.get("podsDone") or 0, stored.get("podsTotal") or 0)
+    same = as_far == (rollout.component, rollout.pods_done, rollout.pods_total) and stored.get("progressed")
+    time = str(stored["progressed"]) if same else timestamp(step.hand.deps.clock.now())
+    return rollout.model_copy(update={"progressed": time})
+
+
 async def _unknown(step: Step) -> Held | None:
     """What holds a cluster whose templates were not looked at: in mode Standalone none are kept."""
     if step.facts.spec.mode is ClusterMode.STANDALONE:
-        return await held_for(step.facts, step.hand)
+        return await held_for(step.facts, step.hand, step.live, step.rendered)
     return Held(Reason.PENDING, "the pod templates to be applied")
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RolloutStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.dataplane.children import OWNED, NameConflictError
@@ -23,8 +24,10 @@ from pulsar_operator.controllers.dataplane.phases.scale import scale
 from pulsar_operator.controllers.dataplane.phases.storage import shared, standalone, zookeeper
 from pulsar_operator.controllers.dataplane.phases.templates import templates
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
+from pulsar_operator.domain.dataplane.changes import unfinished
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, RollFact, ScaleFact
 from pulsar_operator.domain.render import RenderedCluster
+from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
@@ -89,9 +92,18 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
 
 async def give_back(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
     """Where the specification is refused: what runs stays as it is, but nothing is held for what will not go on."""
-    view = replace(view, live=facts.live, roll=RollFact(), scale=ScaleFact())
+    view = replace(view, live=facts.live, roll=_half_done(facts), scale=ScaleFact())
     row = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, BALANCE)
     return await _through(row, facts, view, None, actor)
+
+
+def _half_done(facts: ClusterFacts) -> RollFact:
+    """The roll that does not go on now, as the status has it: other clusters look whether they would try the same."""
+    stored = readable(PulsarClusterStatus, facts.obj.get("status")).get("rollout")
+    if not stored or not unfinished(facts.live):
+        return RollFact()
+    rollout = RolloutStatus.model_validate(stored)
+    return RollFact(rollout.model_copy(update={"waiting_for": "the specification to be corrected"}), goes_on=False)
 
 
 async def give_delay_back(facts: ClusterFacts, actor: Actor) -> ClusterView:

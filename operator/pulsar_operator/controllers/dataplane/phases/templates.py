@@ -63,7 +63,7 @@ async def templates(step: Step) -> Turns:
         tiers[index] = replace(tier, record=record)
     found = turns(tiers, order=step.facts.order, watched=watched, unplaced=crowded)
     if any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
-        held = await held_for(step.facts, step.hand)
+        held = await held_for(step.facts, step.hand, step.live, step.rendered)
         found = turns(tiers, held=held, order=step.facts.order, watched=watched, unplaced=crowded)
     return replace(found, canaries=canaries)
 

@@ -1,0 +1,198 @@
+"""A cluster whose roll does not go on, and another of its instance that has something to roll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import CONFIG_MAPS, PODS, Json, ResourceType
+from tests.support.cluster.rolls import BROKEN, WEEK, reason, two, version
+from tests.support.cluster.world import NS, ClusterWorld
+
+HOUR = 3600.0
+
+
+def one_of_each(spec: Json) -> None:
+    spec["metadataStore"]["managed"]["replicas"] = spec["bookkeeper"]["replicas"] = 1
+
+
+def broken(spec: Json) -> None:
+    spec["image"] = {"broker": "pulsar-broker:broken"}
+
+
+def unrelated(spec: Json) -> None:
+    spec["broker"]["config"] = {"maxProducersPerTopic": "7"}
+
+
+def both(spec: Json) -> None:
+    broken(spec)
+    unrelated(spec)
+
+
+def unreadable(spec: Json) -> None:
+    spec["confirmations"] = [{"action": "RollUnderReplicated", "expiresTime": "2026-02-31T00:00:00Z"}]
+
+
+async def later(world: ClusterWorld, seconds: float) -> None:
+    world.clock.forward(seconds)
+    await world.run()
+
+
+def of(world: ClusterWorld, cluster: str) -> list[str]:
+    """Pods of a cluster that its roll took."""
+    return [name for name in world.journal.pods_gone() if name.startswith(f"{cluster}-")]
+
+
+async def words(world: ClusterWorld) -> str:
+    """What west waits for."""
+    _, found, message = await world.condition(Kind.CLUSTER, "west", "Progressing")
+    assert found == "WaitingForClusters", (found, message)
+    return message
+
+
+async def stopped() -> ClusterWorld:
+    """East has tried a broken image of its broker; the image is broken in west too."""
+    world = await two(1, one_of_each)
+    world.workloads.troubles.append(BROKEN)
+    await world.change(Kind.CLUSTER, "east", broken)
+    await world.run()
+    await later(world, 700)
+    assert await reason(world) == "RollStopped"
+    return world
+
+
+def let_hang(world: ClusterWorld, name: str) -> None:
+    """The node of a pod is gone: it stays Terminating."""
+    release = world.workloads._release
+
+    async def hang(kind: ResourceType, obj: Json, finalizer: str) -> None:
+        if (kind, obj["metadata"]["name"]) != (PODS, name):
+            await release(kind, obj, finalizer)
+
+    world.workloads._release = hang  # type: ignore[method-assign]
+
+
+async def rounds(world: ClusterWorld, number: int = 12) -> None:
+    """While a pod hangs there is no end."""
+    for _ in range(number):
+        await world.round()
+
+
+async def test_a_change_that_the_stopped_cluster_does_not_share_is_not_held() -> None:
+    world = await stopped()
+    await world.change(Kind.CLUSTER, "west", unrelated)
+    await world.run()
+    assert of(world, "west") == ["west-broker-0"] and await reason(world, name="west") == "Ready"
+    assert await reason(world) == "RollStopped"
+
+
+@pytest.mark.parametrize("change", [broken, both])
+async def test_the_change_that_stopped_is_held_until_the_stopped_cluster_is_paused(
+    change: Callable[[Json], Any],
+) -> None:
+    """Also where something else is changed beside it. Which cluster, since when and what to do is said."""
+    world = await stopped()
+    await world.change(Kind.CLUSTER, "west", change)
+    await world.run()
+    await later(world, WEEK)
+    assert of(world, "west") == []
+    said = await words(world)
+    assert f"PulsarCluster {NS}/east" in said and "stopped at 2026-01-01T" in said and "(RollStopped)" in said
+    assert "since 2026-01-01T" in said and ".image" in said
+    assert "annotate pulsarcluster/east pulsaroperator.io/pause=true" in said and "delete it" in said
+    await world.pause(Kind.CLUSTER, "east")
+    await world.run()
+    assert of(world, "west") == ["west-broker-0"], "a person said so"
+
+
+async def test_a_stop_stays_in_the_way_of_its_change_where_the_specification_is_refused_later() -> None:
+    world = await stopped()
+    await world.change(Kind.CLUSTER, "east", version("4.9.9"))
+    await world.change(Kind.CLUSTER, "west", broken)
+    await world.run()
+    assert of(world, "west") == [] and "is refused since" in await words(world)
+    await world.change(Kind.CLUSTER, "west", lambda spec: spec.pop("image"))
+    await world.change(Kind.CLUSTER, "west", unrelated)
+    await world.run()
+    assert of(world, "west") == ["west-broker-0"]
+
+
+async def test_a_cluster_that_is_deleted_holds_nobody() -> None:
+    world = await stopped()
+    world.workloads.troubles.clear()
+    await world.change(Kind.CLUSTER, "west", broken)
+    await world.run()
+    assert of(world, "west") == []
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run()
+    assert of(world, "west") == ["west-broker-0"]
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_a_roll_in_which_nothing_happens_any_more_holds_its_own_change_alone(same: bool) -> None:
+    world = await two(1, one_of_each)
+    let_hang(world, "east-broker-0")
+    await world.change(Kind.CLUSTER, "east", unrelated)
+    await rounds(world)
+    assert of(world, "east") == ["east-broker-0"]
+    await world.change(Kind.CLUSTER, "west", unrelated if same else lambda spec: spec.update(image={"broker": "b:2"}))
+    await rounds(world)
+    world.clock.forward(HOUR / 4)
+    await rounds(world)
+    assert of(world, "west") == [], "it may still go on"
+    assert "to have rolled, which it does since" in await words(world) and "pause=true" in await words(world)
+    world.clock.forward(HOUR / 2)
+    await rounds(world)
+    assert of(world, "west") == ([] if same else ["west-broker-0"])
+    if same:
+        assert "nothing happens since" in await words(world) and "maxProducersPerTopic" in await words(world)
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_a_specification_that_cannot_be_read_holds_what_it_tried(same: bool) -> None:
+    world = await two(1, one_of_each)
+    world.workloads.troubles.append(BROKEN)
+    await world.change(Kind.CLUSTER, "east", broken)
+    await world.run()
+    await world.change(Kind.CLUSTER, "east", unreadable)
+    await world.change(Kind.CLUSTER, "west", broken if same else unrelated)
+    await world.run()
+    assert of(world, "west") == ([] if same else ["west-broker-0"])
+    if same:
+        assert "cannot be read since" in await words(world) and "correct it there" in await words(world)
+        await world.pause(Kind.CLUSTER, "east")
+        await world.run()
+        assert of(world, "west") == ["west-broker-0"]
+
+
+async def test_a_specification_that_cannot_be_read_holds_nobody_once_its_pods_are_done() -> None:
+    """Its status, which nobody brings up to date, says that it rolls."""
+    world = await two(1, one_of_each)
+    await world.change(Kind.CLUSTER, "east", unrelated)
+
+    async def taken() -> bool:
+        return bool(of(world, "east"))
+
+    await world.until(taken)
+    await world.change(Kind.CLUSTER, "east", unreadable)
+    await world.change(Kind.CLUSTER, "west", unrelated)
+    await world.run()
+    assert (await world.status(Kind.CLUSTER, "east"))["rollout"]["since"]
+    assert of(world, "west") == ["west-broker-0"]
+
+
+async def test_what_cannot_be_compared_waits() -> None:
+    """The record of what east tried is gone."""
+    world = await stopped()
+    await world.change(Kind.CLUSTER, "east", unreadable)
+
+    def damaged(obj: Json) -> None:
+        obj["data"] = {key: text for key, text in obj["data"].items() if not key.endswith(".json")}
+
+    await world.backstage.edit(CONFIG_MAPS, NS, "east-broker-templates", damaged)
+    await world.change(Kind.CLUSTER, "west", unrelated)
+    await world.run()
+    assert of(world, "west") == [] and "not known whether it tries the same change" in await words(world)
