@@ -7,6 +7,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PODS, STATEFUL_SETS, Json
 from tests.support.cluster.rolls import NEW, OLD, images, reason, three, until, version
+from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, ClusterWorld
 
 RECORD = "east-instance-id"
@@ -76,6 +77,18 @@ async def test_the_version_is_on_record_before_the_first_pod_has_it() -> None:
 
     await world.run(each=look)
     assert seen == {f"{OLD},{NEW}", NEW}
+
+
+async def test_a_pod_that_is_not_ready_keeps_both_versions_on_record() -> None:
+    """The last one of a roll, whatever it is of."""
+    world = await three()
+    world.workloads.troubles.append(Trouble(pod="east-proxy-0", image=f"*:{NEW}"))
+    await world.change(Kind.CLUSTER, "east", version(NEW))
+    await world.run()
+    assert world.journal.pods_gone()[-1] == "east-proxy-0" and await versions(world) == f"{OLD},{NEW}"
+    world.workloads.troubles.clear()
+    await world.run()
+    assert await versions(world) == NEW
 
 
 async def test_bookies_that_never_came_up_do_not_make_the_version_theirs() -> None:
