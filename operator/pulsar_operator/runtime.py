@@ -19,6 +19,7 @@ import aiohttp
 
 from pulsar_operator import __version__
 from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.adapters.bookie import HttpBookies
 from pulsar_operator.adapters.clock import SystemClock, SystemEntropy
 from pulsar_operator.adapters.counters import HttpCounters
 from pulsar_operator.adapters.fence import fence_of
@@ -104,6 +105,7 @@ class Operator:
             clock=clock,
             entropy=SystemEntropy(),
             metrics=self.metrics,
+            bookies=HttpBookies(fence=fence),
             images=settings.images,
             sizing=HttpSizing(),
             counters=HttpCounters(clock),

@@ -17,6 +17,7 @@ from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.load_balancer import hold, holder
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, Key
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar_brokers import FakeBrokers
 from tests.support.core.recorder import CountingMetrics
@@ -69,6 +70,7 @@ class BalancingWorld:
             self.clock,
             SystemEntropy(),
             CountingMetrics(),
+            FakeBookies(),
             sizing=self.sizing,  # type: ignore[arg-type]
         )
         self.controller = RebalanceController(self.deps)

@@ -14,6 +14,7 @@ from pulsar_operator.controllers.dataplane.bootstrap import (
 )
 from pulsar_operator.domain.dataplane.registration import ClusterUrls
 from pulsar_operator.ports import CONFIG_MAPS, Deps, Json, KubePort, ZooKeeperPort
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
@@ -32,7 +33,7 @@ class CountingEntropy(FreshEntropy):
 def deps(kube: KubePort, zookeeper: ZooKeeperPort) -> Deps:
     """Dependencies with only what the bootstrap uses."""
     unused = cast(Any, None)
-    return Deps(kube, zookeeper, unused, unused, CountingEntropy(), unused)
+    return Deps(kube, zookeeper, unused, unused, CountingEntropy(), unused, FakeBookies())
 
 
 def urls(name: str) -> ClusterUrls:

@@ -3,11 +3,12 @@
 A bookie becomes ready only where the metadata store it was given holds the INSTANCEID in the cookie on its volume; a
 broker only where its cluster is registered in the configuration store it was given. An ensemble lives on the volume of
 its first server: on a new volume it is empty, and so is Pulsar; one that is on record as founded does not start on it.
+Bookies and auto-recovery answer HTTP while their pods are ready, and auto-recovery copies when ``copy`` is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
@@ -27,11 +28,14 @@ from pulsar_operator.ports import (
     ZooKeeperPort,
     ZooKeeperSession,
 )
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.pulsar import FakePulsar
+from tests.support.bookkeeper.copying import copy_from
 from tests.support.cluster.backstage import Backstage
 
 COOKIE = "tests.example.com/cookie"
 AVAILABLE = "/ledgers/available"
+READONLY = f"{AVAILABLE}/readonly"
 AUDITOR = "/ledgers/underreplication/leader"
 DELAY = "/ledgers/underreplication/lostBookieRecoveryDelay"
 STORES = (Component.ZOOKEEPER.value, Component.CONFIGURATION_STORE.value)
@@ -40,10 +44,17 @@ STORES = (Component.ZOOKEEPER.value, Component.CONFIGURATION_STORE.value)
 class DataPlane:
     """The processes in the pods."""
 
-    def __init__(self, backstage: Backstage, zookeeper: ZooKeeperPort, pulsar: FakePulsar) -> None:
+    def __init__(
+        self, backstage: Backstage, zookeeper: ZooKeeperPort, pulsar: FakePulsar, bookies: FakeBookies
+    ) -> None:
+        """``bookies`` are the HTTP servers, which are started and ended here."""
         self._backstage = backstage
         self._zookeeper = zookeeper
         self._pulsar = pulsar
+        self._bookies = bookies
+        bookies.changed = self._changed
+        self._uris: dict[str, str] = {}
+        """Metadata store of each bookie and auto-recovery pod that is ready, by host."""
         self.majority: dict[str, int] = {}
         """Servers an ensemble needs, by StatefulSet."""
         self._volumes: dict[str, str] = {}
@@ -59,6 +70,7 @@ class DataPlane:
             if sts["metadata"]["labels"].get(LABEL_COMPONENT) in STORES:
                 self.majority[sts["metadata"]["name"]] = sts["spec"]["replicas"] // 2 + 1
         there: dict[str, set[str]] = {}
+        self._uris.clear()
         for pod in await self._backstage.all(PODS):
             component = pod["metadata"]["labels"].get(LABEL_COMPONENT)
             if component not in (Component.BOOKIE, Component.AUTORECOVERY):
@@ -68,17 +80,41 @@ class DataPlane:
                 continue
             found = there.setdefault(uri, set())
             if _is_ready(pod):
-                found.add(AUDITOR if component == Component.AUTORECOVERY else f"{AVAILABLE}/{bookie_of(pod)}")
+                found.add(self._serve(pod, uri, bookie=component == Component.BOOKIE))
+        for host in set(self._bookies.servers) - set(self._uris):
+            self._bookies.stop(host)
         for uri, wanted in there.items():
             await self._register(uri, wanted)
 
+    def _serve(self, pod: Json, uri: str, *, bookie: bool) -> str:
+        """The HTTP server of a pod that is ready, and the node that its process registers."""
+        name = bookie_of(pod)
+        host = name.rpartition(":")[0]
+        self._uris[host] = uri
+        self._bookies.see(host, bookie=bookie, incarnation=pod["metadata"]["uid"])
+        if not bookie:
+            return AUDITOR
+        return f"{READONLY if self._bookies.servers[host].readonly else AVAILABLE}/{name}"
+
+    async def _changed(self, host: str) -> None:
+        """A bookie is read-only or writable now, and registered so before it answers."""
+        await self.step({})
+
+    async def copy(self, bad: Collection[int] = ()) -> None:
+        """Auto-recovery does all it was asked; a copy ends at the first of the ``bad`` ledgers, the next one begins."""
+        for host, server in sorted(self._bookies.servers.items()):
+            while server.queue:
+                session = await self._session(_store_of(self._uris[host]))
+                await copy_from(session, server.queue.pop(0), bad)
+
     async def _register(self, uri: str, wanted: set[str]) -> None:
         """The ephemeral nodes of one store are those that are wanted."""
-        session = await self._session(uri.removeprefix("metadata-store:").replace(";", ","))
+        session = await self._session(_store_of(uri))
         if await session.get("/ledgers/INSTANCEID") is None:
             return
         names = await session.children(AVAILABLE) or ()
         have = {f"{AVAILABLE}/{name}" for name in names if name != "readonly"}
+        have |= {f"{READONLY}/{name}" for name in await session.children(READONLY) or ()}
         if await session.get(AUDITOR) is not None:
             have.add(AUDITOR)
         for path in sorted(wanted - have):
@@ -158,8 +194,7 @@ class DataPlane:
 
     async def _bookie(self, pod: Json) -> bool:
         config = await self._config(pod)
-        uri = config["metadataServiceUri"].removeprefix("metadata-store:").replace(";", ",")
-        session = await self._session(uri)
+        session = await self._session(_store_of(config["metadataServiceUri"]))
         found = await session.get("/ledgers/INSTANCEID")
         if found is None:
             return False
@@ -209,9 +244,14 @@ class DataPlane:
 
 
 def bookie_of(pod: Json) -> str:
-    """Id that a bookie's pod registers with."""
+    """Id that a bookie's pod registers with; of another pod, its host and a port."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     return bookie_id(name.rpartition("-")[0], int(name.rpartition("-")[2]), namespace, "cluster.local")
+
+
+def _store_of(uri: str) -> str:
+    """A metadata service URI as a store's."""
+    return uri.removeprefix("metadata-store:").replace(";", ",")
 
 
 def _is_ready(pod: Json) -> bool:

@@ -47,6 +47,7 @@ from pulsar_operator.ports import (
     ZooKeeperPort,
 )
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.counters import FakeCounters
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
@@ -55,7 +56,7 @@ from tests.support.cluster.backstage import Backstage, FakeBackstage
 from tests.support.cluster.data_plane import DataPlane, GatedAdmin, GatedZooKeeper
 from tests.support.cluster.workloads import Workloads
 from tests.support.core.clocks import FreshEntropy, SteppingClock
-from tests.support.core.journal import Journal, TappedAdmin, TappedKube, TappedZooKeeper
+from tests.support.core.journal import Journal, TappedAdmin, TappedBookies, TappedKube, TappedZooKeeper
 from tests.support.core.recorder import CountingMetrics
 from tests.support.yamls import documents
 
@@ -106,7 +107,9 @@ class ClusterWorld:
         self.pulsar = pulsar
         self.journal = Journal()
         zookeeper = GatedZooKeeper(zookeeper, always)
-        self.dataplane = DataPlane(backstage, zookeeper, pulsar)
+        self.bookies = FakeBookies()
+        """HTTP servers of bookies and auto-recovery; ``dataplane.copy`` has the latter do what they were asked."""
+        self.dataplane = DataPlane(backstage, zookeeper, pulsar, self.bookies)
         self.clock, self._entropy = SteppingClock(), FreshEntropy()
         self.counters = FakeCounters(self.clock)
         if isinstance(kube, FakeKube):
@@ -119,6 +122,7 @@ class ClusterWorld:
             self.clock,
             self._entropy,
             CountingMetrics(),
+            TappedBookies(self.bookies, self.journal),
             counters=self.counters,
         )
         self.outcomes: dict[Key, Outcome | PortError] = {}

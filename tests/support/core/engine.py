@@ -10,6 +10,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.reconciler import Reconciler
 from pulsar_operator.ports import Deps, Key
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.support.core.clocks import SteppingClock
 from tests.support.core.recorder import CountingMetrics
@@ -32,6 +33,7 @@ def engine_of(
         clock=SteppingClock(),
         entropy=None,  # type: ignore[arg-type]
         metrics=metrics,
+        bookies=FakeBookies(),
     )
     reconcilers = reconciler if isinstance(reconciler, dict) else dict.fromkeys(Kind, reconciler)
     options.setdefault("rng", random.Random(1))

@@ -1,4 +1,4 @@
-"""What the operator does to the world, in order: taps around the three ports, for counting, failing and killing.
+"""What the operator does to the world, in order: taps around the four ports, for counting, failing and killing.
 
 A tap calls :meth:`Journal.around` for every call. A call that fails or is killed *before* had no effect; *after*, it
 took effect and only the reply was not seen. Events are kept in a list and are not counted as writes.
@@ -14,6 +14,8 @@ from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import (
     PODS,
     AdminEndpoint,
+    BookiePort,
+    DiskInfo,
     Json,
     KubePort,
     Node,
@@ -26,7 +28,7 @@ from pulsar_operator.ports import (
 from tests.fakes.killed import Killed
 
 T = TypeVar("T")
-KUBERNETES, ZOOKEEPER, ADMIN = "kubernetes", "zookeeper", "admin"
+KUBERNETES, ZOOKEEPER, ADMIN, BOOKIES = "kubernetes", "zookeeper", "admin", "bookies"
 EVICT = "evict"
 """Verb of an eviction."""
 
@@ -38,7 +40,7 @@ class PortCall:
     port: str
     verb: str
     kind: str
-    """Kind of Kubernetes object; ensemble of a znode, or one server of it; cluster of an admin call."""
+    """Kind of Kubernetes object; ensemble of a znode, or a server of it; cluster of an admin call; host of a bookie."""
     name: str
     is_write: bool
 
@@ -278,3 +280,29 @@ class TappedAdmin:
 
         call = PortCall(ADMIN, method, endpoint.cluster, "/".join(path), method != "GET")
         return await self._journal.around(call, action)
+
+
+class TappedBookies:
+    """ports.BookiePort through a journal."""
+
+    def __init__(self, inner: BookiePort, journal: Journal) -> None:
+        self._inner, self._journal = inner, journal
+
+    async def readonly(self, host: str) -> bool:
+        """See ports.BookiePort."""
+        call = PortCall(BOOKIES, "readonly", host, "", False)
+        return await self._journal.around(call, lambda: self._inner.readonly(host))
+
+    async def set_readonly(self, host: str, readonly: bool) -> None:
+        """See ports.BookiePort."""
+        call = PortCall(BOOKIES, "set_readonly", host, str(readonly).lower(), True)
+        await self._journal.around(call, lambda: self._inner.set_readonly(host, readonly))
+
+    async def disk(self, host: str) -> DiskInfo:
+        """See ports.BookiePort."""
+        return await self._journal.around(PortCall(BOOKIES, "disk", host, "", False), lambda: self._inner.disk(host))
+
+    async def recover(self, host: str, bookie: str) -> None:
+        """See ports.BookiePort."""
+        call = PortCall(BOOKIES, "recover", host, bookie, True)
+        await self._journal.around(call, lambda: self._inner.recover(host, bookie))

@@ -26,6 +26,7 @@ from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
+from tests.fakes.bookies import FakeBookies
 from tests.support.core.journal import ADMIN, EVICT, KUBERNETES, Journal, PortCall, TappedAdmin, TappedKube
 from tests.support.core.recorder import CountingMetrics
 from tests.support.core.virtual_time import run_virtual
@@ -164,9 +165,9 @@ def _engine(world: LogicalWorld, journal: Journal, gates: dict[str, Gate], passe
     kube = GatedKube(TappedKube(world.kube, journal), world.kube, gates[KUBERNETES])
     admin = GatedAdmin(TappedAdmin(world.admin, journal), gates[ADMIN])
     none: Any = None
-    deps = Deps(kube, none, admin, LoopClock(), SystemEntropy(), CountingMetrics())
+    deps = Deps(kube, none, admin, LoopClock(), SystemEntropy(), CountingMetrics(), FakeBookies())
     cache = WatchCache(DirectReader(deps))
-    deps = Deps(kube, none, admin, deps.clock, deps.entropy, deps.metrics, reader=cache)
+    deps = Deps(kube, none, admin, deps.clock, deps.entropy, deps.metrics, FakeBookies(), reader=cache)
     reconcilers: dict[Kind, Reconciler] = {
         Kind.INSTANCE: Watched(_Idle(), []),
         Kind.CLUSTER: Watched(_Idle(), []),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pulsar_operator.adapters.clock import SystemEntropy
@@ -26,6 +26,7 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
 from tests.fakes.zookeeper import FakeZooKeeper
@@ -104,10 +105,10 @@ class OneApply:
 
     def engine(self) -> Engine:
         """The operator."""
-        entropy = SystemEntropy()
-        asked = Deps(self.kube, self.zookeeper, self.admin, LoopClock(), entropy, CountingMetrics())
+        clock, entropy, metrics = LoopClock(), SystemEntropy(), CountingMetrics()
+        asked = Deps(self.kube, self.zookeeper, self.admin, clock, entropy, metrics, FakeBookies())
         cache = WatchCache(DirectReader(asked))
-        deps = Deps(self.kube, self.zookeeper, self.admin, LoopClock(), entropy, CountingMetrics(), reader=cache)
+        deps = replace(asked, reader=cache)
         controllers: dict[Kind, Any] = {
             Kind.INSTANCE: InstanceController(deps),
             Kind.CLUSTER: _Clusters(self),

@@ -15,6 +15,7 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
 from tests.support.core.clocks import SteppingClock
@@ -42,7 +43,8 @@ class LogicalWorld:
 
     def restart(self) -> None:
         """A new operator process."""
-        deps: Any = Deps(self.kube, None, self.admin, SteppingClock(), SystemEntropy(), CountingMetrics())  # type: ignore[arg-type]
+        none: Any = None
+        deps = Deps(self.kube, none, self.admin, SteppingClock(), SystemEntropy(), CountingMetrics(), FakeBookies())
         self.controllers: dict[Kind, Any] = {
             Kind.TENANT: TenantController(deps),
             Kind.NAMESPACE: NamespaceController(deps),

@@ -9,6 +9,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Key, RefusedError
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
@@ -92,7 +93,7 @@ async def test_an_instance_says_so() -> None:
 async def test_a_rebalance_says_so() -> None:
     kube = FakeKube()
     kube.put(custom(Kind.REBALANCE, NS, "r", {"clusterRef": {"name": "c"}}))
-    deps = Deps(kube, None, None, SteppingClock(), None, CountingMetrics())  # type: ignore[arg-type]
+    deps = Deps(kube, None, None, SteppingClock(), None, CountingMetrics(), FakeBookies())  # type: ignore[arg-type]
 
     def hook(call: Call) -> None:
         if call.kind == "PulsarCluster":

@@ -13,6 +13,7 @@ from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.dataplane.instance import InstanceController
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, RefusedError, UnavailableError
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
 from tests.support.core.clocks import SteppingClock
@@ -253,7 +254,7 @@ def test_the_next_pass_that_ends_well_has_the_last_word() -> None:
         kube.subscribe(lambda _, obj: said.append(ready_of(kube, Kind.INSTANCE)["reason"]))
         running: list[bool] = []
         metrics = CountingMetrics()
-        deps = Deps(kube, None, None, SteppingClock(), None, metrics)  # type: ignore[arg-type]
+        deps = Deps(kube, None, None, SteppingClock(), None, metrics, FakeBookies())  # type: ignore[arg-type]
         controller = InstanceController(deps)
 
         async def act(k: Key) -> Outcome:

@@ -14,6 +14,7 @@ from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.ports import CUSTOM, Deps, Key
 from pulsar_operator.runtime import controllers
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
 from tests.support.core.clocks import SteppingClock
@@ -161,7 +162,7 @@ def test_a_late_deletion_does_not_take_the_next_object_of_the_name() -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 async def test_every_controller_says_that_there_is_no_object(kind: Kind) -> None:
-    deps = Deps(FakeKube(), None, None, SteppingClock(), None, CountingMetrics())  # type: ignore[arg-type]
+    deps = Deps(FakeKube(), None, None, SteppingClock(), None, CountingMetrics(), FakeBookies())  # type: ignore[arg-type]
     assert (await controllers(deps)[kind].reconcile(Key(kind, "ns", "none"))).gone
 
 

@@ -23,6 +23,7 @@ from pulsar_operator.ports import (
     UnavailableError,
 )
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
@@ -140,7 +141,9 @@ def budget(**spec: Any) -> Json:
 
 def actor(kube: FakeKube, *, act: bool = True) -> Actor:
     metrics = CountingMetrics()
-    deps = Deps(kube, FakeZooKeeper(), FakeAdmin(FakePulsar()), SteppingClock(), SystemEntropy(), metrics)
+    deps = Deps(
+        kube, FakeZooKeeper(), FakeAdmin(FakePulsar()), SteppingClock(), SystemEntropy(), metrics, FakeBookies()
+    )
     return Actor(deps, tenant("ns"), act=act)
 
 

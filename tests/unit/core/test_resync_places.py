@@ -12,6 +12,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, dependents_of_instance
 from pulsar_operator.ports import CUSTOM, Deps, Json, PortError, RefusedError, UnavailableError
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
 from tests.support.core.clocks import SteppingClock
@@ -31,7 +32,7 @@ class Site:
         self.broken: set[tuple[Kind | None, str | None]] = set()
         self.slow: set[tuple[Kind, str | None]] = set()
         self.recorder = Recorder()
-        self.deps = Deps(self.kube, None, None, SteppingClock(), None, CountingMetrics())  # type: ignore[arg-type]
+        self.deps = Deps(self.kube, None, None, SteppingClock(), None, CountingMetrics(), FakeBookies())  # type: ignore[arg-type]
         self.cache = WatchCache(DirectReader(self.deps))
         self.engine, _ = engine_of(
             self.recorder, kube=self.kube, cache=self.cache, namespaces=namespaces, resync_seconds=600.0

@@ -13,6 +13,7 @@ from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCach
 from pulsar_operator.controllers.logical.logical_pass import REFUSED_LIMIT_SECONDS
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Verb
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, ConflictError, Deps, NotFoundError, UnavailableError
+from tests.fakes.bookies import FakeBookies
 from tests.support.core.journal import Journal, PortCall, TappedKube
 from tests.support.core.recorder import CountingMetrics, Recorder
 from tests.support.core.virtual_time import run_virtual
@@ -46,7 +47,7 @@ def _resynced(w: LogicalWorld, *, fails: bool = False) -> tuple[WatchCache, Reco
     gate, journal = Gate(), Journal()
     kube = GatedKube(TappedKube(w.kube, journal), w.kube, gate)
     none: Any = None
-    deps = Deps(kube, none, none, none, none, CountingMetrics())
+    deps = Deps(kube, none, none, none, none, CountingMetrics(), FakeBookies())
     cache, recorder = WatchCache(DirectReader(deps)), Recorder()
     on = False
     emptied: list[PortCall] = []
@@ -65,7 +66,7 @@ def _resynced(w: LogicalWorld, *, fails: bool = False) -> tuple[WatchCache, Reco
         nonlocal on
         journal.before.append(hook)
         engine = Engine(
-            Deps(kube, none, none, LoopClock(), none, CountingMetrics(), reader=cache),
+            Deps(kube, none, none, LoopClock(), none, CountingMetrics(), FakeBookies(), reader=cache),
             {Kind.TENANT: recorder, Kind.NAMESPACE: recorder},
             resync_seconds=100.0,
             cache=cache,

@@ -15,6 +15,7 @@ from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.policy_changes import PolicyWatch
 from pulsar_operator.ports import CUSTOM, Deps, Key
+from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.core.recorder import CountingMetrics
@@ -37,7 +38,7 @@ class Site:
         self._put(Kind.NAMESPACE, "n", {"tenantRef": {"name": "t"}}, {"pulsarName": "t/n"})
         self.store.put(NODE, "right")
         nothing: Any = None
-        deps = Deps(self.kube, self.zookeeper, nothing, nothing, nothing, CountingMetrics())
+        deps = Deps(self.kube, self.zookeeper, nothing, nothing, nothing, CountingMetrics(), FakeBookies())
         self.engine = Engine(
             deps,
             dict.fromkeys(Kind, self),
