@@ -81,10 +81,8 @@ class HttpBookies:
 
 async def _attempt(method: str, url: URL, body: Any) -> tuple[int, bool, bytes]:
     """One request: status, whether the body is a page in HTML, and the body, cut after MAX_BODY_BYTES and one."""
-    connector = aiohttp.TCPConnector(force_close=True, use_dns_cache=False)
     async with (
         aiohttp.ClientSession(
-            connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # the caller's deadline is the only one
             trust_env=False,
