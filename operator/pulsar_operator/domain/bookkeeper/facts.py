@@ -214,6 +214,11 @@ def bookie_rows(
     return sorted(rows, key=_place)
 
 
+def used_percent(free: int, total: int) -> int:
+    """How much of a disk is used, in percent, the nearest."""
+    return round(100 * (total - free) / total)
+
+
 def _place(row: BookieStatus) -> tuple[bool, int, str]:
     return (row.ordinal is None, row.ordinal or 0, row.id)
 

@@ -251,12 +251,18 @@ def _versions(view: ClusterView, component: Component) -> list[VersionStatus]:
 
 def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
     """Rows of bookies; the stored ones where the store was not read."""
-    rendered, facts = view.rendered, view.storage.facts if view.storage is not None else None
-    if rendered is None or facts is None or not rendered.bookie_ids:
+    rendered, storage = view.rendered, view.storage
+    facts = storage.facts if storage is not None else None
+    if rendered is None or storage is None or facts is None or not rendered.bookie_ids:
         return old.get("bookies") or []
     previous = [BookieStatus.model_validate(each) for each in old.get("bookies") or ()]
     return bookie_rows(
-        facts, OwnBookies.of(rendered.bookie_ids[0]), range(len(rendered.bookie_ids)), now=now, previous=previous
+        facts,
+        OwnBookies.of(rendered.bookie_ids[0]),
+        range(len(rendered.bookie_ids)),
+        now=now,
+        previous=previous,
+        usage=storage.usage,
     )
 
 

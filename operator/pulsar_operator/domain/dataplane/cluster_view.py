@@ -45,6 +45,8 @@ class StorageFact:
     """Why not, in words."""
     delay: RecoveryDelayStatus | None = None
     """BookKeeper's lostBookieRecoveryDelay while it is raised."""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    """Percent of its ledger disks that is used, by the id of each bookie that said so."""
 
 
 @dataclass(frozen=True)

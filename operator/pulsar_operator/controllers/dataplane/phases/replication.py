@@ -6,9 +6,12 @@ the status says so.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RecoveryDelayStatus
 from pulsar_operator.controllers.dataplane.bootstrap import Store
+from pulsar_operator.controllers.dataplane.disks import disk_usage
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.recovery_delay import (
     RaisedDelay,
@@ -19,6 +22,7 @@ from pulsar_operator.controllers.dataplane.recovery_delay import (
 )
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.domain.dataplane.cluster_view import StorageFact
+from pulsar_operator.domain.render.names import bookie_id, workload_name
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError, ZooKeeperSession
 
@@ -35,7 +39,16 @@ async def replication(step: Step) -> StorageFact:
     metadata = step.view.metadata
     if metadata is None or not metadata.local_ready:
         return StorageFact(problem=metadata.message if metadata is not None else "ZooKeeper has no quorum")
-    return await _look(step, local_store(step))
+    found = await _look(step, local_store(step))
+    return replace(found, usage=await disk_usage(step.hand.deps, _ready_bookies(step))) if found.facts else found
+
+
+def _ready_bookies(step: Step) -> list[str]:
+    """Ids of the bookies whose pods are ready."""
+    facts, owner, domain = step.live.facts(Component.BOOKIE), step.facts.owner, step.facts.spec.cluster_domain
+    workload = workload_name(owner.name, Component.BOOKIE)
+    pods = facts.pods if facts is not None else ()
+    return [bookie_id(workload, each.ordinal, owner.namespace, domain) for each in pods if each.ready]
 
 
 async def replication_alone(step: Step) -> StorageFact | None:
