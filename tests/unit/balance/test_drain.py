@@ -160,6 +160,10 @@ def test_one_broker_that_is_not_to_be_makes_a_plan_wait_for_ever(
     assert outgrown({}, pods) is False
 
 
+def progressing(status: str, reason: str) -> dict[str, str]:
+    return {"type": "Progressing", "status": status, "reason": reason}
+
+
 @pytest.mark.parametrize(
     ("status", "changing"),
     [
@@ -167,6 +171,9 @@ def test_one_broker_that_is_not_to_be_makes_a_plan_wait_for_ever(
         ({"rollout": {"component": "bookie"}}, False),
         ({"rollout": {"component": "broker"}}, True),
         ({"drain": {"pods": ["b-1"]}}, True),
+        ({"rollout": {"component": "broker"}, "conditions": [progressing("False", "VersionRefused")]}, False),
+        ({"rollout": {"component": "broker"}, "conditions": [progressing("False", "RollStopped")]}, True),
+        ({"rollout": {"component": "broker"}, "conditions": [progressing("True", "Rolling")]}, True),
     ],
 )
 def test_when_other_plans_wait(status: dict[str, Any], changing: bool) -> None:

@@ -52,7 +52,7 @@ async def _others(facts: ClusterFacts, hand: Actor, live: Live, rendered: Render
         return Held(Reason.WAITING_FOR_CLUSTERS, "the status to say that this cluster rolls")
     earlier = [(began, each) for each in others if (began := _began(each)) is not None and began < mine]
     for _, each in sorted(earlier, key=lambda found: found[0]):
-        words = await waits_for(hand.deps, each, partial(changes_of, facts.obj, live, rendered))
+        words = await waits_for(hand.deps, each, partial(changes_of, facts.obj, facts.spec.version, live, rendered))
         if words is not None:
             return Held(Reason.WAITING_FOR_CLUSTERS, words)
     return None

@@ -106,9 +106,9 @@ async def _in_common(deps: Deps, other: Json, mine: Callable[[], Change | None])
     return f"it tries what is changed here too: {common[0]}{more}"
 
 
-def changes_of(cluster: Json, live: Live, rendered: RenderedCluster) -> Change | None:
+def changes_of(cluster: Json, version: str, live: Live, rendered: RenderedCluster) -> Change | None:
     """What a cluster would change in the pods it has; None = not known."""
-    return wanted(live, rendered.components, _names(cluster))
+    return wanted(live, rendered.components, version, _names(cluster))
 
 
 def _names(cluster: Json) -> Collection[str]:

@@ -1,8 +1,8 @@
 """What a change of pods consists of, so that the changes of two clusters can be compared. Pure.
 
-A part is a field of a pod template, or a key of the configuration that it mounts, with the value that it gets. Values
-may name the cluster itself, so each part counts as it is and with the cluster's own names taken out: two clusters have
-a part in common where either is equal. That errs on the side of "in common".
+A part is a field of a pod template, a key of the configuration that it mounts, or the version of Pulsar, with the value
+that it gets. Values may name the cluster itself, so each part counts as it is and with the cluster's own names taken
+out: two clusters have a part in common where either is equal. That errs on the side of "in common".
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, State, evaluate
 from pulsar_operator.domain.dataplane.running import record_of
-from pulsar_operator.domain.dataplane.templates import applied_hash
+from pulsar_operator.domain.dataplane.templates import Kept, applied_hash
 from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.domain.render.names import digest
 
 Json = Mapping[str, Any]
 Part = tuple[str, str]
@@ -51,16 +52,18 @@ def change(old: Mapping[str, str], new: Mapping[str, str], names: Collection[str
     return Change(frozenset(found), frozenset((_without(path, names), _without(value, names)) for path, value in found))
 
 
-def parts(template: Json, files: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Values by path of a template and of the configuration that it mounts; None where that is not there."""
+def parts(template: Json, files: Mapping[str, str] | None, version: str | None) -> dict[str, str] | None:
+    """Values by path of a template, of the configuration that it mounts and of the version that it was rendered for;
+    None where the configuration is not there. Paths may be told, values not: users write what they like there."""
     if files is None:
         return None
-    out: dict[str, str] = {}
+    # Clusters may get one version from different registries.
+    out: dict[str, str] = {} if version is None else {"version": version}
     _flatten(template, "", out)
     for name, text in files.items():
         for line in text.splitlines():
             key, sign, value = line.partition("=")
-            out[f"{_CONFIG}.{name}.{key if sign else line}"] = value
+            out[f"{_CONFIG}.{name}.{key}" if sign else f"{_CONFIG}.{name}[{digest(line)}]"] = value
     return out
 
 
@@ -106,15 +109,18 @@ def tried(live: Live, names: Collection[str]) -> Change | None:
         good, new = record.kept.get(record.good or ""), record.kept.get(newest or "")
         if good is None or new is None:
             return None
-        old_parts, new_parts = (parts(each.template, files_of(live, each.template)) for each in (good, new))
+        old_parts, new_parts = (_parts(live, each) for each in (good, new))
         if old_parts is None or new_parts is None:
             return None
         found |= change(old_parts, new_parts, names)
     return found
 
 
-def wanted(live: Live, rendered: Mapping[Component, Iterable[Json]], names: Collection[str]) -> Change | None:
-    """What a cluster would change in the pods it has; None = not known. ``rendered`` are manifests by component."""
+def wanted(
+    live: Live, rendered: Mapping[Component, Iterable[Json]], version: str, names: Collection[str]
+) -> Change | None:
+    """What a cluster would change in the pods it has; None = not known. ``rendered`` are manifests by component, of a
+    version of Pulsar."""
     found = Change()
     for component, manifests in rendered.items():
         if live.stateful_set(component) is None:
@@ -128,12 +134,16 @@ def wanted(live: Live, rendered: Mapping[Component, Iterable[Json]], names: Coll
         good, new = record.kept.get(record.good or ""), of.get(("ConfigMap", mounted(template) or ""))
         if good is None:
             return None
-        old_parts = parts(good.template, files_of(live, good.template))
-        new_parts = parts(template, dict(new["data"]) if new is not None else files_of(live, template))
+        files = dict(new["data"]) if new is not None else files_of(live, template)
+        old_parts, new_parts = _parts(live, good), parts(template, files, version)
         if old_parts is None or new_parts is None:
             return None
         found |= change(old_parts, new_parts, names)
     return found
+
+
+def _parts(live: Live, kept: Kept) -> dict[str, str] | None:
+    return parts(kept.template, files_of(live, kept.template), kept.version)
 
 
 def _state(live: Live, component: Component) -> State | None:
