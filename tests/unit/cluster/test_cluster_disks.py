@@ -38,6 +38,15 @@ async def test_each_bookie_says_its_own_and_one_that_does_not_has_none() -> None
     assert await usage(world) == {0: 0, 1: None, 2: 100}, "what is not known now is not told"
 
 
+async def test_a_percent_more_or_less_is_no_news() -> None:
+    bookies = FakeBookies({HOSTS[0]: DiskSpace(50, 100)})
+    world = await brought_up(bookies)
+    for free, told in ((49, 50), (51, 50), (48, 52), (2, 98), (1, 98), (0, 100), (1, 100)):
+        bookies.disks[HOSTS[0]] = DiskSpace(free, 100)
+        await world.run()
+        assert (await usage(world))[0] == told, free
+
+
 async def test_one_that_is_not_ready_is_not_asked() -> None:
     world = await brought_up()
     assert await usage(world) == {0: 50, 1: 50, 2: 50}

@@ -96,7 +96,7 @@ class BookieStatus(ApiModel):
     """Writable; ReadOnly: it serves what it has and takes nothing new; Missing: it may have data and is not registered;
     New: it never was up."""
     usage: Annotated[int, Field(ge=0, le=100)] | None = None
-    """Percent of its ledger disks that is used, as it says itself, at most one resync ago; absent = not known."""
+    """Percent of its ledger disks that is used, within one, as it said at most one resync ago; absent = not known."""
     step: Annotated[str, Field(max_length=64)] | None = None
     """Where it is on its way out; absent while it stays."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None

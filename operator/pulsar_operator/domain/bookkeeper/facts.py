@@ -204,7 +204,7 @@ def bookie_rows(
                 id=bookie,
                 ordinal=own.ordinal(bookie),
                 state=state,
-                usage=usage.get(bookie),
+                usage=_told(usage.get(bookie), old.usage if old is not None else None),
                 step=steps.get(bookie),
                 since=old.since if old is not None and old.state == state and old.since else timestamp(now),
             )
@@ -212,6 +212,13 @@ def bookie_rows(
     if len(rows) > MAX_BOOKIES:
         rows = sorted(rows, key=lambda row: (row.state == BookieState.WRITABLE.value, _place(row)))[:MAX_BOOKIES]
     return sorted(rows, key=_place)
+
+
+def _told(usage: int | None, before: int | None) -> int | None:
+    """The percent to tell: the one that was told while it is off by one, so that nothing is written for a few bytes."""
+    if usage is None or before is None or usage in (0, 100) or abs(usage - before) > 1:
+        return usage
+    return before
 
 
 def used_percent(free: int, total: int) -> int:
