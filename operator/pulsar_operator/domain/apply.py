@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from copy import deepcopy
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH
@@ -25,11 +24,10 @@ def manifest_hash(manifest: Json) -> str:
 
 
 def stamped(manifest: Json) -> Json:
-    """The manifest with the annotation that records what is applied."""
-    out = deepcopy(manifest)
-    annotations = out.setdefault("metadata", {}).setdefault("annotations", {})
-    annotations[ANNOTATION_APPLIED_HASH] = manifest_hash(manifest)
-    return out
+    """The manifest with the annotation that records what is applied; it shares the rest of its content."""
+    meta = manifest.get("metadata") or {}
+    annotations = {**(meta.get("annotations") or {}), ANNOTATION_APPLIED_HASH: manifest_hash(manifest)}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}
 
 
 def why_apply(rendered: Json, live: Json | None) -> str | None:
@@ -66,6 +64,8 @@ def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
 
     Entries somebody added to lists and to EXACT_MAPS are told by :func:`foreign_entries`.
     """
+    if wanted == live:
+        return None
     here = path or "the object"
     if isinstance(wanted, dict):
         if not isinstance(live, dict):
@@ -80,7 +80,7 @@ def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
         if not isinstance(live, list):
             return None if not wanted and live is None else f"{here} is missing"
         return _list_difference(wanted, live, path)
-    if wanted == live or (wanted in (None, "") and live in (None, "")) or _same_quantity(wanted, live):
+    if (wanted in (None, "") and live in (None, "")) or _same_quantity(wanted, live):
         return None
     if _is_told(path, wanted) and _is_told(path, live):
         return f"{here} changed from {_short(live)} to {_short(wanted)}"
@@ -118,6 +118,8 @@ def foreign_entries(wanted: Any, live: Any, path: str = "", pointer: str = "") -
     with others on purpose.
     """
     out: list[str] = []
+    if wanted == live:
+        return out
     if isinstance(wanted, dict) and isinstance(live, dict):
         for key in wanted:
             if path or key not in ("metadata", "apiVersion", "kind"):

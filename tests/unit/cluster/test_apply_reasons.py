@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH
 from pulsar_operator.domain.apply import first_difference, foreign_entries, manifest_hash, stamped, why_apply
 
 WANTED: dict[str, Any] = {
@@ -47,6 +48,16 @@ def live(change: Any = None) -> dict[str, Any]:
     if change is not None:
         change(obj, container)
     return obj
+
+
+def test_the_stamp_is_not_put_on_what_was_given() -> None:
+    for given_one in (WANTED, {**WANTED, "metadata": {"name": "b", "annotations": {"mine": "1"}}}):
+        before = copy.deepcopy(given_one)
+        found = stamped(given_one)
+        assert given_one == before
+        annotations = before["metadata"].get("annotations") or {}
+        stamp = {ANNOTATION_APPLIED_HASH: manifest_hash(before)}
+        assert found == {**before, "metadata": {**before["metadata"], "annotations": annotations | stamp}}
 
 
 def test_nothing_to_do_when_only_defaults_were_added() -> None:

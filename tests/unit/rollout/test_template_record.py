@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -64,11 +65,13 @@ def test_the_last_good_template_is_kept_whatever_else_goes() -> None:
 
 
 def test_a_workload_says_which_template_it_has() -> None:
-    rendered = {"metadata": {"name": "x", "annotations": {"mine": "1"}}, "spec": {"template": NEW}}
+    rendered = {"metadata": {"name": "x", "annotations": {"mine": "1"}}, "spec": {"template": NEW, "replicas": 2}}
+    before = copy.deepcopy((rendered, OLD))
     found = with_template(rendered, OLD_HASH, OLD)
     assert (found["spec"]["template"], applied_hash(found)) == (OLD, OLD_HASH)
     assert found["metadata"]["annotations"]["mine"] == "1"
-    assert rendered["spec"]["template"] is NEW
+    assert found["spec"]["replicas"] == 2
+    assert (rendered, OLD) == before
 
 
 def test_configurations_of_a_template() -> None:

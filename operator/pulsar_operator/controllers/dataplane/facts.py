@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import cached_property
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
@@ -57,7 +58,7 @@ class ClusterFacts:
             return frozenset()
         return self.record.versions
 
-    @property
+    @cached_property
     def running(self) -> frozenset[str] | None:
         """Versions of the pod templates that workloads have, of pods that are not replaced yet, and of volumes that no
         server has opened yet; empty = nothing ran yet, None = not known."""

@@ -9,7 +9,6 @@ again what else was asked for and failed.
 
 from __future__ import annotations
 
-import copy
 import unicodedata
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -31,19 +30,21 @@ def with_restart(
     applied_template: Mapping[str, Any] | None,
     components: Collection[Component] | None = None,
 ) -> Json:
-    """A copy of a StatefulSet's manifest whose pod template says why its pods were last asked to restart.
+    """A StatefulSet's manifest whose pod template says why its pods were last asked to restart; what is given stays.
 
     ``reason`` is the annotation's value on the owner, None = there is none. ``applied_template`` is the pod template as
     applied last, None = there is no StatefulSet yet; its reason is kept where there is no new one. ``components`` are
     those that are asked to restart, None = all; which one a manifest is of, its label says.
     """
-    out: Json = copy.deepcopy(dict(manifest))
-    asked = components is None or (out["metadata"].get("labels") or {}).get(LABEL_COMPONENT) in components
+    asked = components is None or (manifest["metadata"].get("labels") or {}).get(LABEL_COMPONENT) in components
     text = restart_text(reason) if reason is not None and asked else restart_reason(applied_template)
-    if text is not None:
-        metadata = out["spec"]["template"].setdefault("metadata", {})
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), ANNOTATION_RESTART_REASON: text}
-    return out
+    if text is None:
+        return dict(manifest)
+    spec, template = manifest["spec"], manifest["spec"]["template"]
+    metadata = template.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), ANNOTATION_RESTART_REASON: text}
+    template = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**manifest, "spec": {**spec, "template": template}}
 
 
 def with_reason_kept(

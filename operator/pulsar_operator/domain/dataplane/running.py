@@ -7,7 +7,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.templates import TemplateRecord, applied_hash, parse_record, record_name
+from pulsar_operator.domain.dataplane.templates import Kept, TemplateRecord, applied_hash, parse_record, record_name
 
 UNKNOWN_VERSION = "unknown"
 
@@ -19,24 +19,13 @@ def record_of(live: Live, component: Component) -> TemplateRecord:
 
 def applied_versions(live: Live) -> frozenset[str]:
     """Versions that the templates of workloads were rendered for, as far as they are on record."""
-    found = set()
-    for component in Component:
-        there = live.stateful_set(component)
-        kept = record_of(live, component).kept.get(applied_hash(there) or "") if there is not None else None
-        if kept is not None and kept.version is not None:
-            found.add(kept.version)
-    return frozenset(found)
+    return frozenset(kept.version for kept in _applied(live) if kept is not None and kept.version is not None)
 
 
 def all_on_record(live: Live) -> bool:
     """Whether the template of every workload is on record: not those that an earlier operator applied, nor where a
     record was deleted."""
-    there = [(component, live.stateful_set(component)) for component in Component]
-    return all(
-        (applied_hash(found) or "") in record_of(live, component).kept
-        for component, found in there
-        if found is not None
-    )
+    return None not in _applied(live)
 
 
 def pod_versions(live: Live, component: Component) -> dict[str, list[str]]:
@@ -55,6 +44,16 @@ def pod_versions(live: Live, component: Component) -> dict[str, list[str]]:
 def known_pod_versions(live: Live) -> frozenset[str]:
     """Versions that pods run, as far as they are on record."""
     return frozenset().union(*(pod_versions(live, each) for each in Component)) - {UNKNOWN_VERSION}
+
+
+def _applied(live: Live) -> list[Kept | None]:
+    """Of each workload the template that it has; None where that is not on record."""
+    there = [(component, live.stateful_set(component)) for component in Component]
+    return [
+        record_of(live, component).kept.get(applied_hash(found) or "")
+        for component, found in there
+        if found is not None
+    ]
 
 
 def _image(side: Mapping[str, Any]) -> str:

@@ -13,11 +13,11 @@ nothing to go back to.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, LABEL_PURPOSE, Component, Reason
@@ -101,8 +101,8 @@ def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
     kept: dict[str, Kept] = {}
     for key, text in data.items():
         name = key.removesuffix(_FILE)
-        found = _rendering(text) if name != key else None
-        if found is not None and manifest_hash(found.template) == name:
+        found = _rendering(name, text) if name != key and isinstance(text, str) else None
+        if found is not None:
             kept[name] = found
     good = data.get(_GOOD)
     failed = data.get(_REASON) == Reason.CANARY_FAILED
@@ -114,13 +114,17 @@ def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
     )
 
 
-def _rendering(text: Any) -> Kept | None:
+@lru_cache(maxsize=256)
+def _rendering(name: str, text: str) -> Kept | None:
+    """What a text holds, if it has that hash. One pass asks many times, and the next one mostly for the same texts."""
     try:
         found = json.loads(text)
         template, version = found["template"], found.get("version")
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    return Kept(template, version if isinstance(version, str) else None) if isinstance(template, dict) else None
+    if not isinstance(template, dict) or manifest_hash(template) != name:
+        return None
+    return Kept(template, version if isinstance(version, str) else None)
 
 
 def record_name(owner: str, component: Component) -> str:
@@ -152,12 +156,14 @@ def applied_hash(stateful_set: Mapping[str, Any]) -> str | None:
 
 
 def with_template(stateful_set: Json, name: str, template: Json) -> Json:
-    """A rendered StatefulSet with a template of the record, and the annotation that says which."""
-    out = copy.deepcopy(stateful_set)
-    out["spec"]["template"] = copy.deepcopy(template)
-    annotations = dict(out["metadata"].get("annotations") or {})
-    out["metadata"]["annotations"] = {**annotations, ANNOTATION_TEMPLATE: name}
-    return out
+    """A rendered StatefulSet with a template of the record, and the annotation that says which. Both stay."""
+    meta = stateful_set["metadata"]
+    annotations = {**(meta.get("annotations") or {}), ANNOTATION_TEMPLATE: name}
+    return {
+        **stateful_set,
+        "metadata": {**meta, "annotations": annotations},
+        "spec": {**stateful_set["spec"], "template": template},
+    }
 
 
 def configurations(template: Mapping[str, Any]) -> frozenset[str]:

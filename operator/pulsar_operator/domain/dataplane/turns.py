@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
@@ -48,7 +49,7 @@ class Tier:
     """Whether the last template that all its pods ran may follow the newest: not where that is a jump between versions
     that nobody tested."""
 
-    @property
+    @cached_property
     def newest(self) -> str:
         """Hash of the newest rendering."""
         return template_hash(self.rendered)

@@ -5,7 +5,6 @@ How many pods there are is not decided here but in scale.py: what exists keeps i
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component
@@ -75,6 +74,4 @@ def replicas_of(stateful_set: Json) -> int:
 
 
 def _with_replicas(stateful_set: Json, replicas: int) -> Json:
-    held = copy.deepcopy(stateful_set)
-    held["spec"]["replicas"] = replicas
-    return held
+    return {**stateful_set, "spec": {**stateful_set["spec"], "replicas": replicas}}
