@@ -29,10 +29,11 @@ from pulsar_operator.ports import (
 from tests.fakes.answers import Text
 from tests.fakes.pulsar import FakePulsar
 from tests.fakes.pulsar_clusters import UNOWNED
+from tests.fakes.values import Value
 
 
 @dataclass(frozen=True)
-class AdminCall:
+class AdminCall(Value):
     """One call as the hooks see it."""
 
     cluster: str

@@ -2,7 +2,8 @@
 
 What tests use beside the port: ``put``, ``edit``, ``set_status`` and ``remove`` (other people's writes), ``writes`` and
 ``changes`` (what the operator wrote), ``before`` and ``after`` (faults), ``subscribe`` (watch), ``collect_garbage``,
-``events``. Returned objects are copies, of ``shown`` such that must not be changed.
+``events``. Returned objects are copies, of ``shown`` such that must not be changed. What is stored is replaced by
+another object and never changed itself, so that stored objects may have parts in common, and copies of a world too.
 """
 
 from __future__ import annotations
@@ -32,6 +33,20 @@ Removed: TypeAlias = list[tuple[str, str]]
 """Kind and name. Aliases, since the class has a method ``list``."""
 
 
+class Stored(dict[Id, Json]):
+    """Objects that are never changed; a copy of the whole world has the same ones."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stored:
+        return Stored(self)
+
+
+class Owners(dict[Id, dict[str, ssa.Managers]]):
+    """Who owns which fields of an object and of its status, in sets that are never changed."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Owners:
+        return Owners({key: {part: dict(found) for part, found in parts.items()} for key, parts in self.items()})
+
+
 class Shown(dict[Id, tuple[Json, Json]]):
     """Objects and their copies; a copy of the whole world begins without."""
 
@@ -56,8 +71,8 @@ class FakeKube:
         self.changes: list[tuple[str, str, str]] = []
         """(verb, kind, name) of the writes that changed the stored object."""
         self.events: list[RecordedEvent] = []
-        self._objects: dict[Id, Json] = {}
-        self._managers: dict[Id, dict[str, dict[str, set[ssa.Path]]]] = {}
+        self._objects = Stored()
+        self._managers = Owners()
         self._version = 0
         self._shown = Shown()
         self._watchers: list[Callable[[str, Json], None]] = []
@@ -117,7 +132,7 @@ class FakeKube:
             status = ssa.apply(
                 {"status": live.get("status") or {}}, {"status": manifest.get("status") or {}}, managers, FIELD_MANAGER
             )
-            stored = self._store(key, live, {**deepcopy(live), **status}, spec=False)
+            stored = self._store(key, live, {**_renewed(live), **status}, spec=False)
             self._record(call, changed=stored is not live)
             return deepcopy(stored)
 
@@ -129,7 +144,7 @@ class FakeKube:
             self._check_namespace(meta["namespace"])
             if key in self._objects:
                 raise ConflictError(f'{kind.plural} "{meta["name"]}" already exists')
-            stored = self._insert(key, _without_status(manifest, kind))
+            stored = self._insert(key, deepcopy(_without_status(manifest, kind)))
             self._record(call, changed=True)
             return deepcopy(stored)
 
@@ -188,7 +203,7 @@ class FakeKube:
             self._check_uid(live, meta["uid"], meta["name"])
             if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
                 raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
-            new = deepcopy(live)
+            new = _renewed(live)
             new["metadata"]["finalizers"] = [f for f in live["metadata"].get("finalizers") or () if f != finalizer]
             stored = self._store(key, live, new)
             self._record(call, changed=stored is not live)
@@ -208,7 +223,7 @@ class FakeKube:
             stored = self._insert(key, deepcopy(manifest))
             self._managers[key].setdefault("", {})["user"] = ssa.owned(manifest)
             return deepcopy(stored)
-        new = deepcopy(live)
+        new = _renewed(live)
         new.update({k: deepcopy(v) for k, v in manifest.items() if k not in ("metadata", "status")})
         for field in ("labels", "annotations"):
             if field in meta:
@@ -221,13 +236,14 @@ class FakeKube:
         live = self._objects[key]
         new = deepcopy(live)
         change(new)
-        return deepcopy(self._store(key, live, new))
+        # Who changed it may still have it.
+        return deepcopy(self._store(key, live, deepcopy(new)))
 
     def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> Json:
         """A workload controller replaces the status. Not recorded."""
         key = _id(kind, namespace, name)
         live = self._objects[key]
-        return deepcopy(self._store(key, live, {**deepcopy(live), "status": deepcopy(status)}, spec=False))
+        return deepcopy(self._store(key, live, {**_renewed(live), "status": deepcopy(status)}, spec=False))
 
     def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """A user deletes the object; finalizers hold it as Terminating. Not recorded."""
@@ -315,7 +331,7 @@ class FakeKube:
             return True
         if "deletionTimestamp" in live["metadata"]:
             return False
-        new = deepcopy(live)
+        new = _renewed(live)
         new["metadata"]["deletionTimestamp"] = STATUS_TIME
         new["metadata"]["deletionGracePeriodSeconds"] = 0
         if "generation" in new["metadata"]:
@@ -369,11 +385,13 @@ def _has_status(kind: ResourceType) -> bool:
     return kind.kind not in WITHOUT_GENERATION
 
 
+def _renewed(live: Json) -> Json:
+    """A stored object whose metadata may be given other values; all else is shared."""
+    return {**live, "metadata": dict(live["metadata"])}
+
+
 def _without_status(obj: Json, kind: ResourceType) -> Json:
-    copied = deepcopy(obj)
-    if _has_status(kind):
-        copied.pop("status", None)
-    return copied
+    return {key: value for key, value in obj.items() if key != "status" or not _has_status(kind)}
 
 
 def _skeleton(manifest: Json) -> Json:
@@ -388,7 +406,7 @@ def _skeleton(manifest: Json) -> Json:
 def _restore(new: Json, live: Json, kind: ResourceType) -> None:
     """Put back what an apply on the main resource cannot touch."""
     if _has_status(kind) and "status" in live:
-        new["status"] = deepcopy(live["status"])
+        new["status"] = live["status"]
     for field in ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
                   "deletionGracePeriodSeconds"):  # fmt: skip
         if field in live["metadata"]:

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tests.fakes.values import Value
+
 
 @dataclass(frozen=True)
-class Call:
+class Call(Value):
     """One call of the port, as the fault hooks see it."""
 
     verb: str
@@ -29,7 +31,7 @@ Hook = Callable[[Call], Awaitable[None] | None]
 
 
 @dataclass(frozen=True)
-class RecordedEvent:
+class RecordedEvent(Value):
     """An event the operator recorded."""
 
     kind: str

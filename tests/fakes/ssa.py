@@ -1,16 +1,20 @@
 """Server-side apply for the fake API server: ownership of fields by manager, enough for whole applies.
 
 Approximates https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy: maps merge by key, the
-lists below merge by entry, every other list and every scalar is one field.
+lists below merge by entry, every other list and every scalar is one field. Trees are never changed; what they do not
+merge they share with what they were made of, and ``from_tree`` copies it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
-from tests.fakes.jsoncopy import deepcopy
+from tests.fakes.jsoncopy import PLAIN, deepcopy
 
 Path = tuple[str, ...]
+Managers: TypeAlias = dict[str, frozenset[Path]]
+"""Fields of one object by the manager that owns them."""
 
 SETS = frozenset({"finalizers"})
 """Lists of scalars merged by value (list-type set)."""
@@ -31,14 +35,16 @@ IDENTITY = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metada
 def to_tree(value: Any, name: str = "") -> Any:
     """The value with mergeable lists as dictionaries, so that one recursion serves all."""
     if isinstance(value, dict):
-        return {key: to_tree(item, key) for key, item in value.items() if item is not None}
+        return {
+            key: item if type(item) in PLAIN else to_tree(item, key) for key, item in value.items() if item is not None
+        }
     if isinstance(value, list) and name in SETS:
         return _Listed({str(item): item for item in value})
-    if isinstance(value, list) and name in MAPS and value and all(_key(item, name) for item in value):
-        return _Listed({_key(item, name): to_tree(item) for item in value})
-    if isinstance(value, list) and name in MAPS and not value:
-        return _Listed()
-    return deepcopy(value)
+    if isinstance(value, list) and name in MAPS:
+        keys = [_key(item, name) for item in value]
+        if all(keys):
+            return _Listed({key: to_tree(item) for key, item in zip(keys, value, strict=True)})
+    return value
 
 
 def from_tree(value: Any) -> Any:
@@ -46,7 +52,7 @@ def from_tree(value: Any) -> Any:
     if isinstance(value, _Listed):
         return [from_tree(item) for item in value.values()]
     if isinstance(value, dict):
-        return {key: from_tree(item) for key, item in value.items()}
+        return {key: item if type(item) in PLAIN else from_tree(item) for key, item in value.items()}
     return deepcopy(value)
 
 
@@ -60,14 +66,13 @@ def _key(item: Any, name: str) -> str:
     return "/".join(str(item[field]) for field in MAPS[name] if field in item)
 
 
-def leaves(tree: Any, prefix: Path = ()) -> set[Path]:
+def leaves(tree: Any, prefix: Path = ()) -> Iterator[Path]:
     """Paths of all fields; an empty map owns nothing."""
     if isinstance(tree, dict):
-        found: set[Path] = set()
         for key, item in tree.items():
-            found |= leaves(item, (*prefix, key))
-        return found
-    return {prefix}
+            yield from leaves(item, (*prefix, key))
+    else:
+        yield prefix
 
 
 def merge(live: Any, applied: Any) -> Any:
@@ -75,50 +80,48 @@ def merge(live: Any, applied: Any) -> Any:
     if isinstance(live, dict) and isinstance(applied, dict):
         result = type(live)(live)
         for key, item in applied.items():
-            result[key] = merge(live[key], item) if key in live else deepcopy(item)
+            result[key] = merge(live[key], item) if key in live else item
         return result
-    return deepcopy(applied)
+    return applied
 
 
-def remove(tree: dict[str, Any], path: Path) -> None:
-    """Take a field out, and the maps that become empty by that."""
+def without(tree: Any, path: Path) -> Any:
+    """The tree without a field, and without the maps that become empty by that."""
     head, rest = path[0], path[1:]
-    if head not in tree:
-        return
-    if not rest:
-        del tree[head]
-        return
-    if isinstance(tree[head], dict):
-        remove(tree[head], rest)
-        if not tree[head]:
-            del tree[head]
+    if not isinstance(tree, dict) or head not in tree:
+        return tree
+    left = without(tree[head], rest) if rest else {}
+    changed = ((key, left if key == head else item) for key, item in tree.items())
+    return type(tree)((key, item) for key, item in changed if key != head or item != {})
 
 
-def apply(
-    live: dict[str, Any], applied: dict[str, Any], managers: dict[str, set[Path]], manager: str
-) -> dict[str, Any]:
-    """Live after the manager applied its whole configuration by force; ``managers`` is updated."""
-    tree, wanted = to_tree(live), to_tree(applied)
-    owned = {path for path in leaves(wanted) if path not in IDENTITY}
-    gone = managers.get(manager, set()) - owned
-    others = [paths for name, paths in managers.items() if name != manager]
-    tree = merge(tree, wanted)
+def apply(live: dict[str, Any], applied: dict[str, Any], managers: Managers, manager: str) -> dict[str, Any]:
+    """Live after the manager applied its whole configuration by force, sharing nothing with what was given;
+    ``managers`` is updated."""
+    before, wanted = to_tree(live), to_tree(applied)
+    owned = _owned(wanted)
+    gone = managers.get(manager, frozenset()) - owned
+    others = {name: paths for name, paths in managers.items() if name != manager}
+    tree = merge(before, wanted)
     for path in sorted(gone, key=len, reverse=True):
-        if not any(path in paths for paths in others):
-            remove(tree, path)
-    # Force: whoever owned a field with another value loses it; same value is shared.
-    before = to_tree(live)
-    for paths in others:
-        paths -= {path for path in owned if _at(before, path) != _at(tree, path)}
+        if not any(path in paths for paths in others.values()):
+            tree = without(tree, path)
+    if others:
+        # Force: whoever owned a field with another value loses it; same value is shared.
+        changed = {path for path in owned if _at(before, path) != _at(tree, path)}
+        managers.update({name: paths - changed for name, paths in others.items()})
     managers[manager] = owned
     result: dict[str, Any] = from_tree(tree)
     return result
 
 
-def owned(manifest: dict[str, Any]) -> set[Path]:
+def owned(manifest: dict[str, Any]) -> frozenset[Path]:
     """The fields that who wrote this manifest owns."""
-    body = {key: value for key, value in manifest.items() if key != "status"}
-    return {path for path in leaves(to_tree(body)) if path not in IDENTITY}
+    return _owned(to_tree({key: value for key, value in manifest.items() if key != "status"}))
+
+
+def _owned(tree: Any) -> frozenset[Path]:
+    return frozenset(leaves(tree)) - IDENTITY
 
 
 def _at(tree: Any, path: Path) -> Any:

@@ -11,12 +11,13 @@ from typing import TypeVar
 from pulsar_operator.adapters.zookeeper_state import address_of
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, RefusedError, UnavailableError
+from tests.fakes.values import Value
 
 WRITES = frozenset({"create", "set", "delete"})
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Value):
     """One call as the hooks see it; ``path`` includes the chroot, ``index`` counts all calls from 0.
 
     The state of a server is asked by op "state", of no path.

@@ -26,6 +26,7 @@ from pulsar_operator.ports import (
     ZooKeeperSession,
 )
 from tests.fakes.killed import Killed
+from tests.fakes.values import Value
 
 T = TypeVar("T")
 KUBERNETES, ZOOKEEPER, ADMIN, BOOKIES = "kubernetes", "zookeeper", "admin", "bookies"
@@ -34,7 +35,7 @@ EVICT = "evict"
 
 
 @dataclass(frozen=True)
-class PortCall:
+class PortCall(Value):
     """One call of a port."""
 
     port: str
@@ -52,7 +53,7 @@ Hook = Callable[[PortCall], None]
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(Value):
     """An event the operator recorded."""
 
     kind: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -303,15 +304,20 @@ async def shrunk() -> BusyWorld:
 
 async def test_a_drain_goes_on_after_a_kill_of_the_operator() -> None:
     """Every third write of a removal, the operator ended before and after it; a new one comes to the same end."""
-    world = await shrunk()
-    first = len(world.journal.attempts)
-    await world.run(rounds=300)
-    writes = len(world.journal.attempts) - first
+    calm = await shrunk()
+    first = len(calm.journal.attempts)
+    copies: list[BusyWorld] = []
+
+    async def remember() -> None:
+        copies.append(copy.deepcopy(calm))
+
+    await calm.run(rounds=300, each=remember)
+    writes = len(calm.journal.attempts) - first
     assert writes > 10
     for number in range(0, writes, 3):
         for when in ("before", "after"):
-            world = await shrunk()
-            world.journal.arm(len(world.journal.attempts) + number, when)
+            world = copy.deepcopy([each for each in copies if len(each.journal.attempts) - first <= number][-1])
+            world.journal.arm(first + number, when)
             with pytest.raises(Killed):
                 await world.run(rounds=300)
             world.restart()
