@@ -103,6 +103,8 @@ class FakeKube:
             key = _id(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             self._check_uid(live, meta.get("uid"), meta["name"], missing_is_conflict=True)
+            if live is not None and "resourceVersion" in meta:
+                _check_version(live, meta)
             body = _without_status(manifest, kind)
             managers = self._managers.setdefault(key, {}).setdefault("", {}) if live else {}
             if live is None:
@@ -180,8 +182,7 @@ class FakeKube:
             live = self._objects.get(key)
             if live is None:
                 raise NotFoundError(f'{kind.plural} "{meta["name"]}" not found')
-            if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
-                raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
+            _check_version(live, meta)
             new = deepcopy(live)
             for pointer in pointers:
                 *parents, last = [t.replace("~1", "/").replace("~0", "~") for t in pointer.split("/")[1:]]
@@ -201,8 +202,7 @@ class FakeKube:
             if live is None:
                 return
             self._check_uid(live, meta["uid"], meta["name"])
-            if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
-                raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
+            _check_version(live, meta)
             new = _renewed(live)
             new["metadata"]["finalizers"] = [f for f in live["metadata"].get("finalizers") or () if f != finalizer]
             stored = self._store(key, live, new)
@@ -401,6 +401,11 @@ def _skeleton(manifest: Json) -> Json:
         "kind": manifest["kind"],
         "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
     }
+
+
+def _check_version(live: Json, meta: Json) -> None:
+    if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
+        raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
 
 
 def _restore(new: Json, live: Json, kind: ResourceType) -> None:

@@ -193,6 +193,20 @@ async def test_apply_with_uid_never_makes_a_new_object(bench: Bench) -> None:
     assert other["metadata"]["uid"] != stored["metadata"]["uid"]
 
 
+async def test_apply_at_a_version_changes_what_was_read_and_nothing_newer(bench: Bench) -> None:
+    read = await bench.kube.apply(tenant(bench.namespace))
+    at = {key: read["metadata"][key] for key in ("uid", "resourceVersion")}
+    manifest = tenant(bench.namespace, labels={"l": "1"})
+    manifest["metadata"] |= at
+    first = await bench.kube.apply(manifest)
+    assert first["metadata"]["labels"] == {"l": "1"}
+    manifest["metadata"]["labels"] = {"l": "2"}
+    with pytest.raises(ConflictError):
+        await bench.kube.apply(manifest)
+    found = await bench.kube.get(TENANTS, bench.namespace, "t")
+    assert found is not None and found["metadata"]["labels"] == {"l": "1"}
+
+
 async def test_finalizers_have_their_own_manager(bench: Bench) -> None:
     stored = await bench.kube.apply(tenant(bench.namespace, finalizers=["example.com/theirs"]), manager="other")
     uid = stored["metadata"]["uid"]
