@@ -12,7 +12,7 @@ from pulsar_operator.api.v1alpha1.cluster import Ensemble, Preset
 from pulsar_operator.domain.render import QuorumError, check_config, render_cluster, resolve_quorum, spec_problems
 from pulsar_operator.domain.render.config import check_jvm, layered, overrides_text
 from pulsar_operator.domain.render.presets import PRODUCTION, SMALL, container_resources, jvm_arguments, mebibytes
-from pulsar_operator.domain.render.quorum import default_quorum
+from pulsar_operator.domain.render.quorum import Quorum, default_quorum
 from tests.support.cluster.rendering import container, distributed, inputs, overrides, standalone
 
 RESERVED = [
@@ -228,25 +228,86 @@ def test_open_quorums_follow_the_given_ones(
     assert (quorum.ensemble_size, quorum.write_quorum, quorum.ack_quorum) == expected
 
 
+@pytest.mark.parametrize(
+    ("ensemble", "bookies", "recorded", "expected"),
+    [
+        # The number of bookies alone changes nothing.
+        ({}, 3, "3/3/2", "3/3/2"),
+        ({}, 4, "2/2/2", "2/2/2"),
+        ({}, 100, "1/1/1", "1/1/1"),
+        ({}, 6, "5/3/2", "5/3/2"),
+        # What is set is kept, and the others move only as far as the order demands.
+        ({"ensembleSize": 2}, 2, "3/3/2", "2/2/2"),
+        ({"ensembleSize": 1}, 2, "3/3/2", "1/1/1"),
+        ({"ensembleSize": 3}, 3, "2/2/2", "3/2/2"),
+        ({"writeQuorum": 2}, 3, "3/3/2", "3/2/2"),
+        ({"writeQuorum": 1}, 3, "3/3/2", "3/1/1"),
+        ({"writeQuorum": 4}, 5, "3/3/2", "4/4/2"),
+        ({"ackQuorum": 3}, 3, "3/3/2", "3/3/3"),
+        ({"ackQuorum": 1}, 3, "3/3/2", "3/3/1"),
+        ({"ackQuorum": 3}, 3, "2/2/2", "3/3/3"),
+        ({"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 1}, 2, "5/3/2", "2/2/1"),
+    ],
+)
+def test_open_quorums_stay_as_they_are_on_record(
+    ensemble: dict[str, int], bookies: int, recorded: str, expected: str
+) -> None:
+    found = resolve_quorum(Ensemble.model_validate(ensemble), bookies, Quorum.parse(recorded))
+    assert str(found) == expected
+    assert str(resolve_quorum(Ensemble(), bookies, found)) == expected, "a field taken out again changes nothing"
+
+
+@pytest.mark.parametrize("ensemble", [{}, {"writeQuorum": 2}, {"ackQuorum": 1}])
+def test_fewer_bookies_than_an_ensemble_on_record_are_refused(ensemble: dict[str, int]) -> None:
+    with pytest.raises(QuorumError) as caught:
+        resolve_quorum(Ensemble.model_validate(ensemble), 2, Quorum(3, 3, 2))
+    assert str(caught.value) == (
+        "3 bookies are recorded as ensemble size; spec.bookkeeper.replicas = 2: "
+        "set spec.bookkeeper.ensemble.ensembleSize to 2 first, or raise replicas to 3"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3/3", "3/3/2/1", "3/3/0", "2/3/1", "3/2/3", "a/b/c", "3/3/2\n", "-1/1/1", "٣/٣/٢"]
+)
+def test_quorums_as_text(text: str) -> None:
+    with pytest.raises(ValueError, match="is not"):
+        Quorum.parse(text)
+    assert str(Quorum.parse("5/3/2")) == "5/3/2"
+
+
 OPTIONAL_SIZES = st.none() | st.integers(1, 32)
 
 
-@given(OPTIONAL_SIZES, OPTIONAL_SIZES, OPTIONAL_SIZES, st.integers(1, 40))
+@st.composite
+def recorded_quorums(draw: st.DrawFn) -> Quorum:
+    """Any that could be on record."""
+    return Quorum(*sorted(draw(st.lists(st.integers(1, 32), min_size=3, max_size=3)), reverse=True))
+
+
+@given(OPTIONAL_SIZES, OPTIONAL_SIZES, OPTIONAL_SIZES, st.integers(1, 40), st.none() | recorded_quorums())
 def test_quorums_are_ordered_and_keep_what_was_given(
-    size: int | None, write: int | None, ack: int | None, bookies: int
+    size: int | None, write: int | None, ack: int | None, bookies: int, recorded: Quorum | None
 ) -> None:
     given_values = [v for v in (ack, write, size) if v is not None]
     possible = given_values == sorted(given_values) and all(v <= bookies for v in given_values)
     ensemble = Ensemble(ensemble_size=size, write_quorum=write, ack_quorum=ack)
     if not possible:
         with pytest.raises(QuorumError, match=r"spec\.bookkeeper\.ensemble\.\w+ = \d+ exceeds .*(raise|lower)"):
-            resolve_quorum(ensemble, bookies)
+            resolve_quorum(ensemble, bookies, recorded)
         return
-    quorum = resolve_quorum(ensemble, bookies)
+    if recorded is not None and size is None and recorded.ensemble_size > bookies:
+        with pytest.raises(QuorumError, match=f"{recorded.ensemble_size} bookies are recorded"):
+            resolve_quorum(ensemble, bookies, recorded)
+        return
+    quorum = resolve_quorum(ensemble, bookies, recorded)
     assert 1 <= quorum.ack_quorum <= quorum.write_quorum <= quorum.ensemble_size <= bookies
     assert size in (None, quorum.ensemble_size)
     assert write in (None, quorum.write_quorum)
     assert ack in (None, quorum.ack_quorum)
+    assert resolve_quorum(ensemble, bookies, quorum) == quorum, "on record it says the same"
+    if recorded is not None and (size, write, ack) == (None, None, None):
+        assert quorum == recorded
 
 
 def test_all_problems_of_a_spec_are_told_at_once() -> None:

@@ -108,7 +108,10 @@ class LedgerVolumes(BookieVolumes):
 
 
 class Ensemble(ApiModel):
-    """Default quorums of managed ledgers; absent values fit the number of bookies (documented in docs/clusters.md)."""
+    """Default quorums of managed ledgers.
+
+    Absent values are made to fit the number of bookies when the cluster is first brought up, and stay then
+    (docs/clusters.md)."""
 
     ensemble_size: Annotated[int, Field(ge=1, le=32)] | None = None
     """Bookies over which a ledger's entries are spread (managedLedgerDefaultEnsembleSize)."""
@@ -151,7 +154,7 @@ class BookKeeper(ApiModel):
     ledgers: LedgerVolumes = LedgerVolumes()
     """Volumes of the ledgers, where messages stay."""
     ensemble: Ensemble = Field(default=Ensemble())
-    """Default quorums of new ledgers; absent values fit the number of bookies."""
+    """Default quorums of new ledgers; absent values are fitted to the bookies at the first bring-up, and stay."""
     auto_recovery: AutoRecovery = Field(default=AutoRecovery())
     """Auto-recovery processes."""
     config: ConfigMapValues | None = None

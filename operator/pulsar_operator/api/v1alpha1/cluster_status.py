@@ -153,6 +153,17 @@ class CanaryStatus(ApiModel):
     """What the only pod of the component had counted when it was replaced: it has no peers."""
 
 
+class EnsembleStatus(ApiModel):
+    """Quorums that new ledgers get where no namespace or topic says otherwise."""
+
+    ensemble_size: int
+    """Bookies over which a ledger's entries are spread."""
+    write_quorum: int
+    """Copies of each entry."""
+    ack_quorum: int
+    """Acknowledgements awaited per entry."""
+
+
 class Endpoints(ApiModel):
     """Where clients and tools reach the cluster from inside Kubernetes."""
 
@@ -205,6 +216,8 @@ class PulsarClusterStatus(CommonStatus):
         ),
     ] = Field(default_factory=list)
     """Each bookie: those with a pod, and those that the metadata store still knows."""
+    ensemble: EnsembleStatus | None = None
+    """Quorums of new ledgers: those of the first bring-up, changed only by spec.bookkeeper.ensemble since."""
     autorecovery: ComponentStatus | None = None
     """Auto-recovery pods."""
     broker: ComponentStatus | None = None

@@ -19,7 +19,6 @@ from pulsar_operator.domain.dataplane.metadata import (
     MANAGED_LEDGERS_PATH,
     MARKER_PATH,
     DamagedRecordError,
-    Identity,
     IdentityFacts,
     Marker,
     Record,
@@ -40,6 +39,7 @@ from pulsar_operator.domain.dataplane.registration import (
     paths_to_read,
     plan_registration,
 )
+from pulsar_operator.domain.render import Quorum
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     ConflictError,
@@ -110,6 +110,10 @@ class BootstrapRequest:
     """Whether any PersistentVolumeClaim of the cluster's bookies exists; only asked before the first set-up."""
     versions: frozenset[str] = frozenset()
     """Pulsar versions that a new record says; see domain/dataplane/metadata.py."""
+    quorum: Quorum | None = None
+    """Quorums that brokers are going to have, to be on record before that; None = none are recorded."""
+    known_quorum: Quorum | None = None
+    """What was on record when they were decided: if it is anything else by now, it stays."""
     act: bool = True
     """False (paused, dry run) = write nothing and list what would be written."""
 
@@ -134,6 +138,8 @@ class BootstrapResult:
     message: str
     instance_id: str | None = None
     """INSTANCEID the cluster has or will get; None when it could not be determined."""
+    quorum: Quorum | None = None
+    """What is on record by now."""
     local_ready: bool = False
     """The local store is initialized and ours: bookies may start."""
     registered: bool = False
@@ -214,13 +220,23 @@ class _Bootstrap:
         identity = decide_identity(facts)
         if isinstance(identity, Refusal):
             raise _StopError(identity.reason, identity.message)
+        record, why = self._with_quorum(identity.record)
         if identity.why is not None:
-            identity = replace(identity, record=replace(identity.record, versions=self.request.versions))
-            await self._write_record(identity.record, str(identity.why))
-        self.record = identity.record
+            record = replace(record, versions=self.request.versions)
+        if identity.why is not None or why is not None:
+            await self._write_record(record, identity.why or why or "")
+        self.record = record
         if not identity.settled:
-            await self._initialize(store, session, facts, identity)
+            await self._initialize(store, session, facts, record)
         self.local_ready = self.record.state is RecordState.INITIALIZED
+
+    def _with_quorum(self, record: Record) -> tuple[Record, str | None]:
+        """The record with the quorums that brokers are going to have, and why it is to be written for them."""
+        wanted, found = self.request.quorum, record.quorum
+        if wanted is None or found == wanted or found not in (None, self.request.known_quorum):
+            return record, None
+        instead = f" instead of {found}" if found is not None else ""
+        return replace(record, quorum=wanted), f"new ledgers get ensemble size and quorums {wanted}{instead}"
 
     async def _open(self, store: Store) -> ZooKeeperSession:
         return await _asked(self.deps.zookeeper.session(store.servers, store.chroot))
@@ -253,16 +269,14 @@ class _Bootstrap:
             new_id=self.new_id or "",
         )
 
-    async def _initialize(
-        self, store: Store, session: ZooKeeperSession, facts: IdentityFacts, identity: Identity
-    ) -> None:
+    async def _initialize(self, store: Store, session: ZooKeeperSession, facts: IdentityFacts, record: Record) -> None:
         """Write what is missing; the id and the marker are compared with the facts the decision was made from."""
         decided = {INSTANCE_ID_PATH: facts.store_id, MARKER_PATH: facts.marker}
-        for write in local_nodes(identity.record, self.request.owner):
+        for write in local_nodes(record, self.request.owner):
             found = decided[write.path] if write.path in decided else await _asked(session.get(write.path))
             if found is None:
                 await self._write(session, store, write)
-        await self._write_record(replace(identity.record, state=RecordState.INITIALIZED), f"{store} is initialized")
+        await self._write_record(replace(record, state=RecordState.INITIALIZED), f"{store} is initialized")
 
     # -------------------------------------------------------------------------------------- configuration store
 
@@ -335,7 +349,8 @@ class _Bootstrap:
         if self.config_map is None:
             self.config_map = await self.deps.kube.create(manifest)
         else:
-            manifest["metadata"]["uid"] = self.config_map["metadata"]["uid"]
+            found = self.config_map["metadata"]
+            manifest["metadata"] |= {"uid": found["uid"], "resourceVersion": found["resourceVersion"]}
             self.config_map = await self.deps.kube.apply(manifest)
         self.record = record
         self._did(f"Wrote {text}")
@@ -355,6 +370,7 @@ class _Bootstrap:
             reason=reason,
             message=message,
             instance_id=None if self.record is None or self.config_map is None else self.record.instance_id,
+            quorum=None if self.record is None or self.config_map is None else self.record.quorum,
             local_ready=self.local_ready,
             registered=self.registered,
             actions=tuple(self.actions),

@@ -137,7 +137,7 @@ class ClusterController:
             text = f"{leftovers[0]} of the deleted object of the same name to be gone"
             # Its pods are not ours.
             return replace(view, live=None, stopped_for=text)
-        problems, refusal = spec_problems(spec), Reason.INVALID_SPEC
+        problems, refusal = spec_problems(spec, facts.quorum), Reason.INVALID_SPEC
         if not problems:
             jump = decide(facts.running, spec.version, self._deps.jumps)
             problems, refusal = ([_why(jump, facts)] if jump.allowed is False else []), Reason.VERSION_REFUSED
@@ -157,6 +157,7 @@ class ClusterController:
                 configuration_store=StoreAddress.of(store.servers, store.chroot) if store.servers else None,
                 super_digest_secret=super_digest_name(owner.name, Component.ZOOKEEPER),
                 capacities=capacities_text(facts.live, facts.spec),
+                quorum=facts.quorum,
             )
         )
         asked = facts.meta.annotations.get(ANNOTATION_RESTART)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
-from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, ClusterMode, PulsarClusterSpec
 from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar_name
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import resolve
@@ -17,11 +17,12 @@ from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, parse_record
+from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, parse_record, recorded_quorum
+from pulsar_operator.domain.dataplane.quorum_record import known_quorum
 from pulsar_operator.domain.dataplane.rollout import RollOrder
 from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
 from pulsar_operator.domain.dataplane.versions import downgrade
-from pulsar_operator.domain.render import Owner, RenderedCluster, selector_text
+from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
 
@@ -39,6 +40,10 @@ class ClusterFacts:
     """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
     config_map: Json | None = None
     """The record of the instance id, as read; None = there is none, or the mode has none."""
+    quorum: Quorum | None = None
+    """Quorums that ledgers have had so far; None = nothing was brought up yet, or the one pod of mode Standalone."""
+    quorum_on_record: Quorum | None = None
+    """What of it the record says."""
 
     @property
     def record(self) -> Record | None:
@@ -90,9 +95,20 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
     )
     record = live.get(CONFIG_MAPS.kind, record_name(meta.name))
     if record is None and spec.mode is ClusterMode.DISTRIBUTED:
-        # One that was restored by hand may have no labels.
+        # The list shows what has our labels: one that was restored by hand may have none.
         record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
-    return ClusterFacts(obj, meta, spec, owner, instance, live, bool(claims), record)
+    facts = ClusterFacts(obj, meta, spec, owner, instance, live, bool(claims), record)
+    return facts if spec.bookkeeper is None else _with_quorum(facts, spec.bookkeeper)
+
+
+def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:
+    record = (facts.config_map or {}).get("data") or {}
+    status = facts.obj.get("status") or {}
+    known = known_quorum(keeper, facts.live, record=record, status=status, volumes=facts.bookie_volumes)
+    try:
+        return replace(facts, quorum=known, quorum_on_record=recorded_quorum(record))
+    except ValueError:
+        return replace(facts, quorum=known)
 
 
 async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec) -> InstanceFact:

@@ -7,9 +7,7 @@ import json
 from typing import Any, Final
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.watch_cache import reader_of
-from pulsar_operator.domain.render import resolve_quorum
 from pulsar_operator.ports import Deps, Node, ZooKeeperSession
 
 POLICIES_PATH: Final = "/admin/policies"
@@ -17,15 +15,15 @@ AT_ONCE: Final = 32
 """Reads in flight."""
 
 
-async def largest_ensemble(deps: Deps, store: ZooKeeperSession, spec: PulsarClusterSpec) -> int:
-    """Bookies that the largest ensemble takes. Raises PortError: less than all is not known.
+async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int) -> int:
+    """Bookies that the largest ensemble takes; ``default`` is that of the brokers. Raises PortError: less than all is
+    not known.
 
     Namespaces are read in the configuration store, ``/admin/policies/<tenant>/<namespace>``, member persistence (class
     Policies), declared or not. Policies of topics are in topics themselves, which nobody can list at once: those that
     PulsarTopics and the sets declare count.
     """
-    assert spec.bookkeeper is not None
-    found = [resolve_quorum(spec.bookkeeper.ensemble, spec.bookkeeper.replicas).ensemble_size]
+    found = [default]
     tenants = await store.children(POLICIES_PATH) or []
     paths = []
     for tenant in tenants:

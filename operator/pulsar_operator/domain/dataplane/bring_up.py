@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
-from pulsar_operator.domain.render import resolve_quorum
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,13 @@ def majority(replicas: int) -> int:
 
 
 def bring_up_facts(
-    spec: PulsarClusterSpec,
+    ensemble: int | None,
     store: StoreFact,
     components: Mapping[Component, ComponentFacts],
     metadata: MetadataFact | None,
 ) -> BringUpFacts:
-    """The gates' input, from what is known; ``metadata`` None = it was not looked at yet."""
+    """The gates' input, from what is known. ``ensemble`` is how many bookies an ensemble has, None in mode Standalone;
+    ``metadata`` None = it was not looked at yet."""
     zookeeper = components.get(Component.ZOOKEEPER)
     bookie, broker = components.get(Component.BOOKIE), components.get(Component.BROKER)
     if metadata is None:
@@ -109,7 +108,7 @@ def bring_up_facts(
     return BringUpFacts(
         metadata_ready=metadata is not None and metadata.local_ready,
         metadata_gate=gate,
-        bookies_writable=_enough_bookies(spec, bookie),
+        bookies_writable=_enough_bookies(ensemble, bookie),
         bookies_text=f"bookies to be ready: {_text('bookies', bookie)}",
         configuration_store=store,
         registered=metadata is not None and metadata.registered,
@@ -118,11 +117,11 @@ def bring_up_facts(
     )
 
 
-def _enough_bookies(spec: PulsarClusterSpec, bookie: ComponentFacts | None) -> bool | None:
+def _enough_bookies(ensemble: int | None, bookie: ComponentFacts | None) -> bool | None:
     """Whether a ledger can be created: as many bookies as an ensemble has."""
-    if bookie is None or bookie.ready is None or spec.bookkeeper is None:
+    if bookie is None or bookie.ready is None or ensemble is None:
         return None
-    return bookie.ready >= resolve_quorum(spec.bookkeeper.ensemble, spec.bookkeeper.replicas).ensemble_size
+    return bookie.ready >= ensemble
 
 
 def _text(what: str, facts: ComponentFacts | None) -> str:

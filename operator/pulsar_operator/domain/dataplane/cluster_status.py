@@ -14,6 +14,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     ComponentStatus,
     DrainStatus,
     Endpoints,
+    EnsembleStatus,
     PulsarClusterStatus,
     RolloutStatus,
     VersionStatus,
@@ -272,7 +273,7 @@ def cluster_status(
     """The status to write. Facts this pass could not see are carried over from the stored status."""
     old, now = readable(PulsarClusterStatus, obj.get("status")), conditions.now
     rendered, stored = view.rendered, view.storage
-    store = rendered.metadata_store if rendered else None
+    store, quorum = (rendered.metadata_store, rendered.quorum) if rendered else (None, None)
     parts: dict[str, Any] = {}
     for component in Component:
         facts = view.components.get(component)
@@ -297,6 +298,7 @@ def cluster_status(
             "conditions": conditions.result(),
             **{k: v for k, v in parts.items() if k != Component.CONFIGURATION_STORE.value},
             "endpoints": Endpoints(**asdict(rendered.endpoints)) if rendered else old.get("endpoints"),
+            "ensemble": EnsembleStatus(**asdict(quorum)) if quorum else old.get("ensemble"),
             "waitingFor": view.waiting_for,
             "dependents": old.get("dependents") if view.dependents is None else view.dependents,
             "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,

@@ -21,6 +21,7 @@ from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.dataplane.versions import is_version
+from pulsar_operator.domain.render import Quorum
 
 INSTANCE_ID_PATH = "/ledgers/INSTANCEID"
 LEDGERS_PATH = "/ledgers"
@@ -30,6 +31,8 @@ MARKER_PATH = "/pulsar-operator/cluster"
 FORMATTED_CHILDREN = frozenset({"available"})
 """What formatting itself puts below /ledgers; anything else comes from bookies and brokers at work."""
 MAX_ID_LENGTH = 128
+QUORUM_KEY = "ensemble"
+"""In the record: ensembleSize/writeQuorum/ackQuorum, as in 3/3/2."""
 
 
 class RecordState(StrEnum):
@@ -52,17 +55,22 @@ class Record:
     """Everything was put into the configuration store once."""
     versions: frozenset[str] = frozenset()
     """Pulsar versions that may have written the volumes last: one where it ran in all pods; empty = not known."""
+    quorum: Quorum | None = None
+    """Quorums that new ledgers get; None in a record of an operator that did not keep them. See quorum_record.py."""
 
     def to_data(self) -> dict[str, str]:
         """``data`` of the ConfigMap."""
-        data = {
+        quorum = {} if self.quorum is None else {QUORUM_KEY: str(self.quorum)}
+        versions = {"versions": versions_text(self.versions)} if self.versions else {}
+        return {
             "instanceId": self.instance_id,
             "clusterName": self.cluster_name,
             "state": self.state.value,
             "adopted": str(self.adopted).lower(),
             "registered": str(self.registered).lower(),
+            **quorum,
+            **versions,
         }
-        return data | ({"versions": versions_text(self.versions)} if self.versions else {})
 
 
 def versions_text(versions: Iterable[str]) -> str:
@@ -91,7 +99,17 @@ def parse_record(data: Mapping[str, str]) -> Record:
     # Records of earlier operators have none. What is no version says nothing, as if it were not there.
     found = (each.strip() for each in data.get("versions", "").split(","))
     versions = frozenset(each for each in found if is_version(each))
-    return Record(instance_id, data.get("clusterName", ""), RecordState(state), versions=versions, **flags)
+    try:
+        quorum = recorded_quorum(data)
+    except ValueError as error:
+        raise DamagedRecordError(f"data.{QUORUM_KEY}: {error}") from error
+    known = RecordState(state)
+    return Record(instance_id, data.get("clusterName", ""), known, versions=versions, quorum=quorum, **flags)
+
+
+def recorded_quorum(data: Mapping[str, str]) -> Quorum | None:
+    """The quorums in a ConfigMap's ``data``; None where it names none. Raises ValueError for what is none."""
+    return Quorum.parse(data[QUORUM_KEY]) if QUORUM_KEY in data else None
 
 
 def valid_instance_id(text: str) -> bool:

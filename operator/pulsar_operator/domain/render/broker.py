@@ -67,9 +67,7 @@ def render_broker(
         "configurationMetadataStoreUrl": configuration.url,
         "brokerServicePort": str(PORTS["pulsar"]),
         "webServicePort": str(PORTS["http"]),
-        "managedLedgerDefaultEnsembleSize": str(quorum.ensemble_size),
-        "managedLedgerDefaultWriteQuorum": str(quorum.write_quorum),
-        "managedLedgerDefaultAckQuorum": str(quorum.ack_quorum),
+        **quorum.settings(),
         "brokerShutdownTimeoutMs": str(shutdown_seconds(broker.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
     }

@@ -21,7 +21,7 @@ from pulsar_operator.domain.render.config import check_config, check_jvm
 from pulsar_operator.domain.render.pod_checks import pod_problems, written_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.properties import property_problems
-from pulsar_operator.domain.render.quorum import QuorumError, resolve_quorum
+from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
 from pulsar_operator.domain.windows import window_problems
@@ -38,8 +38,11 @@ PORTS = {
 """Ports of the main container of each component."""
 
 
-def spec_problems(spec: PulsarClusterSpec) -> list[str]:
-    """Everything wrong with a spec that only the operator can see; empty means that render_cluster succeeds."""
+def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list[str]:
+    """Everything wrong with a spec that only the operator can see; empty means that render_cluster succeeds.
+
+    ``quorum`` is what ledgers have had so far, as in ClusterInputs.
+    """
     if spec.mode is ClusterMode.STANDALONE:
         one = spec.standalone or Standalone()
         return [
@@ -68,7 +71,7 @@ def spec_problems(spec: PulsarClusterSpec) -> list[str]:
     found += write_cache_problems(keeper, spec.preset, broker.max_message_size)
     found += volume_problems(keeper, spec.preset)
     found += window_problems(spec.maintenance_windows)
-    return [*found, *_quorum_problems(keeper), *_message_problems(broker, spec.preset)]
+    return [*found, *_quorum_problems(keeper, quorum), *_message_problems(broker, spec.preset)]
 
 
 def store_problems(store: ManagedZooKeeper, component: Component, field: str, preset: Preset) -> list[str]:
@@ -122,9 +125,9 @@ def _problems(
     ]
 
 
-def _quorum_problems(keeper: BookKeeper) -> list[str]:
+def _quorum_problems(keeper: BookKeeper, quorum: Quorum | None) -> list[str]:
     try:
-        resolve_quorum(keeper.ensemble, keeper.replicas)
+        resolve_quorum(keeper.ensemble, keeper.replicas, quorum)
     except QuorumError as error:
         return [str(error)]
     return []

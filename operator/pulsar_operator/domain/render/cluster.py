@@ -37,7 +37,7 @@ def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
     keeper, broker = spec.bookkeeper or BookKeeper(), spec.broker or Broker()
     store = local_store(inputs)
     configuration = inputs.configuration_store or store
-    quorum = resolve_quorum(keeper.ensemble, keeper.replicas)
+    quorum = resolve_quorum(keeper.ensemble, keeper.replicas, inputs.quorum)
     components: dict[Component, list[Manifest]] = {}
     if spec.metadata_store and spec.metadata_store.managed:
         components[Component.ZOOKEEPER] = render_zookeeper(
@@ -68,6 +68,7 @@ def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
         endpoints=_endpoints(inputs, front, Component.BROKER),
         metadata_store=store,
         configuration_store=configuration,
+        quorum=quorum,
         bookie_ids=tuple(
             bookie_id(bookies, ordinal, owner.namespace, spec.cluster_domain) for ordinal in range(keeper.replicas)
         ),

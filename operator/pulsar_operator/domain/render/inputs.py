@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.common import Manifest
 from pulsar_operator.domain.render.names import Owner
+from pulsar_operator.domain.render.quorum import Quorum
 
 BRING_UP_ORDER = (
     Component.ZOOKEEPER,
@@ -57,6 +58,8 @@ class ClusterInputs:
     """Secret with the superuser of a managed ZooKeeper, under SUPER_DIGEST_KEY; None = no superuser."""
     capacities: str = ""
     """CPU of the brokers where they differ, as option --capacities of the sizing job takes it."""
+    quorum: Quorum | None = None
+    """Quorums that ledgers have had so far; None = the cluster is brought up for the first time."""
 
     @property
     def cluster_name(self) -> str:
@@ -102,6 +105,8 @@ class RenderedCluster:
     """The store the brokers were given; None in mode Standalone."""
     bookie_ids: tuple[str, ...] = ()
     """Ids the bookies register with, by ordinal."""
+    quorum: Quorum | None = None
+    """Quorums that the brokers are given; None in mode Standalone."""
 
     def ordered(self) -> list[tuple[Component, list[Manifest]]]:
         """Components in bring-up order with their manifests."""

@@ -1,12 +1,16 @@
-"""Default quorums of managed ledgers: what a user left open is derived so that it fits the number of bookies."""
+"""Quorums of managed ledgers: what a user left open stays as recorded, and fits the bookies while nothing is."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pulsar_operator.api.v1alpha1.cluster import Ensemble
 
 FIELD = "spec.bookkeeper.ensemble"
+BROKER_KEYS = ("managedLedgerDefaultEnsembleSize", "managedLedgerDefaultWriteQuorum", "managedLedgerDefaultAckQuorum")
+"""Settings of brokers that have the values of a Quorum, in its order."""
+_TEXT = re.compile(r"([0-9]{1,4})/([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,25 @@ class Quorum:
     ensemble_size: int
     write_quorum: int
     ack_quorum: int
+
+    def __str__(self) -> str:
+        """As in ``3/3/2``, the largest first."""
+        return f"{self.ensemble_size}/{self.write_quorum}/{self.ack_quorum}"
+
+    def settings(self) -> dict[str, str]:
+        """As settings of brokers."""
+        return dict(zip(BROKER_KEYS, str(self).split("/"), strict=True))
+
+    @classmethod
+    def parse(cls, text: str) -> Quorum:
+        """Of ``3/3/2``. Raises ValueError, also where the order is not kept."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text[:80]!r} is not ensembleSize/writeQuorum/ackQuorum")
+        found = cls(*map(int, match.groups()))
+        if not 1 <= found.ack_quorum <= found.write_quorum <= found.ensemble_size:
+            raise ValueError(f"{text!r} is not in order")
+        return found
 
 
 class QuorumError(ValueError):
@@ -34,8 +57,12 @@ def default_quorum(bookies: int) -> Quorum:
     return Quorum(3, 3, 2)
 
 
-def resolve_quorum(ensemble: Ensemble, bookies: int) -> Quorum:
-    """The quorums to use. Values that are set are kept; the others follow from them and from the number of bookies.
+def resolve_quorum(ensemble: Ensemble, bookies: int, recorded: Quorum | None = None) -> Quorum:
+    """The quorums to use: values that are set are kept, the others are as ``recorded``.
+
+    Of those on record only what must move to keep the order with a set value does: a larger number of bookies changes
+    nothing, a smaller one is refused as long as ensembles are larger. Without a record, at the first bring-up, the open
+    values follow from the set ones and from the number of bookies.
 
     Raises QuorumError when no values of the open fields would satisfy the order.
     """
@@ -49,12 +76,18 @@ def resolve_quorum(ensemble: Ensemble, bookies: int) -> Quorum:
                 f"{FIELD}.{name} = {value} exceeds spec.bookkeeper.replicas = {bookies}: "
                 f"raise replicas to {value} or lower {name}"
             )
-    default = default_quorum(bookies)
-    size = size or max(default.ensemble_size, write or 0, ack or 0)
-    write = write or min(size, max(default.write_quorum, ack or 0))
+    base = recorded or default_quorum(bookies)
+    size = size or max(base.ensemble_size, write or 0, ack or 0)
+    if size > bookies:
+        raise QuorumError(
+            f"{size} bookies are recorded as ensemble size; spec.bookkeeper.replicas = {bookies}: "
+            f"set {FIELD}.ensembleSize to {bookies} first, or raise replicas to {size}"
+        )
+    write = write or min(size, max(base.write_quorum, ack or 0))
+    if recorded is not None:
+        return Quorum(size, write, ack or min(recorded.ack_quorum, write))
     # A majority of the copies, and both of two: fewer would acknowledge what a single lost bookie can lose.
-    ack = ack or (write if write <= 2 else write // 2 + 1)
-    return Quorum(size, write, ack)
+    return Quorum(size, write, ack or (write if write <= 2 else write // 2 + 1))
 
 
 def _require_order(lesser: str, low: int | None, greater: str, high: int | None) -> None:

@@ -10,10 +10,14 @@ from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.bring_up import MetadataFact
 from pulsar_operator.domain.dataplane.registration import ClusterUrls
 from pulsar_operator.domain.render.names import labels
+from pulsar_operator.ports import ConflictError
 
 
 async def metadata(step: Step) -> MetadataFact | None:
-    """What both stores hold once they answer; None while the cluster's own ZooKeeper has no quorum."""
+    """What both stores hold once they answer; None while the cluster's own ZooKeeper has no quorum.
+
+    Raises ConflictError where the quorums on record are not those any more that brokers are rendered with.
+    """
     facts, view, hand, rendered = step.facts, step.view, step.hand, step.rendered
     declared = facts.spec.metadata_store
     assert declared is not None and rendered.metadata_store is not None
@@ -39,9 +43,13 @@ async def metadata(step: Step) -> MetadataFact | None:
             labels=labels(facts.owner, None),
             bookie_volumes_exist=facts.bookie_volumes,
             versions=frozenset({facts.spec.version}) | (facts.running or frozenset()),
+            quorum=rendered.quorum,
+            known_quorum=facts.quorum_on_record,
             act=hand.act,
         ),
     )
+    if result.quorum not in (None, facts.quorum_on_record, rendered.quorum):
+        raise ConflictError(f"the quorums on record became {result.quorum} while the cluster was looked at")
     hand.pending.extend(result.pending)
     for action in (*result.actions, *(result.notes if result.actions else ())):
         await hand.record_event(Reason.METADATA_INITIALIZED, action)

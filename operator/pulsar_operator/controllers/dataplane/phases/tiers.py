@@ -35,14 +35,15 @@ async def proxies(step: Step) -> TierFact:
 
 
 async def _tier(step: Step, *components: Component) -> TierFact:
-    instance = step.facts.instance
+    instance, quorum = step.facts.instance, step.rendered.quorum
+    ensemble = quorum.ensemble_size if quorum is not None else None
     found: dict[Component, Gate | None] = {}
     for component in components:
         if component not in step.rendered.components:
             continue
         live = step.live
         there = {c: known for c in BRING_UP_ORDER if (known := live.facts(c)) is not None}
-        gate = gates(bring_up_facts(step.facts.spec, instance.store, there, step.view.metadata))[component]
+        gate = gates(bring_up_facts(ensemble, instance.store, there, step.view.metadata))[component]
         found[component] = gate
         if gate is not None and component not in there:
             continue

@@ -1,0 +1,73 @@
+"""Which quorums ledgers of a cluster have had so far. Pure.
+
+They are resolved once, at the first bring-up, and recorded in the ConfigMap with the instance id (metadata.py), which
+lives as long as the volumes. Every later change of them is a change of ``spec.bookkeeper.ensemble``, and goes on record
+before a broker has it. Where the record is lost, or an operator that wrote none brought the cluster up, what its
+brokers are given says the same; without brokers, the status; without that, the bookies there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.metadata import recorded_quorum
+from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum
+from pulsar_operator.domain.render.config import OVERRIDES_FILE
+from pulsar_operator.domain.render.quorum import BROKER_KEYS, default_quorum
+
+
+def known_quorum(
+    keeper: BookKeeper, live: Live, *, record: Mapping[str, str], status: Mapping[str, Any], volumes: bool
+) -> Quorum | None:
+    """The quorums in force; None = nothing of the cluster was brought up yet.
+
+    ``record`` is the data of the ConfigMap, empty where there is none; ``volumes``: whether a bookie has one. While
+    there are neither bookies nor volumes nor brokers, nothing was written by any quorum, and a record does not count.
+    """
+    if not (volumes or live.stateful_set(Component.BROKER) or live.stateful_set(Component.BOOKIE)):
+        return None
+    try:
+        found = recorded_quorum(record)
+    except ValueError:
+        found = None  # said by whoever reads the whole record
+    return found or _of_brokers(live) or _of_status(status) or _of_bookies(keeper, live)
+
+
+def _of_brokers(live: Live) -> Quorum | None:
+    """What the configuration says that brokers' pods are made with."""
+    workload = live.stateful_set(Component.BROKER)
+    volumes = workload["spec"]["template"]["spec"].get("volumes") or () if workload is not None else ()
+    for name in (str(volume["configMap"].get("name")) for volume in volumes if "configMap" in volume):
+        text = str((((live.get("ConfigMap", name) or {}).get("data")) or {}).get(OVERRIDES_FILE, ""))
+        values = dict(line.partition("=")[::2] for line in text.splitlines())
+        if all(key in values for key in BROKER_KEYS):
+            return _parsed(*(values[key] for key in BROKER_KEYS))
+    return None
+
+
+def _of_status(status: Mapping[str, Any]) -> Quorum | None:
+    told = status.get("ensemble")
+    fields = ("ensembleSize", "writeQuorum", "ackQuorum")
+    return _parsed(*(str(told.get(field)) for field in fields)) if isinstance(told, Mapping) else None
+
+
+def _of_bookies(keeper: BookKeeper, live: Live) -> Quorum | None:
+    """As an operator without a record resolved them for the bookies there are, whatever their number is to be."""
+    facts = live.facts(Component.BOOKIE)
+    if facts is None or not facts.desired:
+        return None
+    try:
+        return resolve_quorum(keeper.ensemble, facts.desired)
+    except QuorumError:
+        return default_quorum(facts.desired)
+
+
+def _parsed(*values: str) -> Quorum | None:
+    try:
+        return Quorum.parse("/".join(values))
+    except ValueError:
+        return None

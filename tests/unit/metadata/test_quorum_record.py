@@ -1,0 +1,86 @@
+"""Which quorums a cluster has had so far: by the record, or by what is left where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, RecordState, parse_record
+from pulsar_operator.domain.dataplane.quorum_record import known_quorum
+from pulsar_operator.domain.render import Quorum, render_cluster
+from tests.support.cluster.rendering import distributed, inputs
+
+Json = dict[str, Any]
+OWNER = {"kind": "PulsarCluster", "metadata": {"name": "my", "uid": "u"}}
+RECORD = Record("id-1", "c", RecordState.INITIALIZED, registered=True)
+STATUS = {"ensemble": {"ensembleSize": 4, "writeQuorum": 3, "ackQuorum": 2}}
+
+
+def children(*components: Component, bookies: int = 5, quorum: Quorum | None = None) -> list[Json]:
+    """Objects of components as rendered, with the owner reference that they get."""
+    spec = distributed(bookkeeper={"replicas": bookies})
+    rendered = render_cluster(replace(inputs(spec), quorum=quorum))
+    found = [each for component in components for each in rendered.of(component)]
+    reference = [{"controller": True, "uid": "u", "kind": "PulsarCluster", "name": "my"}]
+    return [
+        {**each, "metadata": {**each["metadata"], "uid": each["metadata"]["name"], "ownerReferences": reference}}
+        for each in found
+    ]
+
+
+ALL = (Component.BOOKIE, Component.BROKER)
+
+
+@pytest.mark.parametrize(
+    ("there", "record", "status", "volumes", "expected"),
+    [
+        pytest.param(ALL, "5/4/3", STATUS, True, "5/4/3", id="the record counts"),
+        pytest.param((), "5/4/3", STATUS, True, "5/4/3", id="the record of volumes that wait for their object"),
+        pytest.param(ALL, None, STATUS, True, "2/2/1", id="no record: what brokers have"),
+        pytest.param(ALL, "3/3", STATUS, True, "2/2/1", id="damaged record: what brokers have"),
+        pytest.param(ALL, None, {}, True, "2/2/1", id="no record, no status: what brokers have"),
+        pytest.param((Component.BROKER,), None, {}, False, "2/2/1", id="brokers alone"),
+        pytest.param((Component.BOOKIE,), None, STATUS, True, "4/3/2", id="no record, no brokers: the status"),
+        pytest.param((), None, STATUS, True, "4/3/2", id="volumes alone: the status"),
+        pytest.param((Component.BOOKIE,), None, {}, True, "3/3/2", id="only bookies: by those there are"),
+        pytest.param((Component.BOOKIE,), None, {"ensemble": {"ensembleSize": 2}}, True, "3/3/2", id="half a status"),
+        pytest.param((Component.BOOKIE,), None, {"ensemble": "4/3/2"}, True, "3/3/2", id="another status"),
+        pytest.param((), None, {}, True, None, id="volumes alone, and nothing told"),
+        pytest.param((), "5/4/3", STATUS, False, None, id="nothing was brought up yet"),
+        pytest.param((), None, {}, False, None, id="a new cluster"),
+    ],
+)
+def test_what_is_known(
+    there: tuple[Component, ...], record: str | None, status: Json, volumes: bool, expected: str | None
+) -> None:
+    live = Live.of(OWNER, children(*there, quorum=Quorum(2, 2, 1)))
+    data = {**RECORD.to_data(), **({} if record is None else {"ensemble": record})}
+    keeper = BookKeeper(replicas=2)
+    found = known_quorum(keeper, live, record=data, status=status, volumes=volumes)
+    assert (None if found is None else str(found)) == expected
+
+
+def test_bookies_there_are_with_what_is_set() -> None:
+    live = Live.of(OWNER, children(Component.BOOKIE, bookies=6))
+    for ensemble, expected in (({"writeQuorum": 5}, "5/5/3"), ({"ensembleSize": 7}, "3/3/2")):
+        keeper = BookKeeper.model_validate({"replicas": 9, "ensemble": ensemble})
+        assert str(known_quorum(keeper, live, record={}, status={}, volumes=True)) == expected
+
+
+def test_brokers_without_their_configuration_say_nothing() -> None:
+    objects = [each for each in children(*ALL, quorum=Quorum(2, 2, 1)) if each["kind"] != "ConfigMap"]
+    assert str(known_quorum(BookKeeper(), Live.of(OWNER, objects), record={}, status={}, volumes=True)) == "3/3/2"
+
+
+def test_the_record_keeps_them_and_older_records_are_read() -> None:
+    kept = replace(RECORD, quorum=Quorum(3, 3, 2))
+    assert kept.to_data()["ensemble"] == "3/3/2"
+    assert parse_record(kept.to_data()) == kept
+    assert "ensemble" not in RECORD.to_data() and parse_record(RECORD.to_data()) == RECORD
+    with pytest.raises(DamagedRecordError, match=r"data\.ensemble: '3/3' is not ensembleSize/writeQuorum/ackQuorum"):
+        parse_record({**RECORD.to_data(), "ensemble": "3/3"})
