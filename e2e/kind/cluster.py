@@ -114,8 +114,8 @@ class ClusterMachine:
 
     def _create(self, log: Log) -> None:
         self.down(log)
-        for name, port in self._ports().items():
-            require_free(port, f"--{name.replace('_', '-')}")
+        for option, port in self._ports().items():
+            require_free(port, f"--{option.replace('_', '-')}")
         policies = self._folder / "policies"
         policies.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(AUDIT_POLICY, policies / kindconfig.POLICY_FILE)

@@ -39,10 +39,9 @@ async def test_each_bookie_says_its_own_and_one_that_does_not_has_none() -> None
 
 
 async def test_a_percent_more_or_less_is_no_news() -> None:
-    bookies = FakeBookies({HOSTS[0]: DiskSpace(50, 100)})
-    world = await brought_up(bookies)
+    world = await brought_up((HOSTS[0], DiskInfo(50, 100)))
     for free, told in ((49, 50), (51, 50), (48, 52), (2, 98), (1, 98), (0, 100), (1, 100)):
-        bookies.disks[HOSTS[0]] = DiskSpace(free, 100)
+        world.bookies.disks[HOSTS[0]] = DiskInfo(free, 100)
         await world.run()
         assert (await usage(world))[0] == told, free
 
