@@ -32,7 +32,9 @@ def test_three_bookies_are_rolled_and_no_message_is_lost(
 ) -> None:
     """Every step asks the storage first, by a process that knows nothing of the step before."""
     kubectl, namespace = deployed.kubectl, deployed.namespace
-    patch_cluster(kubectl, namespace, "east", {"bookkeeper": {"replicas": 3}})
+    # One bookie was brought up with one copy, and three have no more until somebody asks for it.
+    copies = {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2}
+    patch_cluster(kubectl, namespace, "east", {"bookkeeper": {"replicas": 3, "ensemble": copies}})
     answers(deployed.admin_url)
     cluster = kubectl.get("pulsarcluster", namespace, "east")
     assert cluster is not None
