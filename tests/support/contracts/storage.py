@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.storage_facts import LedgerScan, ledgers_naming, storage_facts
+from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming, storage_facts
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.znodes import (
     AUDITOR,
     AVAILABLE,

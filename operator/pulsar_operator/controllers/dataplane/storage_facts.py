@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderReplicated, moment
-from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, decode_ledger
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.znodes import (
     AUDITOR,
     AVAILABLE,
@@ -111,51 +111,6 @@ def _marked(node: Node | None) -> int | None:
         return None
 
 
-@dataclass(frozen=True)
-class NamingLedger:
-    """A ledger that may have entries on one of the bookies asked for."""
-
-    ledger: int
-    state: LedgerState
-    bookies: frozenset[str]
-    """Those of the bookies asked for."""
-    use: LedgerUse
-    topic: str | None
-    """Full name of its topic; None where the metadata names none."""
-    cursor: str | None
-    """The subscription, of a cursor's ledger."""
-
-
-@dataclass(frozen=True)
-class LedgerScan:
-    """All ledgers were looked at, once, one after another: what is made meanwhile may be missed.
-
-    So the bookies must take nothing new before the scan begins. Only ``clear`` says that none names them.
-    """
-
-    scanned: int
-    """Ledgers that were read; those that vanished before are none."""
-    naming: int
-    """Ledgers that may have entries on one of the bookies."""
-    unfinished: int
-    """Of these, how many are not closed."""
-    undecodable: int
-    """Nodes that nobody can read, so that they may name any bookie: ledgers, and what may lead to some."""
-    by_bookie: dict[str, int] = field(hash=False)
-    """Ledgers naming it, by each bookie asked for."""
-    not_closed: tuple[NamingLedger, ...]
-    """The first KEPT of those, by id."""
-    closed: tuple[NamingLedger, ...]
-    """The first KEPT of the others."""
-    unreadable: tuple[str, ...]
-    """Paths of the first KEPT undecodable nodes."""
-
-    @property
-    def clear(self) -> bool:
-        """Whether it is sure that no ledger names any of the bookies."""
-        return not self.naming and not self.undecodable
-
-
 async def ledgers_naming(
     session: ZooKeeperSession, bookies: frozenset[str], *, in_flight: int = IN_FLIGHT, kept: int = KEPT
 ) -> LedgerScan:
@@ -177,8 +132,10 @@ class _Scan:
         self._session, self._bookies, self._kept = session, bookies, kept
         self._scanned = self._naming = self._unfinished = self._undecodable = 0
         self._by_bookie = dict.fromkeys(sorted(bookies), 0)
+        self._written: list[NamingLedger] = []
         self._not_closed: list[NamingLedger] = []
         self._closed: list[NamingLedger] = []
+        self._widest: NamingLedger | None = None
         self._unreadable: list[str] = []
 
     async def look(self, path: str) -> None:
@@ -211,9 +168,12 @@ class _Scan:
             self._by_bookie[bookie] += 1
         unfinished = ledger.state is not LedgerState.CLOSED
         self._unfinished += unfinished
-        rows = self._not_closed if unfinished else self._closed
+        row = NamingLedger(number, ledger.state, named, ledger.use, ledger.topic, ledger.cursor, ledger.ensemble_size)
+        if self._widest is None or row.ensemble_size > self._widest.ensemble_size:
+            self._widest = row
+        rows = self._written if row.writer is not None else self._not_closed if unfinished else self._closed
         if len(rows) < self._kept:
-            rows.append(NamingLedger(number, ledger.state, named, ledger.use, ledger.topic, ledger.cursor))
+            rows.append(row)
 
     def result(self) -> LedgerScan:
         """All of it."""
@@ -223,9 +183,10 @@ class _Scan:
             unfinished=self._unfinished,
             undecodable=self._undecodable,
             by_bookie=self._by_bookie,
-            not_closed=tuple(sorted(self._not_closed, key=lambda row: row.ledger)),
+            not_closed=tuple(sorted(self._written + self._not_closed, key=lambda row: row.ledger)),
             closed=tuple(sorted(self._closed, key=lambda row: row.ledger)),
             unreadable=tuple(sorted(self._unreadable)),
+            widest=self._widest,
         )
 
 

@@ -1,0 +1,84 @@
+"""What one look at every ledger found: which of them may have entries on bookies that were asked for. Pure values.
+
+Made by controllers/dataplane/storage_facts.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
+
+NAMED: Final = 20
+"""Ledgers that a message names."""
+_WRITTEN_BY_TOPICS: Final = frozenset({LedgerUse.DATA, LedgerUse.CURSOR})
+
+
+@dataclass(frozen=True)
+class NamingLedger:
+    """A ledger that may have entries on one of the bookies asked for."""
+
+    ledger: int
+    state: LedgerState
+    bookies: frozenset[str]
+    """Those of the bookies asked for."""
+    use: LedgerUse
+    topic: str | None
+    """Full name of its topic; None where the metadata names none."""
+    cursor: str | None
+    """The subscription, of a cursor's ledger."""
+    ensemble_size: int = 1
+    """Bookies that each of its segments takes."""
+
+    @property
+    def writer(self) -> str | None:
+        """The topic whose broker may be writing it, and closes it when the topic is unloaded; None where there is none.
+
+        What compaction, schemas and delayed messages keep is written by those who made it, once, and counts only when
+        it was closed: fenced, it is made again (classes Compactor, BookkeeperSchemaStorage and
+        BookkeeperBucketSnapshotStorage of Pulsar 4.0.8).
+        """
+        unfinished = self.state is not LedgerState.CLOSED
+        return self.topic if unfinished and self.use in _WRITTEN_BY_TOPICS else None
+
+    def __str__(self) -> str:
+        return f"{self.ledger} ({self.topic})" if self.topic else str(self.ledger)
+
+
+@dataclass(frozen=True)
+class LedgerScan:
+    """All ledgers were looked at, once, one after another: what is made meanwhile may be missed.
+
+    So the bookies must take nothing new before the scan begins. Only ``clear`` says that none names them.
+    """
+
+    scanned: int
+    """Ledgers that were read; those that vanished before are none."""
+    naming: int
+    """Ledgers that may have entries on one of the bookies."""
+    unfinished: int
+    """Of these, how many are not closed."""
+    undecodable: int
+    """Nodes that nobody can read, so that they may name any bookie: ledgers, and what may lead to some."""
+    by_bookie: dict[str, int] = field(hash=False)
+    """Ledgers naming it, by each bookie asked for."""
+    not_closed: tuple[NamingLedger, ...]
+    """Of those the first so many that a topic writes, and as many others, by id."""
+    closed: tuple[NamingLedger, ...]
+    """The first so many of the others, by id."""
+    unreadable: tuple[str, ...]
+    """Paths of the first so many undecodable nodes."""
+    widest: NamingLedger | None = None
+    """The one of those naming a bookie that takes most bookies; None where there is none."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is sure that no ledger names any of the bookies."""
+        return not self.naming and not self.undecodable
+
+    def named(self, limit: int = NAMED) -> str:
+        """The first ledgers, in words: those that are not closed before others."""
+        shown = [str(each) for each in (*self.not_closed, *self.closed)][:limit]
+        more = self.naming - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
