@@ -74,10 +74,11 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create, delete]
-# Volume claims are made by StatefulSets. Read to know whether there is data; deleted only with reclaimPolicy Delete.
+# Volume claims are made by StatefulSets. Read to know whether there is data; those of a removed bookie are marked as empty,
+# and deleted before its ordinal returns; others only with reclaimPolicy Delete.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
-  verbs: [get, list, delete]
+  verbs: [get, list, patch, delete]
 # Whether the namespace is being deleted, when a request is refused during a deletion.
 - apiGroups: [""]
   resources: [namespaces]

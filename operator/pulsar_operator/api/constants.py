@@ -53,6 +53,9 @@ ANNOTATION_TEMPLATE = f"{GROUP}/template"
 """On StatefulSets: hash of the pod template that was applied last, by which the record of templates has it."""
 ANNOTATION_RESTART = f"{GROUP}/restart"
 """On a PulsarCluster: its pods are replaced one after another; the value is the reason, a new value asks again."""
+ANNOTATION_VERIFIED_EMPTY = f"{GROUP}/verified-empty"
+"""On claims of a bookie that was removed: its id, the instance id, and when no ledger named it any more. Such a claim
+is deleted before its ordinal has a pod again."""
 ANNOTATION_RESTART_REASON = f"{GROUP}/restart-reason"
 """On pod templates: the reason of the last restart that was asked for."""
 
@@ -182,6 +185,11 @@ class Reason(StrEnum):
     UNDER_REPLICATED = "UnderReplicated"
     NO_AUDITOR = "NoAuditor"
     REPLICATION_DISABLED = "ReplicationDisabled"
+    BOOKIE_LEAVING = "BookieLeaving"
+    BOOKIE_REMOVED = "BookieRemoved"
+    DECOMMISSION_REFUSED = "DecommissionRefused"
+    DECOMMISSION_STUCK = "DecommissionStuck"
+    FOREIGN_VOLUME = "ForeignVolume"
     # workloads
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CRASH_LOOPING = "CrashLooping"

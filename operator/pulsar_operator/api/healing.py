@@ -59,6 +59,9 @@ _CHANGE = {
     Reason.NOT_SUPPORTED,
     Reason.ROLL_STOPPED,
     Reason.CANARY_FAILED,
+    Reason.DECOMMISSION_REFUSED,
+    Reason.DECOMMISSION_STUCK,
+    Reason.FOREIGN_VOLUME,
 }
 _ITSELF = {
     Reason.READY,
@@ -86,6 +89,8 @@ _ITSELF = {
     Reason.UNDER_REPLICATED,
     # An auto-recovery pod that comes up is elected.
     Reason.NO_AUDITOR,
+    Reason.BOOKIE_LEAVING,
+    Reason.BOOKIE_REMOVED,
     # Kubernetes goes on trying: a registry, a node or a volume may be back, or be added, at any moment.
     Reason.IMAGE_PULL_FAILED,
     Reason.CRASH_LOOPING,

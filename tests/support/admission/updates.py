@@ -141,7 +141,7 @@ UPDATES: tuple[Update, ...] = (
     ),
     Update(PC, "ensemble-resized", {}, {"metadataStore": {"managed": {"replicas": 5}}}, "cannot be changed yet"),
     Update(PC, "bookies-grow", {}, {"bookkeeper": {"replicas": 4}}),
-    Update(PC, "bookies-shrink", {}, {"bookkeeper": {"replicas": 2}}, "spec.bookkeeper.replicas cannot shrink"),
+    Update(PC, "bookies-shrink", {}, {"bookkeeper": {"replicas": 2}}),
     *_nested(PC, "journal-class", {}, (*JOURNAL, SC), ("fast", "slow")),
     *_nested(PC, "ledgers-class", {}, (*LEDGERS, SC), ("fast", "slow")),
     Update(PC, "journal-size", {}, {"bookkeeper": {"journal": {"size": "11Gi"}}}, "size is immutable"),

@@ -51,7 +51,7 @@ NEEDED: dict[ResourceType, set[str]] = {
     SERVICE_ACCOUNTS: {"get", "list", "create", "patch", "delete"},
     PDBS: {"get", "list", "create", "patch", "delete"},
     SECRETS: {"get", "create", "delete"},
-    PVCS: {"get", "list", "delete"},
+    PVCS: {"get", "list", "patch", "delete"},
     NAMESPACES: {"get"},
 }
 """Everything the operator does to whole objects, and nothing else."""

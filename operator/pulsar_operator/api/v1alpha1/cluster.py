@@ -134,21 +134,19 @@ class AutoRecovery(ApiModel):
     """Pod settings."""
 
 
+class Decommission(ApiModel):
+    """How bookies are removed."""
+
+    timeout_seconds: Annotated[int, Field(ge=60, le=604800)] = 3600
+    """A bookie that is not empty after this long becomes writable again and stays; it is tried again after the next
+    change of the specification."""
+
+
 class BookKeeper(ApiModel):
     """The bookies."""
 
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            (
-                "self.replicas >= oldSelf.replicas",
-                "spec.bookkeeper.replicas cannot shrink in this version: ledgers on the removed bookies would be lost; "
-                "safe decommissioning is not available yet",
-            ),
-        )
-    )
-
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
-    """Number of bookies."""
+    """Number of bookies. Fewer: one after another is emptied and removed, the highest ordinal first."""
     journal: JournalVolumes = JournalVolumes()
     """Volumes of the journal, to which bookies write first."""
     ledgers: LedgerVolumes = LedgerVolumes()
@@ -157,6 +155,8 @@ class BookKeeper(ApiModel):
     """Default quorums of new ledgers; absent values are fitted to the bookies at the first bring-up, and stay."""
     auto_recovery: AutoRecovery = Field(default=AutoRecovery())
     """Auto-recovery processes."""
+    decommission: Decommission = Field(default=Decommission())
+    """How bookies are removed."""
     config: ConfigMapValues | None = None
     """Settings laid over bookkeeper.conf; reserved keys are refused with the field to use instead."""
     resources: Resources | None = None

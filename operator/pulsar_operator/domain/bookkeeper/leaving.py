@@ -1,0 +1,379 @@
+"""A bookie on its way out: from what is known, the one next thing to do, with the reason. Pure.
+
+The order is: read-only, so that it takes nothing new; the topics unloaded that write to ledgers naming it, so that no
+broker has an open handle that still names it when its id returns empty (apache/bookkeeper#4812: acknowledged messages
+are lost); its ledgers copied by auto-recovery, which nobody does by waiting, since a read-only bookie is not lost to
+the auditor (class AuditorTask, getAvailableBookies); no ledger names it; its pod gone; again no ledger names it; its
+cookie deleted, its claims marked.
+
+Nothing is believed that was true in an earlier pass: read-only is kept in a bookie's memory and ends with a restart, so
+it is asked each time, and a look at the ledgers counts for the pass in which it was made. The step that the status
+shows and the memo in the metadata store only say what this is about and since when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.bookkeeper.facts import (
+    BookieState,
+    OwnBookies,
+    StorageFacts,
+    bookie_state,
+    not_replicated,
+)
+from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.volumes import Claim
+
+STALL_SECONDS: Final = 300.0
+"""So long no ledger fewer, and the copy is asked for again: it ends without an error at the first ledger that fails."""
+
+
+class Step(StrEnum):
+    """Where a bookie is on its way out, in order; value of status.bookies[].step."""
+
+    READ_ONLY = "ReadOnly"
+    UNLOADING = "Unloading"
+    COPYING = "Copying"
+    VERIFYING = "Verifying"
+    STOPPING = "Stopping"
+    FORGETTING = "Forgetting"
+
+
+class Act(StrEnum):
+    """What is to be done."""
+
+    NOTHING = "nothing"
+    ASK = "ask for the largest ensemble"
+    LOOK = "look at every ledger"
+    BEGIN = "remember that it leaves, and since when"
+    READ_ONLY = "make it read-only"
+    WRITABLE = "make it writable"
+    UNLOAD = "unload topics"
+    COPY = "have it copied"
+    NOTE = "remember that the copy makes progress"
+    LOWER = "one replica less"
+    RAISE = "its pod back"
+    FORGET = "delete its cookie"
+    MARK = "mark its claims, or delete them"
+    STOP = "remember that it is not tried again"
+    END = "forget the memo"
+
+
+_SHOWN_FIRST: Final = frozenset({Act.READ_ONLY, Act.UNLOAD, Act.COPY, Act.LOWER, Act.FORGET, Act.MARK})
+"""What is done only once the status says that the bookie is at that step, or was."""
+
+
+@dataclass(frozen=True)
+class Helper:
+    """An auto-recovery pod that is ready."""
+
+    ordinal: int
+    uid: str
+
+
+@dataclass(frozen=True)
+class Widest:
+    """The largest ensemble that a new ledger may have."""
+
+    size: int
+    whose: str
+    """Who asks for it, in words."""
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """All that is known of one bookie that leaves, or may, or did."""
+
+    bookie: str
+    """Its id."""
+    ordinal: int
+    replicas: int
+    """Of the StatefulSet."""
+    wanted: int
+    """Of the specification."""
+    others: tuple[str, ...]
+    """Ids of the other bookies of the StatefulSet."""
+    storage: StorageFacts
+    pod: bool
+    """Whether its pod is there, also one that ends."""
+    readonly: bool | None
+    """What its own HTTP server says; None = it does not answer."""
+    claims: tuple[Claim, ...]
+    """Its own, marked or not."""
+    memo: LeavingMemo | None
+    step: str | None
+    """The step that the status shows."""
+    helpers: tuple[Helper, ...]
+    widest: Widest | None
+    """None = not looked yet; needed only before it begins."""
+    obstacle: str | None
+    """What must end before it begins, in words: a roll."""
+    generation: int
+    """Of the specification."""
+    now: datetime
+    timeout: float
+    """Seconds."""
+    scan: LedgerScan | None = None
+    """What a look at all ledgers found, made in this pass after all of the above; None = not looked yet."""
+    unknown: frozenset[str] = frozenset()
+    """Topics that Pulsar says do not exist, in this pass: nobody can unload them, and nobody writes to them."""
+
+    @property
+    def state(self) -> BookieState:
+        """By the metadata store."""
+        return bookie_state(self.storage, self.bookie)
+
+    @property
+    def registered(self) -> bool:
+        """Whether the metadata store has it as alive."""
+        return self.bookie in self.storage.registered
+
+    @property
+    def has_cookie(self) -> bool:
+        """Whether the metadata store has its cookie."""
+        return self.bookie in self.storage.cookies
+
+    @property
+    def left(self) -> int:
+        """Writable bookies without it."""
+        return len(self.storage.writable - {self.bookie})
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has begun to leave, and is not stopped."""
+        return self.memo is not None and self.memo.stopped is None
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether it is past the point of return: its cookie was deleted by the operator."""
+        return self.under_way and not self.has_cookie and not self.registered and self.ordinal >= self.replicas
+
+
+@dataclass(frozen=True)
+class Next:
+    """The next thing to do."""
+
+    act: Act
+    text: str
+    """Why it is done; or, where nothing is done, what is waited for or refused, in words."""
+    step: Step | None = None
+    """To be shown; None = it is not on its way out."""
+    reason: Reason | None = None
+    """Why it does not leave, where it does not."""
+    topics: tuple[str, ...] = ()
+    """To unload."""
+    helper: Helper | None = None
+    """To be asked for the copy."""
+
+
+def may_act(found: Next, shown: str | None) -> bool:
+    """Whether a thing may be done by what the status shows: each step is there before it is done."""
+    if found.act not in _SHOWN_FIRST or found.step is None:
+        return True
+    order = [each.value for each in Step]
+    return shown in order and order.index(shown) >= order.index(found.step)
+
+
+def subject(own: OwnBookies, cookies: Collection[str], replicas: int, wanted: int) -> int | None:
+    """The ordinal that is next to leave: the highest, by number, that is not wanted and has a pod or a cookie; None
+    where there is none."""
+    ordinals = [ordinal for each in cookies if (ordinal := own.ordinal(each)) is not None and ordinal >= wanted]
+    return max([*ordinals, *range(wanted, replicas)], default=None)
+
+
+def next_step(bookie: Leaving) -> Next | None:
+    """What to do about a bookie; None where there is nothing to do or to say."""
+    if bookie.wanted > bookie.ordinal and not bookie.forgotten:
+        return _stays(bookie, "spec.bookkeeper.replicas was raised again")
+    if bookie.ordinal >= bookie.replicas:
+        return _without_pod(bookie)
+    if bookie.ordinal < bookie.replicas - 1:
+        return _stays(bookie, "a bookie of a higher ordinal leaves first")
+    memo = bookie.memo
+    if memo is not None and memo.stopped == bookie.generation:
+        if bookie.readonly and not memo.freed:
+            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {memo.why}", reason=Reason.DECOMMISSION_STUCK)
+        return Next(Act.NOTHING, memo.why, reason=Reason.DECOMMISSION_STUCK)
+    return _on_its_way(bookie, memo) if memo is not None and bookie.under_way else _before(bookie)
+
+
+def _stays(bookie: Leaving, why: str) -> Next | None:
+    """It does not leave any more: writable again, and then nothing is remembered of it."""
+    memo = bookie.memo
+    if memo is None:
+        return None
+    if bookie.ordinal >= bookie.replicas:
+        return Next(Act.NOTHING, f"the pod of bookie {bookie.bookie} to be back", _shown(bookie))
+    if bookie.readonly and not memo.freed:
+        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {why}", _shown(bookie))
+    if bookie.readonly is None and bookie.has_cookie:
+        return Next(Act.NOTHING, f"bookie {bookie.bookie} to say that it is writable", _shown(bookie))
+    return Next(Act.END, f"Bookie {bookie.bookie} stays: {why}")
+
+
+def _shown(bookie: Leaving) -> Step:
+    """The step that the status shows already."""
+    return next((each for each in Step if each.value == bookie.step), Step.READ_ONLY)
+
+
+def _before(bookie: Leaving) -> Next:
+    """Whether it may begin to leave: each thing that must be true, the cheapest first."""
+    scan, name = bookie.scan, bookie.bookie
+    if bookie.obstacle is not None:
+        return Next(Act.NOTHING, bookie.obstacle)
+    if bookie.state is not BookieState.NEW:
+        away = sorted(set(bookie.others) - bookie.storage.writable)
+        if away:
+            return Next(Act.NOTHING, f"bookie {away[0]} to be writable: one bookie is away at a time")
+        missing = not_replicated(bookie.storage)
+        if missing is not None:
+            return Next(Act.NOTHING, missing)
+        widest = bookie.widest
+        if widest is None:
+            return Next(Act.ASK, "")
+        if bookie.left < widest.size:
+            return _refused(
+                f"Bookie {name} cannot be removed: {bookie.left} writable bookies would be left, and {widest.whose} "
+                f"takes {widest.size}. Lower that first, or raise spec.bookkeeper.replicas"
+            )
+    if scan is None:
+        return Next(Act.LOOK, "")
+    if scan.undecodable:
+        return _refused(_unreadable(bookie, scan))
+    if bookie.state is BookieState.NEW:
+        if not scan.clear:
+            return _refused(
+                f"Bookie {name} cannot be removed: it has no cookie and never was up, and ledgers name it: "
+                f"{scan.named()}. Who deleted its cookie may have lost what was on it"
+            )
+    elif scan.widest is not None and scan.widest.ensemble_size > bookie.left:
+        return _refused(
+            f"Bookie {name} cannot be removed: ledger {scan.widest} is on it and takes {scan.widest.ensemble_size} "
+            f"bookies, and {bookie.left} writable ones would be left. Delete or expire what is in it, or raise "
+            "spec.bookkeeper.replicas"
+        )
+    return Next(Act.BEGIN, f"Bookie {name} leaves: spec.bookkeeper.replicas is {bookie.wanted}", Step.READ_ONLY)
+
+
+def _refused(text: str) -> Next:
+    return Next(Act.NOTHING, text, reason=Reason.DECOMMISSION_REFUSED)
+
+
+def _unreadable(bookie: Leaving, scan: LedgerScan) -> str:
+    more = f" (and {scan.undecodable - 1} more)" if scan.undecodable > 1 else ""
+    return (
+        f"Bookie {bookie.bookie} cannot be removed: znode {scan.unreadable[0]}{more} says nothing that is known here, "
+        "so the ledger may be on it. Repair it, or delete it if nobody needs that ledger"
+    )
+
+
+def _on_its_way(bookie: Leaving, memo: LeavingMemo) -> Next:
+    """It has its pod, and has begun to leave."""
+    scan, name = bookie.scan, bookie.bookie
+    if (bookie.now - memo.since).total_seconds() >= bookie.timeout:
+        if scan is None:
+            return Next(Act.LOOK, "", _shown(bookie))
+        return Next(Act.STOP, _stuck(bookie, scan), reason=Reason.DECOMMISSION_STUCK)
+    if bookie.registered:
+        if bookie.left < memo.ensemble:
+            short = f"{bookie.left} other bookies are writable, and new ledgers take {memo.ensemble}"
+            if bookie.readonly:
+                return Next(Act.WRITABLE, f"Bookie {name} takes entries for now: {short}", Step.READ_ONLY)
+            return Next(Act.NOTHING, f"other bookies to be writable: {short}", Step.READ_ONLY)
+        if bookie.readonly is None:
+            return Next(Act.NOTHING, f"bookie {name} to say whether it is read-only", _shown(bookie))
+    if bookie.readonly is False:
+        return Next(Act.READ_ONLY, f"Bookie {name} takes no new entries: it leaves", Step.READ_ONLY)
+    if bookie.state is BookieState.WRITABLE:
+        return Next(Act.NOTHING, f"bookie {name} to be registered as read-only", Step.READ_ONLY)
+    if scan is None:
+        return Next(Act.LOOK, "", _shown(bookie))
+    if scan.undecodable:
+        return Next(Act.NOTHING, _unreadable(bookie, scan), _shown(bookie), Reason.DECOMMISSION_REFUSED)
+    topics = writers(scan, bookie.unknown)
+    if topics:
+        why = f"{len(topics)} topics write to ledgers on bookie {name}, which leaves: {', '.join(topics[:3])}"
+        return Next(Act.UNLOAD, why, Step.UNLOADING, topics=topics)
+    if scan.naming:
+        return _copied(bookie, memo, scan)
+    if bookie.step not in (Step.VERIFYING, Step.STOPPING):
+        return Next(Act.NOTHING, f"another look at all ledgers: none names bookie {name}", Step.VERIFYING)
+    return Next(Act.LOWER, f"no ledger of {scan.scanned} names bookie {name}", Step.STOPPING)
+
+
+def writers(scan: LedgerScan, unknown: Collection[str] = ()) -> tuple[str, ...]:
+    """Topics that must be unloaded, so that nobody writes to the ledgers any more; those that do not exist are not
+    among them."""
+    found = dict.fromkeys(row.writer for row in scan.not_closed if row.writer is not None)
+    return tuple(topic for topic in found if topic not in unknown)
+
+
+def _copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
+    """Its ledgers go to other bookies. One copy is asked for at a time: a second waits behind the first, and a pod that
+    ends forgets what it was asked."""
+    left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} on bookie {bookie.bookie} to be copied"
+    if not bookie.helpers:
+        return Next(Act.NOTHING, f"an auto-recovery pod to be ready: {left}", Step.COPYING)
+    asked = next((each for each in bookie.helpers if each.uid == memo.asked), None)
+    if asked is None:
+        return Next(Act.COPY, left, Step.COPYING, helper=bookie.helpers[0])
+    quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
+    if quiet < STALL_SECONDS:
+        return Next(Act.NOTHING, left, Step.COPYING)
+    if memo.naming is None or scan.naming < memo.naming:
+        return Next(Act.NOTE, left, Step.COPYING, helper=asked)
+    other = next((each for each in bookie.helpers if each is not asked), asked)
+    return Next(Act.COPY, f"{left}, none was in {quiet:.0f} s", Step.COPYING, helper=other)
+
+
+def _stuck(bookie: Leaving, scan: LedgerScan) -> str:
+    what = f"{scan.naming} ledgers are still on it: {scan.named()}" if scan.naming else "no ledger is on it any more"
+    if scan.undecodable:
+        what = f"{scan.undecodable} znodes cannot be read, {scan.unreadable[0]} for one"
+    return (
+        f"Bookie {bookie.bookie} stays: after {bookie.timeout:g} s (spec.bookkeeper.decommission.timeoutSeconds) it "
+        f"was at step {bookie.step or Step.READ_ONLY}, and {what}. It is tried again after the next change of the "
+        "specification"
+    )
+
+
+def _without_pod(bookie: Leaving) -> Next | None:
+    """The StatefulSet has no such ordinal any more: by this operator, or by somebody's hand."""
+    scan, name, memo = bookie.scan, bookie.bookie, bookie.memo
+    if bookie.pod:
+        return Next(Act.NOTHING, f"the pod of bookie {name} to be gone", Step.STOPPING)
+    if bookie.registered:
+        return Next(Act.NOTHING, f"the registration of bookie {name} to end", Step.STOPPING)
+    if not bookie.has_cookie:
+        if memo is None:
+            return None
+        if any(not claim.going and claim.mark is None for claim in bookie.claims):
+            return Next(Act.MARK, f"bookie {name} is removed, and no ledger named it", Step.FORGETTING)
+        return Next(Act.END, f"Bookie {name} is removed")
+    if scan is None:
+        return Next(Act.LOOK, "", _shown(bookie))
+    if not scan.clear:
+        why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
+        if not bookie.claims:
+            return Next(
+                Act.NOTHING,
+                f"Bookie {name} has no pod and no volume any more, and {why}",
+                None,
+                Reason.DECOMMISSION_REFUSED,
+            )
+        return Next(Act.RAISE, f"Bookie {name} is needed: {why}", _shown(bookie))
+    if memo is None or memo.stopped is not None:
+        return Next(Act.BEGIN, f"Bookie {name} has no pod, and no ledger names it: it is removed", Step.FORGETTING)
+    return Next(Act.FORGET, f"no ledger of {scan.scanned} names bookie {name}, and its pod is gone", Step.FORGETTING)
+
+
+def asked_now(memo: LeavingMemo, helper: Helper, scan: LedgerScan, now: datetime) -> LeavingMemo:
+    """The memo once a copy was asked for, or made progress."""
+    return replace(memo, asked=helper.uid, asked_at=now, naming=scan.naming)

@@ -1,0 +1,129 @@
+"""Claims of bookies' volumes: which are marked as holding nothing any more, and which ordinals may come back. Pure.
+
+Class LegacyCookieValidation of BookKeeper 4.17.2: a bookie starts with cookies in its folders and in the metadata
+store, or with neither. So a volume whose cookie was deleted from the store starts no bookie again, and one that no
+ledger needs is deleted before its ordinal returns. Nothing is formatted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY
+from pulsar_operator.domain.conditions import timestamp
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EmptyMark:
+    """What is written at a claim of a bookie that is gone."""
+
+    bookie: str
+    """Its id."""
+    instance_id: str
+    """INSTANCEID of the metadata store that says so."""
+    verified: str
+    """When no ledger there named the bookie, RFC 3339."""
+
+    @classmethod
+    def of(cls, bookie: str, instance_id: str, now: datetime) -> EmptyMark:
+        """One of now."""
+        return cls(bookie, instance_id, timestamp(now))
+
+    def text(self) -> str:
+        """Value of the annotation."""
+        return json.dumps(
+            {"bookieId": self.bookie, "instanceId": self.instance_id, "ledgersVerifiedEmpty": self.verified}
+        )
+
+    def same(self, other: EmptyMark | None) -> bool:
+        """Whether another one is of the same bookie of the same store."""
+        return other is not None and (self.bookie, self.instance_id) == (other.bookie, other.instance_id)
+
+
+def parse_empty_mark(text: str | None) -> EmptyMark | None:
+    """What an annotation says; None where there is none, or it says something else."""
+    try:
+        found = json.loads(text or "null") or {}
+        return EmptyMark(str(found["bookieId"]), str(found["instanceId"]), str(found["ledgersVerifiedEmpty"]))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a volume of one bookie."""
+
+    name: str
+    uid: str
+    ordinal: int
+    mark: EmptyMark | None = None
+    going: bool = False
+    """Whether it is being deleted."""
+
+
+def claims_of(workload: str, objects: Iterable[Json]) -> list[Claim]:
+    """The claims of a StatefulSet of bookies, ``<journal or ledgers>-<i>-<workload>-<ordinal>``, by name."""
+    pattern = re.compile(rf"(?:journal|ledgers)-[0-9]+-{re.escape(workload)}-(0|[1-9][0-9]{{0,9}})", re.ASCII)
+    found = []
+    for obj in objects:
+        meta = obj["metadata"]
+        match = pattern.fullmatch(str(meta["name"]))
+        if match is None:
+            continue
+        mark = parse_empty_mark((meta.get("annotations") or {}).get(ANNOTATION_VERIFIED_EMPTY))
+        found.append(
+            Claim(str(meta["name"]), str(meta["uid"]), int(match[1]), mark, "deletionTimestamp" in meta),
+        )
+    return sorted(found, key=lambda claim: (claim.ordinal, claim.name))
+
+
+@dataclass(frozen=True)
+class Return:
+    """Whether an ordinal may have a pod again."""
+
+    delete: tuple[Claim, ...] = ()
+    """Claims to delete first: they are marked."""
+    waiting_for: str | None = None
+    """What must happen first, in words; None = it may."""
+    foreign: str | None = None
+    """Why it never will as things are, with the remedy, in words."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it may return now."""
+        return not self.delete and self.waiting_for is None and self.foreign is None
+
+
+def may_return(bookie: str, claims: Iterable[Claim], *, cookie: bool, instance_id: str) -> Return:
+    """Whether a bookie may be made at an ordinal, by the claims that are there for it.
+
+    ``cookie``: whether the metadata store has its cookie. Then it is that bookie that comes back, with what it has.
+    """
+    there = list(claims)
+    going = [claim for claim in there if claim.going]
+    if going:
+        return Return(waiting_for=f"PersistentVolumeClaim {going[0].name} to be gone")
+    here = EmptyMark(bookie, instance_id, "")
+    marked = tuple(claim for claim in there if here.same(claim.mark))
+    if cookie:
+        if not marked:
+            return Return()
+        return Return(
+            foreign=f"PersistentVolumeClaim {marked[0].name} is marked as empty, and the metadata store has a cookie "
+            f"of bookie {bookie}: take annotation {ANNOTATION_VERIFIED_EMPTY} off if it is that bookie's volume"
+        )
+    strange = [claim for claim in there if claim not in marked]
+    if strange:
+        return Return(
+            foreign=f"PersistentVolumeClaim {strange[0].name} is the volume of a bookie that the metadata store does "
+            f"not know: {bookie} would not start with it. Delete the claim if nobody needs what is on it, or set "
+            "spec.bookkeeper.replicas to what it was"
+        )
+    return Return(delete=marked)

@@ -1,0 +1,331 @@
+"""domain/bookkeeper/leaving.py: tables of what is next, and properties over any interleaving of facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.leaving import (
+    STALL_SECONDS,
+    Act,
+    Helper,
+    Leaving,
+    Next,
+    Step,
+    Widest,
+    may_act,
+    next_step,
+    subject,
+    writers,
+)
+from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OWN = OwnBookies("c-bookie", "c-bookie-headless.ns.svc.cluster.local:3181")
+B = [OWN.id(n) for n in range(4)]
+ME = B[3]
+FULL = StorageFacts(
+    writable=frozenset(B),
+    readonly=frozenset(),
+    cookies=frozenset(B),
+    under_replicated=UnderReplicated(0),
+    auditor="a",
+    disabled=False,
+    lost_bookie_recovery_delay=0,
+)
+QUIET = replace(FULL, writable=frozenset(B[:3]), readonly=frozenset({ME}))
+GONE = replace(FULL, writable=frozenset(B[:3]))
+FORGOTTEN = replace(GONE, cookies=frozenset(B[:3]))
+NEVER_UP = replace(GONE, cookies=frozenset(B[:3]))
+MEMO = LeavingMemo(ME, 3, NOW, ensemble=2)
+CLAIM = Claim("journal-0-c-bookie-3", "u", 3)
+TOPIC = "persistent://t/n/x"
+
+
+def row(
+    number: int = 7, state: str = "CLOSED", use: LedgerUse = LedgerUse.DATA, topic: str | None = TOPIC, size: int = 2
+) -> NamingLedger:
+    return NamingLedger(number, LedgerState(state), frozenset({ME}), use, topic, None, size)
+
+
+def scan(*rows: NamingLedger, undecodable: int = 0) -> LedgerScan:
+    unfinished = tuple(each for each in rows if each.state is not LedgerState.CLOSED)
+    return LedgerScan(
+        scanned=9,
+        naming=len(rows),
+        unfinished=len(unfinished),
+        undecodable=undecodable,
+        by_bookie={ME: len(rows)},
+        not_closed=unfinished,
+        closed=tuple(each for each in rows if each not in unfinished),
+        unreadable=tuple(f"/ledgers/00/0000/L000{n}" for n in range(undecodable)),
+        widest=max(rows, key=lambda each: each.ensemble_size, default=None),
+    )
+
+
+CLEAR = scan()
+
+
+def leaving(**facts: Any) -> Leaving:
+    """Read-only, begun, not looked at yet."""
+    base = Leaving(
+        bookie=ME, ordinal=3, replicas=4, wanted=3, others=tuple(B[:3]), storage=QUIET, pod=True, readonly=True,
+        claims=(CLAIM,), memo=MEMO, step=None, helpers=(Helper(0, "h0"),), widest=Widest(2, "the default"),
+        obstacle=None, generation=5, now=NOW + timedelta(seconds=10), timeout=600,
+    )  # fmt: skip
+    return replace(base, **facts)
+
+
+def before(**facts: Any) -> Leaving:
+    return leaving(**{"storage": FULL, "readonly": False, "memo": None, **facts})
+
+
+def outside(**facts: Any) -> Leaving:
+    return leaving(**{"storage": GONE, "readonly": None, "pod": False, "replicas": 3, **facts})
+
+
+REFUSED, STUCK = Reason.DECOMMISSION_REFUSED, Reason.DECOMMISSION_STUCK
+READ_ONLY, UNLOADING, COPYING, VERIFYING, STOPPING, FORGETTING = Step
+ASKED = replace(MEMO, asked="h0", asked_at=NOW, naming=1)
+LATE = NOW + timedelta(seconds=STALL_SECONDS)
+CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
+    # before it begins
+    ("a roll", before(obstacle="the roll of broker pods to end"), Act.NOTHING, None, None, "the roll of broker"),
+    (
+        "another is read-only",
+        before(storage=replace(FULL, writable=frozenset(B) - {B[1]}, readonly=frozenset({B[1]}))),
+        Act.NOTHING, None, None, B[1],
+    ),
+    ("another is missing", before(storage=replace(FULL, writable=frozenset(B) - {B[0]})), Act.NOTHING, None, None,
+     B[0]),
+    ("copies are missing", before(storage=replace(FULL, under_replicated=UnderReplicated(2))), Act.NOTHING, None, None,
+     "2 ledgers to have all copies"),
+    ("no auditor", before(storage=replace(FULL, auditor=None)), Act.NOTHING, None, None, "an auditor"),
+    ("largest ensemble not known", before(widest=None), Act.ASK, None, None, ""),
+    ("a namespace takes more", before(widest=Widest(4, "namespace t/n")), Act.NOTHING, None, REFUSED,
+     "namespace t/n takes 4"),
+    ("as many as are left", before(widest=Widest(3, "namespace t/n")), Act.LOOK, None, None, ""),
+    ("a ledger takes more", before(scan=scan(row(size=4))), Act.NOTHING, None, REFUSED,
+     f"ledger 7 ({TOPIC})"),
+    ("a ledger takes as many", before(scan=scan(row(size=3))), Act.BEGIN, READ_ONLY, None, ""),
+    ("unreadable", before(scan=scan(undecodable=1)), Act.NOTHING, None, REFUSED, "/ledgers/00/0000/"),
+    ("all is well", before(scan=CLEAR), Act.BEGIN, READ_ONLY, None, ""),
+    ("never up, others away", before(storage=replace(NEVER_UP, writable=frozenset()), scan=CLEAR), Act.BEGIN,
+     READ_ONLY, None, ""),
+    ("no cookie, and ledgers", before(storage=NEVER_UP, scan=scan(row())), Act.NOTHING, None,
+     REFUSED, "deleted its cookie"),
+    # on its way
+    ("not read-only", leaving(readonly=False), Act.READ_ONLY, READ_ONLY, None, ""),
+    ("restarted while it was copied", leaving(readonly=False, step="Copying", scan=CLEAR), Act.READ_ONLY,
+     READ_ONLY, None, ""),
+    ("registered as writable", leaving(storage=FULL, scan=CLEAR), Act.NOTHING, READ_ONLY, None, "registered"),
+    ("does not answer", leaving(readonly=None, scan=CLEAR, step="Stopping"), Act.NOTHING, STOPPING, None, "to say"),
+    ("not looked", leaving(), Act.LOOK, READ_ONLY, None, ""),
+    ("too few others", leaving(storage=replace(QUIET, writable=frozenset(B[:1]))), Act.WRITABLE, READ_ONLY,
+     None, "1 other bookies"),
+    ("too few others, writable", leaving(storage=replace(FULL, writable=frozenset({B[0], ME})), readonly=False),
+     Act.NOTHING, READ_ONLY, None, "other bookies"),
+    ("a topic writes", leaving(scan=scan(row(state="OPEN"))), Act.UNLOAD, UNLOADING, None, TOPIC),
+    ("a cursor is written", leaving(scan=scan(row(state="IN_RECOVERY", use=LedgerUse.CURSOR))), Act.UNLOAD,
+     UNLOADING, None, TOPIC),
+    ("its topic is gone", leaving(scan=scan(row(state="OPEN")), unknown=frozenset({TOPIC})), Act.COPY, COPYING,
+     None, ""),
+    ("open, of no topic", leaving(scan=scan(row(state="OPEN", topic=None))), Act.COPY, COPYING, None, ""),
+    ("open, of a schema", leaving(scan=scan(row(state="OPEN", use=LedgerUse.SCHEMA))), Act.COPY, COPYING, None, ""),
+    ("closed", leaving(scan=scan(row())), Act.COPY, COPYING, None, "1 ledger"),
+    ("nobody copies", leaving(scan=scan(row()), helpers=()), Act.NOTHING, COPYING, None, "auto-recovery"),
+    ("asked", leaving(scan=scan(row()), memo=ASKED), Act.NOTHING, COPYING, None, "1 ledger"),
+    ("asked, pod gone", leaving(scan=scan(row()), memo=replace(ASKED, asked="old")), Act.COPY, COPYING, None, ""),
+    ("no progress", leaving(scan=scan(row()), memo=ASKED, now=LATE), Act.COPY, COPYING, None, "none was in"),
+    ("progress", leaving(scan=scan(row()), memo=replace(ASKED, naming=2), now=LATE), Act.NOTE, COPYING, None, ""),
+    ("unreadable by now", leaving(scan=scan(undecodable=1)), Act.NOTHING, READ_ONLY, REFUSED,
+     "/ledgers/00/0000/L0000"),
+    ("clear", leaving(scan=CLEAR, step="Copying"), Act.NOTHING, VERIFYING, None, "another look"),
+    ("clear after it came back", leaving(scan=CLEAR, step="Forgetting"), Act.NOTHING, VERIFYING, None, "another"),
+    ("clear again", leaving(scan=CLEAR, step="Verifying"), Act.LOWER, STOPPING, None, ""),
+    ("away, clear", leaving(storage=GONE, readonly=None, scan=CLEAR, step="Stopping"), Act.LOWER, STOPPING, None, ""),
+    ("time is over", leaving(now=NOW + timedelta(seconds=600)), Act.LOOK, READ_ONLY, None, ""),
+    ("time is over, looked", leaving(now=NOW + timedelta(seconds=600), scan=scan(row()), step="Copying"), Act.STOP,
+     None, STUCK, f"at step Copying, and 1 ledgers are still on it: 7 ({TOPIC})"),
+    ("stopped", leaving(memo=replace(MEMO, stopped=5, why="w")), Act.WRITABLE, None, STUCK, "w"),
+    ("stopped, freed", leaving(memo=replace(MEMO, stopped=5, why="w", freed=True)), Act.NOTHING, None,
+     STUCK, "w"),
+    ("changed since", before(memo=replace(MEMO, stopped=4), scan=CLEAR), Act.BEGIN, READ_ONLY, None, ""),
+    # taken back
+    ("raised again", leaving(wanted=4), Act.WRITABLE, READ_ONLY, None, "raised again"),
+    ("raised again, freed", leaving(wanted=4, memo=replace(MEMO, freed=True)), Act.END, None, None, ""),
+    ("raised again, writable", leaving(wanted=4, readonly=False, storage=FULL), Act.END, None, None, ""),
+    ("raised again, silent", leaving(wanted=4, readonly=None), Act.NOTHING, READ_ONLY, None, "to say"),
+    ("raised again, without its pod", outside(wanted=4, step="Stopping"), Act.NOTHING, STOPPING, None, "back"),
+    ("a higher one by hand", leaving(replicas=5), Act.WRITABLE, READ_ONLY, None, "higher ordinal"),
+    # without its pod
+    ("its pod ends", outside(pod=True), Act.NOTHING, STOPPING, None, "pod"),
+    ("registered still", outside(storage=QUIET), Act.NOTHING, STOPPING, None, "registration"),
+    ("not looked again", outside(), Act.LOOK, READ_ONLY, None, ""),
+    ("a ledger names it", outside(scan=scan(row())), Act.RAISE, READ_ONLY, None, "7"),
+    ("nobody can tell", outside(scan=scan(undecodable=1)), Act.RAISE, READ_ONLY, None, "cannot be read"),
+    ("a ledger names it, no volume", outside(scan=scan(row()), claims=()), Act.NOTHING, None,
+     REFUSED, "no volume"),
+    ("clear, by hand", outside(scan=CLEAR, memo=None), Act.BEGIN, FORGETTING, None, ""),
+    ("clear", outside(scan=CLEAR), Act.FORGET, FORGETTING, None, ""),
+    ("cookie gone", outside(storage=FORGOTTEN), Act.MARK, FORGETTING, None, ""),
+    ("cookie gone, raised again", outside(storage=FORGOTTEN, wanted=4), Act.MARK, FORGETTING, None, ""),
+    ("marked", outside(storage=FORGOTTEN, claims=(replace(CLAIM, mark=EmptyMark(ME, "i", "")),)), Act.END, None,
+     None, ""),
+    ("claims go", outside(storage=FORGOTTEN, claims=(replace(CLAIM, going=True),)), Act.END, None, None, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "act", "step", "reason", "said"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_next(facts: Leaving, act: Act, step: Step | None, reason: Reason | None, said: str) -> None:
+    found = next_step(facts)
+    assert found is not None
+    assert (found.act, found.step, found.reason) == (act, step, reason), found
+    assert said in found.text
+    assert found.text or act in (Act.ASK, Act.LOOK)
+
+
+@pytest.mark.parametrize("facts", [leaving(memo=None, wanted=4), outside(storage=FORGOTTEN, memo=None)])
+def test_nothing_to_do(facts: Leaving) -> None:
+    assert next_step(facts) is None
+
+
+def test_another_pod_is_asked_where_the_first_did_nothing() -> None:
+    helpers = (Helper(0, "h0"), Helper(1, "h1"))
+    found = next_step(leaving(scan=scan(row()), memo=ASKED, now=LATE, helpers=helpers))
+    assert found is not None and found.helper == helpers[1]
+
+
+def test_each_topic_once_and_none_of_what_is_closed() -> None:
+    rows = [row(1, "OPEN"), row(2, "IN_RECOVERY", LedgerUse.CURSOR), row(3, "OPEN", topic="persistent://t/n/y"), row(4)]
+    assert writers(scan(*rows)) == (TOPIC, "persistent://t/n/y")
+    assert writers(scan(*rows), {TOPIC}) == ("persistent://t/n/y",)
+
+
+@pytest.mark.parametrize("step", Step)
+def test_a_step_is_shown_before_it_is_done(step: Step) -> None:
+    order = list(Step)
+    found = Next(Act.LOWER, "", step)
+    assert not may_act(found, None) and not may_act(found, "Unheard")
+    for shown in order:
+        assert may_act(found, shown.value) is (order.index(shown) >= order.index(step))
+    assert may_act(Next(Act.BEGIN, "", step), None)
+
+
+def test_ordinals_are_numbers() -> None:
+    cookies = [OWN.id(n) for n in range(13)] + ["c-bookie-99.elsewhere:3181", "10.0.0.1:3181"]
+    assert subject(OWN, cookies, 13, 9) == 12
+    assert subject(OWN, cookies, 9, 9) == 12
+    assert subject(OWN, cookies[:10], 10, 9) == 9
+    assert subject(OWN, cookies[:9], 9, 9) is None
+    assert subject(OWN, [], 2, 1) == 1
+
+
+@pytest.mark.parametrize("memo", [MEMO, ASKED, replace(ASKED, stopped=7, why="because", freed=True, naming=0)])
+def test_a_memo_is_read_as_it_was_written(memo: LeavingMemo) -> None:
+    assert parse_leaving_memo(memo.data()) == memo
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"bookie": 1, "ordinal": "x", "since": "2026"}', b"3"])
+def test_a_memo_that_says_nothing(data: bytes) -> None:
+    assert parse_leaving_memo(data) is None
+
+
+# ------------------------------------------------------------------------------------------------------- properties
+
+SCANS = st.one_of(
+    st.none(),
+    st.builds(
+        lambda rows, undecodable: scan(*rows, undecodable=undecodable),
+        st.lists(
+            st.builds(
+                row,
+                st.integers(0, 99),
+                st.sampled_from([each.value for each in LedgerState]),
+                st.sampled_from(list(LedgerUse)),
+                st.sampled_from([None, TOPIC]),
+                st.integers(1, 5),
+            ),
+            max_size=3,
+        ),
+        st.integers(0, 2),
+    ),
+)
+FACTS = st.builds(
+    Leaving,
+    bookie=st.just(ME),
+    ordinal=st.just(3),
+    replicas=st.integers(1, 6),
+    wanted=st.integers(1, 6),
+    others=st.just(tuple(B[:3])),
+    storage=st.builds(
+        StorageFacts,
+        writable=st.frozensets(st.sampled_from(B)),
+        readonly=st.frozensets(st.sampled_from(B[2:])),
+        cookies=st.frozensets(st.sampled_from(B)),
+        under_replicated=st.builds(UnderReplicated, st.integers(0, 2), st.booleans()),
+        auditor=st.sampled_from([None, "a"]),
+        disabled=st.booleans(),
+        lost_bookie_recovery_delay=st.just(0),
+    ),
+    pod=st.booleans(),
+    readonly=st.sampled_from([None, True, False]),
+    claims=st.sampled_from([(), (CLAIM,), (replace(CLAIM, mark=EmptyMark(ME, "i", "")),)]),
+    memo=st.sampled_from([None, MEMO, ASKED, replace(MEMO, stopped=5), replace(MEMO, stopped=4, freed=True)]),
+    step=st.sampled_from([None, *(each.value for each in Step)]),
+    helpers=st.sampled_from([(), (Helper(0, "h0"),), (Helper(1, "h1"),)]),
+    widest=st.one_of(st.none(), st.builds(Widest, st.integers(1, 4), st.just("w"))),
+    obstacle=st.sampled_from([None, "the roll"]),
+    generation=st.just(5),
+    now=st.integers(0, 1000).map(lambda seconds: NOW + timedelta(seconds=seconds)),
+    timeout=st.just(600.0),
+    scan=SCANS,
+    unknown=st.sampled_from([frozenset(), frozenset({TOPIC})]),
+)
+
+
+@given(FACTS)
+def test_nothing_goes_that_a_ledger_may_need(facts: Leaving) -> None:
+    found = next_step(facts)
+    if found is None:
+        return
+    if found.act in (Act.LOWER, Act.FORGET):
+        assert facts.scan is not None and facts.scan.clear, "looked at in this pass, and nothing found"
+        assert ME not in facts.storage.writable - facts.storage.readonly, "it may have taken something meanwhile"
+    if found.act is Act.LOWER:
+        assert facts.replicas == 4 and facts.wanted <= 3 and facts.readonly is not False
+        assert facts.readonly or not facts.registered
+    if found.act is Act.FORGET:
+        assert not facts.pod and not facts.registered and facts.replicas <= 3 and facts.wanted <= 3
+    if found.act is Act.MARK:
+        assert not facts.has_cookie and not facts.registered and facts.memo is not None
+    if found.act is Act.COPY:
+        assert facts.scan is not None and not writers(facts.scan, facts.unknown), "a writer would be fenced"
+    if found.act is Act.RAISE:
+        assert facts.scan is not None and not facts.scan.clear and facts.claims
+    if found.act in (Act.READ_ONLY, Act.UNLOAD, Act.COPY, Act.LOWER):
+        assert facts.memo is not None and facts.memo.stopped is None
+
+
+@given(FACTS)
+def test_more_facts_are_asked_for_once(facts: Leaving) -> None:
+    """A look is asked for where there was none, and what was asked for is enough to decide."""
+    found = next_step(facts)
+    if found is not None and found.act is Act.LOOK:
+        assert facts.scan is None
+        further = next_step(replace(facts, scan=CLEAR))
+        assert further is not None and further.act not in (Act.LOOK, Act.ASK)
+    if found is not None and found.act is Act.ASK:
+        assert facts.widest is None
