@@ -32,8 +32,9 @@ class Actor:
         """One for a part of the pass, that may write these types alone. What it does counts for both."""
         return replace(self, writes=writes, written=[])
 
-    async def apply(self, manifest: Json, live: Json | None) -> Json | None:
-        """Apply a rendered manifest when it differs; returns the live object after that.
+    async def apply(self, manifest: Json, live: Json | None, *, same: bool = False) -> Json | None:
+        """Apply a rendered manifest when it differs; returns the live object after that. ``same``: only to the very
+        object that was read, by its UID.
 
         A refusal by the API server is collected in ``refused`` (the rest of the pass goes on); other errors rise, a
         missing right too.
@@ -51,7 +52,10 @@ class Actor:
             foreign = foreign_entries(manifest, live) if live is not None else []
             if live is not None and foreign:
                 await self.deps.kube.remove_entries(live, foreign)
-            result = await self.deps.kube.apply(stamped(manifest))
+            whole = stamped(manifest)
+            if same and live is not None:
+                whole["metadata"]["uid"] = live["metadata"]["uid"]
+            result = await self.deps.kube.apply(whole)
         except ForbiddenError:
             raise  # it says nothing about the specification
         except RefusedError as error:

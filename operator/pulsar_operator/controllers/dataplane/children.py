@@ -40,8 +40,9 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
     return Live.of(owner, (each for found in lists for each in found))
 
 
-async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json]) -> Live:
-    """Apply manifests in order where they differ; what there is after that.
+async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *, same: bool = False) -> Live:
+    """Apply manifests in order where they differ; what there is after that. ``same``: objects that are there only as
+    the very ones that were read.
 
     Raises NameConflictError, UnavailableError, ConflictError.
     """
@@ -50,7 +51,7 @@ async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json]) ->
         found = live.get(kind.kind, name)
         if found is None:
             await _check_free(actor, kind, name)
-        result = await actor.apply(manifest, found)
+        result = await actor.apply(manifest, found, same=same)
         if result is not None:
             live = live.having(result)
     return live

@@ -1,5 +1,5 @@
 """What a cluster that has pods to replace waits for before it takes the next step: a maintenance window, the
-configuration store, another cluster of its instance.
+configuration store, a bookie of its own that leaves, another cluster of its instance.
 
 Clusters of one instance roll one after another: what breaks one must be seen before it reaches the next. Nobody keeps a
 lock that could outlive its holder. A cluster that may go says so in its status first, with the time (``status.rollout.
@@ -35,6 +35,9 @@ async def held_for(facts: ClusterFacts, hand: Actor, live: Live, rendered: Rende
     store = facts.instance.store
     if not store.ready:
         return Held(Reason.CONFIGURATION_STORE_AWAY, f"the instance's configuration store: {store.message}")
+    leaving = next((row for row in (facts.obj.get("status") or {}).get("bookies") or () if row.get("step")), None)
+    if leaving is not None:
+        return Held(Reason.BOOKIE_LEAVING, f"bookie {leaving.get('id')} to have left")
     return await _others(facts, hand, live, rendered)
 
 

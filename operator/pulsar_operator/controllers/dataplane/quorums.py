@@ -1,4 +1,4 @@
-"""The largest ensemble that any topic asks for: of the brokers' default, of namespaces and of topics."""
+"""The largest ensemble that any topic asks for, and whose: of the brokers' default, of namespaces and of topics."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.domain.bookkeeper.leaving import Widest
 from pulsar_operator.ports import Deps, Node, ZooKeeperSession
 
 POLICIES_PATH: Final = "/admin/policies"
@@ -17,29 +18,35 @@ AT_ONCE: Final = 32
 
 async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int) -> int:
     """Bookies that the largest ensemble takes; ``default`` is that of the brokers. Raises PortError: less than all is
+    not known."""
+    return (await widest_ensemble(deps, store, default)).size
+
+
+async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int) -> Widest:
+    """The largest ensemble, and who asks for it; ``default`` is that of the brokers. Raises PortError: less than all is
     not known.
 
     Namespaces are read in the configuration store, ``/admin/policies/<tenant>/<namespace>``, member persistence (class
     Policies), declared or not. Policies of topics are in topics themselves, which nobody can list at once: those that
     PulsarTopics and the sets declare count.
     """
-    found = [default]
+    found = [Widest(default, "the default of managed ledgers")]
     tenants = await store.children(POLICIES_PATH) or []
-    paths = []
+    names = []
     for tenant in tenants:
-        paths += [
-            f"{POLICIES_PATH}/{tenant}/{name}" for name in await store.children(f"{POLICIES_PATH}/{tenant}") or []
-        ]
+        names += [f"{tenant}/{name}" for name in await store.children(f"{POLICIES_PATH}/{tenant}") or []]
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def read(path: str) -> int:
+    async def read(name: str) -> Widest:
         async with gate:
-            return _ensemble(await store.get(path))
+            return Widest(_ensemble(await store.get(f"{POLICIES_PATH}/{name}")), f"namespace {name}")
 
-    found += await asyncio.gather(*(read(path) for path in paths))
+    found += await asyncio.gather(*(read(name) for name in names))
     for kind in (Kind.TOPIC, Kind.TOPIC_SET):
-        found += [_declared(each) for each in await reader_of(deps).every(kind)]
-    return max(found)
+        for each in await reader_of(deps).every(kind):
+            meta = each["metadata"]
+            found.append(Widest(_declared(each), f"{kind.value} {meta['namespace']}/{meta['name']}"))
+    return max(found, key=lambda each: each.size)
 
 
 def _ensemble(node: Node | None) -> int:

@@ -21,7 +21,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
 )
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, bookie_rows, replicated
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.render import Owner, selector_text
@@ -96,15 +96,29 @@ def set_conditions(
     elif view.refused and not view.rendered:
         text = "Nothing is in progress: the specification is refused"
         conditions.set(ConditionType.PROGRESSING, False, view.refusal, text)
+    elif view.leave is not None and view.leave.step is not None:
+        conditions.set(ConditionType.PROGRESSING, *_leaving(view.leave))
     elif rollout is not None:
         _rolling(conditions, rollout, view.turns)
     elif view.drain is not None:
         conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.drain.waiting_for}")
+    elif view.scale is not None and view.scale.foreign is not None:
+        conditions.set(ConditionType.PROGRESSING, False, Reason.FOREIGN_VOLUME, view.scale.foreign)
+    elif view.leave is not None and view.leave.message:
+        conditions.set(ConditionType.PROGRESSING, *_leaving(view.leave))
+    elif view.scale is not None and view.scale.waiting_for is not None:
+        text = f"Adding bookies: waiting for {view.scale.waiting_for}"
+        conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, text)
     elif conditions.is_true(ConditionType.READY):
         conditions.set(ConditionType.PROGRESSING, False, Reason.READY, "Nothing is in progress")
     else:
         text = view.waiting_for or "components to be ready"
         conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, f"Waiting for {text}")
+
+
+def _leaving(leave: LeaveFact) -> tuple[bool, Reason, str]:
+    """What a bookie's removal is about; one that is refused makes no progress to be waited for."""
+    return leave.reason is None, leave.reason or Reason.BOOKIE_LEAVING, leave.message
 
 
 def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | None) -> None:
@@ -256,15 +270,15 @@ def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
     facts = storage.facts if storage is not None else None
     if rendered is None or storage is None or facts is None or not rendered.bookie_ids:
         return old.get("bookies") or []
-    previous = [BookieStatus.model_validate(each) for each in old.get("bookies") or ()]
-    return bookie_rows(
-        facts,
-        OwnBookies.of(rendered.bookie_ids[0]),
-        range(len(rendered.bookie_ids)),
-        now=now,
-        previous=previous,
-        usage=storage.usage,
-    )
+    previous, leave = [BookieStatus.model_validate(each) for each in old.get("bookies") or ()], view.leave
+    pods = set(range(len(rendered.bookie_ids)))
+    if leave is None:
+        steps = {each.id: each.step for each in previous if each.step}
+    else:
+        steps = {leave.bookie: leave.step} if leave.bookie is not None and leave.step is not None else {}
+        pods |= {leave.ordinal} if leave.ordinal is not None and steps else set()
+    own, usage = OwnBookies.of(rendered.bookie_ids[0]), storage.usage
+    return bookie_rows(facts, own, sorted(pods), now=now, previous=previous, usage=usage, steps=steps)
 
 
 def cluster_status(

@@ -87,6 +87,29 @@ class RollFact:
 
 
 @dataclass(frozen=True)
+class LeaveFact:
+    """Whether a bookie is being removed."""
+
+    bookie: str | None = None
+    """Its id; None = none is, or may be."""
+    ordinal: int | None = None
+    step: str | None = None
+    """Where it is on its way out; None = it has not begun."""
+    waiting_for: str | None = None
+    """What is waited for, in words; None = nothing."""
+    reason: Reason | None = None
+    """Why it does not leave; None = it does, or may soon."""
+    message: str = ""
+    """What is said of it."""
+    holds: bool = False
+    """Whether no pod may be replaced meanwhile."""
+    forgotten: bool = False
+    """Whether its cookie is deleted and its claims not marked yet: its ordinal cannot come back for a moment."""
+    again: bool = False
+    """Something was only begun: look again soon."""
+
+
+@dataclass(frozen=True)
 class ScaleFact:
     """Whether pods are being added or removed."""
 
@@ -94,6 +117,10 @@ class ScaleFact:
     """Of the brokers that are too many."""
     asked: frozenset[str] = frozenset()
     """PulsarRebalances it needs."""
+    waiting_for: str | None = None
+    """What bookies wait for that are to be added, in words."""
+    foreign: str | None = None
+    """Why a bookie cannot be added, in words."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +153,7 @@ class ClusterView:
     bookies: TierFact | None = None
     brokers: TierFact | None = None
     proxies: TierFact | None = None
+    leave: LeaveFact | None = None
     roll: RollFact | None = None
     scale: ScaleFact | None = None
     balance: BalanceFact | None = None

@@ -32,8 +32,10 @@ async def roll(step: Step) -> RollFact:
         return RollFact(_timed(step, rest) if rest is not None else None)
     working = plan.replace is not None and not plan.replace.repair
     waiting_for, drain, confirmed = plan.waiting_for, None, None
-    held = turns.holds(plan.component)
-    if working and held is not None:
+    held, leave = turns.holds(plan.component), step.view.leave
+    if working and leave is not None and leave.holds:
+        waiting_for = f"bookie {leave.bookie} to have left"
+    elif working and held is not None:
         waiting_for = held.waiting_for
     elif working and plan.component in turns.watched:
         waiting_for = turns.watched[plan.component]

@@ -14,6 +14,7 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.dataplane.children import OWNED, NameConflictError
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.phases.balance import balance
+from pulsar_operator.controllers.dataplane.phases.leave import leave
 from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
 from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
@@ -25,13 +26,14 @@ from pulsar_operator.controllers.dataplane.phases.storage import shared, standal
 from pulsar_operator.controllers.dataplane.phases.templates import templates
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
 from pulsar_operator.domain.dataplane.changes import unfinished
-from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, RollFact, ScaleFact
+from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, LeaveFact, RollFact, ScaleFact
 from pulsar_operator.domain.render import RenderedCluster
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
     PODS,
+    PVCS,
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
     PortError,
@@ -68,8 +70,9 @@ ROWS: Final = {
         Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
         LEFTOVERS,
+        Phase("leave", leave, frozenset({STATEFUL_SETS, PVCS}), _STORED, "leave"),
         ROLL,
-        Phase("scale", scale, _REBALANCES | {STATEFUL_SETS}, _STORED, "scale"),
+        Phase("scale", scale, _REBALANCES | {STATEFUL_SETS, PVCS}, _STORED, "scale"),
         BALANCE,
     ),
 }
@@ -86,7 +89,7 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
     """
     view = replace(view, rendered=rendered, live=facts.live)
     if facts.spec.mode is ClusterMode.STANDALONE:
-        view = replace(view, scale=ScaleFact(), balance=BalanceFact(seen=False))
+        view = replace(view, leave=LeaveFact(), scale=ScaleFact(), balance=BalanceFact(seen=False))
     return await _through(ROWS[facts.spec.mode], facts, view, rendered, actor)
 
 

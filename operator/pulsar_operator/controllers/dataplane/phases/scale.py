@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.balance.execution.drain import scale_in_name
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
+from pulsar_operator.controllers.dataplane.phases.bookie_numbers import Numbered, raise_to, workload
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
@@ -29,34 +30,27 @@ async def scale(step: Step) -> ScaleFact:
         if component in (Component.BROKER, Component.PROXY) and not step.facts.instance.store_known:
             continue
         if component is Component.BOOKIE:
-            if replicas_of(there) > wanted:
-                step.hand.refused.append(_kept(there, wanted))
-                continue
-            if step.view.metadata is None or not step.view.metadata.local_ready:
-                continue  # its cookie would name a store that is not the cluster's
+            if replicas_of(there) < wanted:
+                found = replace(found, **asdict(await _bookies(step, there, wanted)))
+            continue  # fewer: phases/leave.py
         if component is Component.BROKER and (drains := step.drains) is not None:
-            found = await _brokers(step, drains, there, wanted)
+            of_brokers = await _brokers(step, drains, there, wanted)
+            found = replace(found, drain=of_brokers.drain, asked=of_brokers.asked)
             if found.drain is not None:
                 continue
-        await apply_children(step.hand, step.live, _workload(await dressed(step, component), there, manifests))
+        await apply_children(step.hand, step.live, workload(await dressed(step, component), there, manifests))
     return found
 
 
-def _kept(there: Json, wanted: int) -> str:
-    have = replicas_of(there)
-    return (
-        f"StatefulSet {there['metadata']['name']} has {have} replicas and spec.bookkeeper.replicas is {wanted}: a "
-        f"bookie is not taken away while ledgers may be on it; set spec.bookkeeper.replicas to {have}"
-    )
-
-
-def _workload(dressed_manifests: Sequence[Json], there: Json, manifests: Sequence[Json]) -> list[Json]:
-    """The workload alone; where its template must stay and is not on record, with the template that it has."""
-    found = [each for each in dressed_manifests if each["kind"] == STATEFUL_SETS.kind]
-    if found:
-        return found
-    rendered = next(each for each in manifests if each["kind"] == STATEFUL_SETS.kind)
-    return [{**rendered, "spec": {**rendered["spec"], "template": there["spec"]["template"]}}]
+async def _bookies(step: Step, there: Json, wanted: int) -> Numbered:
+    """More bookies. None while the metadata store is not the cluster's, for their cookies would name it, or while one
+    is being forgotten whose ordinal they might get."""
+    metadata, storage, leave = step.view.metadata, step.view.storage, step.view.leave
+    if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
+        return Numbered("the metadata store to answer")
+    if leave is None or leave.forgotten:
+        return Numbered("a bookie to be removed first")
+    return await raise_to(step, there, wanted, storage.facts.cookies)
 
 
 async def _brokers(step: Step, drains: BrokerDrains, there: Json, wanted: int) -> ScaleFact:

@@ -64,8 +64,8 @@ def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> lis
     for each in manifests:
         if each["kind"] != STATEFUL_SETS.kind:
             out.append(each)
-        elif why_apply(each, _with_replicas(there, replicas_of(each))) is not None:
-            out.append(_with_replicas(each, replicas_of(there)))
+        elif why_apply(each, with_replicas(there, replicas_of(each))) is not None:
+            out.append(with_replicas(each, replicas_of(there)))
     return out
 
 
@@ -74,5 +74,6 @@ def replicas_of(stateful_set: Json) -> int:
     return int(stateful_set["spec"].get("replicas", 1))
 
 
-def _with_replicas(stateful_set: Json, replicas: int) -> Json:
+def with_replicas(stateful_set: Json, replicas: int) -> Json:
+    """The same, with another number of pods; nothing of it is changed."""
     return {**stateful_set, "spec": {**stateful_set["spec"], "replicas": replicas}}

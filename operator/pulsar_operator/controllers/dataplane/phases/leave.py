@@ -1,0 +1,341 @@
+"""A bookie that is too many is emptied and removed, one at a time, the highest ordinal first.
+
+What is next is decided in domain/bookkeeper/leaving.py; here it is read and done. Everything is looked at anew in each
+pass: what the bookie says of itself, what the metadata store says of it, and, while one leaves, every ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.controllers.dataplane.phases.bookie_numbers import (
+    claims,
+    is_without_pod,
+    lower_by_one,
+    mark,
+    own_bookies,
+    raise_to,
+)
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
+from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
+from pulsar_operator.controllers.dataplane.replacement import roll_plan
+from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming, storage_facts
+from pulsar_operator.controllers.dataplane.unloading import unload
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.leaving import (
+    Act,
+    Helper,
+    Leaving,
+    Next,
+    Widest,
+    asked_now,
+    may_act,
+    next_step,
+    subject,
+)
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.znodes import COOKIES
+from pulsar_operator.domain.dataplane.cluster_view import LeaveFact
+from pulsar_operator.domain.dataplane.pods import pods_of
+from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.domain.render.names import pod_host, workload_name
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import ConflictError, Json, NotFoundError, PortError, ZooKeeperSession
+
+DECISIONS = 5
+"""Of one pass: each but the last only looks at more."""
+_REMEMBERED = frozenset({Act.BEGIN, Act.NOTE, Act.STOP, Act.END, Act.WRITABLE, Act.READ_ONLY, Act.COPY, Act.FORGET})
+"""What is written into the metadata store, or told a bookie: its failure is no fault of this pass."""
+
+
+async def leave(step: Step) -> LeaveFact:
+    """One thing for a bookie that is too many, or was. Raises NameConflictError, PortError of Kubernetes alone."""
+    there, metadata, storage = step.live.stateful_set(Component.BOOKIE), step.view.metadata, step.view.storage
+    if there is None:
+        return LeaveFact()
+    if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
+        return _unknown(step, storage.problem if storage is not None else "the metadata store is not known")
+    store = step.facts.instance.store
+    if not store.ready:
+        return _unknown(step, f"the instance's configuration store: {store.message}")
+    return await _Departure(step, there).run(storage.facts)
+
+
+def _stored(step: Step) -> dict[str, Any] | None:
+    """The row of the status that has a step."""
+    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
+    return next((row for row in status.get("bookies") or () if row.get("step")), None)
+
+
+def _unknown(step: Step, why: str) -> LeaveFact:
+    """While nothing is known: what the status says of it stays, and nothing is done."""
+    row = _stored(step)
+    if row is None:
+        return LeaveFact()
+    text = f"Bookie {row['id']} leaves: waiting for {why}"
+    return LeaveFact(row["id"], row.get("ordinal"), row["step"], why, message=text, holds=True)
+
+
+@dataclass
+class _Departure:
+    """One pass over one bookie."""
+
+    step: Step
+    there: Json
+    """The StatefulSet."""
+    memo_version: int | None = None
+    cookie_version: int | None = None
+    """Of the bookie's cookie, before the ledgers were looked at."""
+
+    async def run(self, storage: StorageFacts) -> LeaveFact:
+        """Look, decide, and do one thing."""
+        step = self.step
+        try:
+            session = await self._session()
+            node = await session.get(MEMO_PATH)
+        except PortError as error:
+            return _unknown(step, str(error))
+        memo = parse_leaving_memo(node.data) if node is not None else None
+        self.memo_version = node.version if node is not None else None
+        wanted = replicas_of(next(each for each in step.rendered.of(Component.BOOKIE) if each["kind"] == "StatefulSet"))
+        replicas, own = replicas_of(self.there), own_bookies(step)
+        ordinal = memo.ordinal if memo is not None else subject(own, storage.cookies, replicas, wanted)
+        if ordinal is None:
+            return LeaveFact()
+        bookie = await self._leaving(storage, ordinal, memo, replicas, wanted)
+        try:
+            cookie = await session.get(f"{COOKIES}/{bookie.bookie}")
+            self.cookie_version = cookie.version if cookie is not None else None
+            bookie, found = await self._decide(session, bookie)
+        except PortError as error:
+            return _unknown(step, str(error))
+        if found is None:
+            return LeaveFact()
+        return await self._act(session, bookie, found)
+
+    async def _session(self) -> ZooKeeperSession:
+        store = local_store(self.step)
+        return await self.step.hand.deps.zookeeper.session(store.servers, store.chroot)
+
+    async def _leaving(
+        self, storage: StorageFacts, ordinal: int, memo: LeavingMemo | None, replicas: int, wanted: int
+    ) -> Leaving:
+        step, own = self.step, own_bookies(self.step)
+        pods = pods_of(self.there, step.live.pods(Component.BOOKIE))
+        pod = any(each.ordinal == ordinal for each in pods)
+        keeper, row = step.facts.spec.bookkeeper, _stored(step)
+        assert keeper is not None
+        bookie = own.id(ordinal)
+        return Leaving(
+            bookie=bookie,
+            ordinal=ordinal,
+            replicas=replicas,
+            wanted=wanted,
+            others=tuple(own.id(each) for each in range(replicas) if each != ordinal),
+            storage=storage,
+            pod=pod,
+            readonly=await self._readonly(ordinal) if pod else None,
+            claims=tuple(claim for claim in await claims(step) if claim.ordinal == ordinal),
+            memo=memo,
+            step=row["step"] if row is not None and row["id"] == bookie else None,
+            helpers=self._helpers(),
+            widest=None,
+            obstacle=_roll(step),
+            generation=step.facts.meta.generation,
+            now=step.hand.deps.clock.now(),
+            timeout=keeper.decommission.timeout_seconds,
+        )
+
+    def _host(self, component: Component, ordinal: int) -> str:
+        owner = self.step.facts.owner
+        workload = workload_name(owner.name, component)
+        return pod_host(workload, ordinal, owner.namespace, self.step.facts.spec.cluster_domain)
+
+    async def _readonly(self, ordinal: int) -> bool | None:
+        try:
+            return await self.step.hand.deps.bookies.readonly(self._host(Component.BOOKIE, ordinal))
+        except PortError:
+            return None
+
+    def _helpers(self) -> tuple[Helper, ...]:
+        there = self.step.live.stateful_set(Component.AUTORECOVERY)
+        pods = pods_of(there, self.step.live.pods(Component.AUTORECOVERY)) if there is not None else ()
+        return tuple(Helper(pod.ordinal, pod.uid) for pod in pods if pod.ready and not pod.terminating)
+
+    async def _decide(self, session: ZooKeeperSession, bookie: Leaving) -> tuple[Leaving, Next | None]:
+        """What is next, with all that had to be looked at for it. Raises PortError."""
+        found = next_step(bookie)
+        for _ in range(DECISIONS):
+            if found is None:
+                break
+            if found.act is Act.ASK:
+                bookie = replace(bookie, widest=await self._widest(session))
+            elif found.act is Act.LOOK:
+                bookie = replace(bookie, scan=await ledgers_naming(session, frozenset({bookie.bookie})))
+            else:
+                break
+            found = next_step(bookie)
+        return bookie, found
+
+    async def _widest(self, session: ZooKeeperSession) -> Widest:
+        step, store = self.step, self.step.facts.instance.store
+        deps = step.hand.deps
+        own = step.facts.instance.own_store
+        policies = session if own else await deps.zookeeper.session(store.servers or "", store.chroot)
+        assert step.rendered.quorum is not None
+        return await widest_ensemble(deps, policies, step.rendered.quorum.ensemble_size)
+
+    async def _act(self, session: ZooKeeperSession, bookie: Leaving, found: Next) -> LeaveFact:
+        hand = self.step.hand
+        if found.act is Act.NOTHING:
+            return _fact(bookie, found, waiting_for=None if found.reason is not None else found.text)
+        if not hand.act:
+            hand.pending.append(f"{found.text}: {found.act.value}")
+            shown = replace(found, step=None)
+            return replace(_fact(bookie, shown), step=bookie.step, holds=bookie.under_way or bookie.step is not None)
+        if not may_act(found, bookie.step):
+            return replace(_fact(bookie, found), again=True)
+        if found.act is Act.UNLOAD:
+            return await self._unload(session, bookie, found)
+        try:
+            if found.act in _REMEMBERED:
+                await self._remembered(session, bookie, found)
+        except PortError as error:
+            return _fact(bookie, found, waiting_for=f"{found.act.value}: {error}")
+        if found.act is Act.LOWER and await self._still_empty(session, bookie):
+            await lower_by_one(self.step, self.there)
+        elif found.act is Act.RAISE:
+            numbered = await raise_to(self.step, self.there, bookie.ordinal + 1, bookie.storage.cookies)
+            if numbered.foreign is not None:
+                return replace(_fact(bookie, found), reason=Reason.FOREIGN_VOLUME, message=numbered.foreign)
+        elif found.act is Act.MARK:
+            await mark(self.step, list(bookie.claims), bookie.bookie)
+        if found.act is Act.END:
+            return LeaveFact(again=True)
+        return replace(_fact(bookie, found), again=found.act is not Act.COPY)
+
+    async def _unload(self, session: ZooKeeperSession, bookie: Leaving, found: Next) -> LeaveFact:
+        """Topics, a bounded number; where none of them exists, what comes after that."""
+        step = self.step
+        endpoint = step.facts.brokers(step.rendered) if step.facts.spec.broker is not None else None
+        came = await unload(step.hand.deps, endpoint, found.topics)
+        if came.done:
+            text = f"Unloaded {len(came.done)} topics, {came.done[0]} for one: {found.text}"
+            await step.hand.record_event(Reason.BOOKIE_LEAVING, text)
+        if came.unknown.issuperset(found.topics):
+            bookie = replace(bookie, unknown=frozenset(came.unknown))
+            further = next_step(bookie)
+            assert further is not None and further.act is not Act.UNLOAD
+            return await self._act(session, bookie, further)
+        text = f"topics to be unloaded that write to it: {len(found.topics) - len(came.done)} are left"
+        if came.failures:
+            text += f"; {came.failures[0]}"
+        return _fact(bookie, found, waiting_for=text)
+
+    async def _still_empty(self, session: ZooKeeperSession, bookie: Leaving) -> bool:
+        """Whether it has taken nothing since the look at the ledgers began. A store that does not answer says no."""
+        if bookie.registered and await self._readonly(bookie.ordinal) is not True:
+            return False
+        try:
+            return bookie.bookie not in (await storage_facts(session)).writable
+        except PortError:
+            return False
+
+    async def _remembered(self, session: ZooKeeperSession, bookie: Leaving, found: Next) -> None:
+        """In the metadata store, and by HTTP. What a failure must not repeat is remembered first."""
+        memo, hand, port = bookie.memo, self.step.hand, self.step.hand.deps.bookies
+        host = self._host(Component.BOOKIE, bookie.ordinal)
+        if found.act is Act.BEGIN:
+            size = bookie.widest.size if bookie.widest is not None else 1
+            await self._remember(session, LeavingMemo(bookie.bookie, bookie.ordinal, bookie.now, ensemble=size))
+            await hand.record_event(Reason.BOOKIE_LEAVING, found.text)
+        elif found.act is Act.FORGET:
+            await self._forget(session, bookie, found.text)
+            return
+        if memo is None:
+            return
+        if found.act is Act.READ_ONLY:
+            if memo.freed:
+                await self._remember(session, replace(memo, freed=False))
+            await port.set_readonly(host, True)
+            await hand.record_event(Reason.BOOKIE_LEAVING, found.text)
+        elif found.act is Act.WRITABLE:
+            await port.set_readonly(host, False)
+            await self._remember(session, replace(memo, freed=True))
+            await hand.record_event(Reason.BOOKIE_LEAVING, found.text)
+        elif found.act in (Act.COPY, Act.NOTE) and found.helper is not None and bookie.scan is not None:
+            await self._remember(session, asked_now(memo, found.helper, bookie.scan, bookie.now))
+            if found.act is Act.COPY:
+                await port.recover(self._host(Component.AUTORECOVERY, found.helper.ordinal), bookie.bookie)
+                await hand.record_event(Reason.BOOKIE_LEAVING, f"Asked for a copy: {found.text}")
+        elif found.act is Act.STOP:
+            await self._remember(session, replace(memo, stopped=bookie.generation, freed=False, why=found.text))
+            await hand.warn(Reason.DECOMMISSION_STUCK, found.text)
+        elif found.act is Act.END:
+            await _delete(session, MEMO_PATH, self.memo_version)
+            await hand.record_event(Reason.BOOKIE_LEAVING if bookie.has_cookie else Reason.BOOKIE_REMOVED, found.text)
+
+    async def _remember(self, session: ZooKeeperSession, memo: LeavingMemo) -> None:
+        if self.memo_version is None:
+            await session.create(MEMO_PATH, memo.data())
+            self.memo_version = 0
+        else:
+            await session.set(MEMO_PATH, memo.data(), version=self.memo_version)
+            self.memo_version += 1
+
+    async def _forget(self, session: ZooKeeperSession, bookie: Leaving, why: str) -> None:
+        """Its cookie, at the version that it had before the ledgers were looked at."""
+        if await is_without_pod(self.step, self.there, bookie.ordinal):
+            await _delete(session, f"{COOKIES}/{bookie.bookie}", self.cookie_version)
+            text = f"Deleted the cookie of bookie {bookie.bookie}: {why}"
+            await self.step.hand.record_event(Reason.BOOKIE_REMOVED, text)
+
+
+async def _delete(session: ZooKeeperSession, path: str, version: int | None) -> None:
+    try:
+        if version is not None:
+            await session.delete(path, version=version)
+    except NotFoundError:
+        return
+    except ConflictError:
+        if await session.get(path) is not None:
+            raise
+
+
+def _roll(step: Step) -> str | None:
+    """A roll that must end first, in words; None = there is none. One that waits for its window has not begun."""
+    plan = roll_plan(step.live, BRING_UP_ORDER, order=step.facts.order)
+    if plan.rolling and plan.component is not None:
+        return f"the roll of {plan.component.value} pods to end"
+    turns = step.view.turns
+    if turns is None:
+        return "the pod templates to be applied"
+    pending, held = turns.pending, turns.held
+    if pending is None or (held is not None and held.reason is Reason.MAINTENANCE_WINDOW):
+        return None
+    return f"the roll of {pending.value} pods to end"
+
+
+def _fact(bookie: Leaving, found: Next, *, waiting_for: str | None = None) -> LeaveFact:
+    name, step = bookie.bookie, found.step.value if found.step is not None else None
+    if found.reason is not None:
+        message = found.text
+    elif step is None:
+        message = f"Bookie {name} is to be removed: waiting for {waiting_for}" if waiting_for else found.text
+    else:
+        message = f"Bookie {name} leaves, step {step}: " + (f"waiting for {waiting_for}" if waiting_for else found.text)
+    return LeaveFact(
+        bookie=name,
+        ordinal=bookie.ordinal,
+        step=step,
+        waiting_for=waiting_for,
+        reason=found.reason,
+        message=message,
+        holds=bookie.under_way or step is not None,
+        forgotten=bookie.forgotten,
+    )

@@ -1,0 +1,212 @@
+"""Topics that write, and where their messages are: ledgers in the metadata store of a world in memory.
+
+A topic that is loaded holds a handle on an open data ledger and one on its cursor's, both on writable bookies.
+Unloading it closes the data ledger and deletes the cursor's; its clients come back at once, and its next ledgers are
+elsewhere. A copy on a bookie is as good as the volume that it was written to, so ``lost`` tells what nobody has any
+more, and whose open handle still names a bookie that came back empty: what it writes next would be acknowledged and
+lost (apache/bookkeeper#4812).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, decode_ledger
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, LEDGERS, READONLY_NAME, ledger_id, ledger_path
+from pulsar_operator.domain.render.names import bookie_id
+from pulsar_operator.ports import PVCS, Json
+from tests.fakes.admin import AdminCall, FakeAdmin
+from tests.fakes.kube import FakeKube
+from tests.fakes.pulsar import FakePulsar
+from tests.fakes.zookeeper import FakeEnsemble, FakeZooKeeper
+from tests.support.bookkeeper.encoding import framed, ledger_body
+from tests.support.cluster.backstage import FakeBackstage
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
+
+WORKLOAD = "east-bookie"
+STORE = f"east-zookeeper.{NS}.svc.cluster.local:2181"
+TOPICS = ("persistent://shop/orders/payments", "persistent://shop/orders/clicks-partition-0")
+PULSAR = {"application": b"pulsar", "component": b"managed-ledger"}
+
+
+@dataclass(frozen=True)
+class Handle:
+    """What a broker writes to."""
+
+    ledger: int
+    bookies: dict[str, str]
+    """UID of the volume of each bookie when it was opened."""
+
+
+def bookie(ordinal: int) -> str:
+    """Id of a bookie."""
+    return bookie_id(WORKLOAD, ordinal, NS, "cluster.local")
+
+
+class LedgerWorld(ClusterWorld):
+    """A cluster of bookies with ledgers on them. Auto-recovery copies between two rounds."""
+
+    kube: FakeKube
+    zookeeper: FakeZooKeeper
+    admin: FakeAdmin
+
+    @classmethod
+    def empty(cls) -> LedgerWorld:
+        """Everything in memory."""
+        kube, pulsar, zookeeper = FakeKube(), FakePulsar(clusters=[]), FakeZooKeeper()
+        admin = FakeAdmin(pulsar)
+        world = cls(
+            kube=kube, backstage=FakeBackstage(kube), zookeeper=zookeeper, admin=admin, pulsar=pulsar, namespace=NS
+        )
+        world.kube, world.zookeeper, world.admin = kube, zookeeper, admin
+        world.handles: dict[str, list[Handle]] = {}
+        world.written: dict[tuple[int, str], str] = {}
+        """UID of the volume that has a ledger's entries of a bookie."""
+        world.bad: set[int] = set()
+        """Ledgers that auto-recovery cannot read."""
+        world.copies = True
+        """Whether auto-recovery does what it is asked."""
+        world.unloads = True
+        """Whether an unloaded topic closes its ledgers."""
+        world.next_ledger = 0
+        admin.after.append(world.unloaded)
+        return world
+
+    @classmethod
+    async def up(cls, bookies: int = 3, *, topics: Collection[str] = TOPICS, **keeper: Any) -> LedgerWorld:
+        """The quickstart with so many bookies and with topics that write, converged."""
+        world = cls.empty()
+        manifests = quickstart()
+        manifests[1]["spec"]["bookkeeper"] |= {"replicas": bookies, **keeper}
+        await world.apply(*manifests)
+        await world.run()
+        assert await world.all_ready() == {}
+        for topic in topics:
+            world.load(topic)
+        return world
+
+    @property
+    def store(self) -> FakeEnsemble:
+        """The cluster's metadata store."""
+        return self.zookeeper.ensembles.get(STORE) or FakeEnsemble(STORE)
+
+    async def round(self) -> bool:
+        """See ClusterWorld; then auto-recovery goes on."""
+        changed = await super().round()
+        if self.copies:
+            await self.dataplane.copy(self.bad)
+        self.look()
+        return changed
+
+    async def resize(self, bookies: int) -> None:
+        """A user sets the number of bookies."""
+        await self.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(replicas=bookies))
+
+    # ---------------------------------------------------------------------------------------------------- brokers
+
+    def load(self, topic: str) -> None:
+        """Its broker opens a data ledger, and one of its cursor."""
+        tenant, namespace, name = topic.partition("://")[2].split("/")
+        managed = f"{tenant}/{namespace}/persistent/{name}".encode()
+        custom = {**PULSAR, "pulsar/managed-ledger": managed}
+        self.handles[topic] = [self.ledger(custom=custom), self.ledger(custom={**custom, "pulsar/cursor": b"sub"})]
+
+    def ledger(
+        self,
+        *,
+        state: str = "OPEN",
+        on: Collection[str] | None = None,
+        size: int = 2,
+        custom: dict[str, bytes] | None = None,
+    ) -> Handle:
+        """Somebody makes a ledger: on these bookies, or on so many writable ones, another first each time."""
+        number, self.next_ledger = self.next_ledger, self.next_ledger + 1
+        names = [name for name in self.store.children(AVAILABLE) if name != READONLY_NAME]
+        turned = [names[(number + n) % len(names)] for n in range(min(size, len(names)))] if names else []
+        chosen = tuple(on if on is not None else turned)
+        self.put(number, state, chosen, custom or {})
+        self.look()
+        return Handle(number, {name: self.written[number, name] for name in chosen})
+
+    def put(self, number: int, state: str, on: Collection[str], custom: dict[str, bytes]) -> None:
+        """Metadata of a ledger; a closed one has ten entries."""
+        last = 9 if state == "CLOSED" else -1
+        body = ledger_body(
+            state=state, quorums=(len(on), len(on), len(on)), segments=[(0, tuple(on))], last=last, custom=custom
+        )
+        self.store.put(ledger_path(number), framed(body))
+
+    def unloaded(self, call: AdminCall) -> None:
+        """Pulsar unloaded a topic."""
+        if call.method != "PUT" or call.path[-1] != "unload" or not self.unloads:
+            return
+        topic = f"{call.path[0]}://{'/'.join(call.path[1:4])}"
+        if topic not in self.handles:
+            return
+        data, cursor = self.handles.pop(topic)
+        for handle in (data, cursor):
+            node = self.store.nodes.get(ledger_path(handle.ledger))
+            found = decode_ledger(node.data) if node is not None else None
+            if found is None or found.state is LedgerState.CLOSED:
+                continue
+            if handle is cursor:
+                self.store.remove(ledger_path(handle.ledger))
+            else:
+                self.put(handle.ledger, "CLOSED", found.segments[0].bookies, dict(found.custom))
+        self.load(topic)
+
+    # ---------------------------------------------------------------------------------------------------- looking
+
+    def volume(self, name: str) -> str:
+        """UID of the ledger volume that a bookie has; empty where there is none."""
+        claim = self.kube.live(PVCS, NS, f"ledgers-0-{name.partition('.')[0]}")
+        return str(claim["metadata"]["uid"]) if claim is not None else ""
+
+    def ledgers(self) -> dict[int, frozenset[str]]:
+        """Bookies that each ledger names; those that cannot be read are left out."""
+        found = {}
+        for path, data in self.store.tree(LEDGERS).items():
+            try:
+                found[ledger_id(path)] = decode_ledger(data).bookies
+            except UndecodableError:
+                continue
+        return found
+
+    def naming(self, ordinal: int) -> list[int]:
+        """Ledgers that name a bookie."""
+        return [number for number, names in self.ledgers().items() if bookie(ordinal) in names]
+
+    def look(self) -> None:
+        """Remember on which volume each copy is."""
+        for number, names in self.ledgers().items():
+            for name in names:
+                self.written.setdefault((number, name), self.volume(name))
+
+    def lost(self) -> list[str]:
+        """Copies that are on no volume any more, and handles that name a bookie with another volume."""
+        found = [
+            f"ledger {number} on {name}"
+            for number, names in self.ledgers().items()
+            for name in names
+            if self.written[number, name] != self.volume(name)
+        ]
+        return found + [
+            f"{topic} writes to {name}, which came back empty"
+            for topic, handles in self.handles.items()
+            for handle in handles
+            for name, uid in handle.bookies.items()
+            if self.volume(name) != uid
+        ]
+
+    async def row(self, ordinal: int) -> Json | None:
+        """A bookie's row of the status."""
+        rows = (await self.status(Kind.CLUSTER, "east")).get("bookies") or ()
+        return next((row for row in rows if row["id"] == bookie(ordinal)), None)
+
+    async def progressing(self) -> tuple[str, str, str]:
+        """Condition Progressing."""
+        return await self.condition(Kind.CLUSTER, "east", "Progressing")
