@@ -271,7 +271,7 @@ async def _read_below(session: ZooKeeperSession, path: str, found: dict[str, str
             continue
         node = await session.get(child)
         if node is not None:
-            found[child] = node.data.decode()
+            found[child] = node.data.decode(errors="replace")
         await _read_below(session, child, found)
 
 

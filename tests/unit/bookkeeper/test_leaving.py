@@ -146,6 +146,7 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("nobody copies", leaving(scan=scan(row()), helpers=()), Act.NOTHING, COPYING, None, "auto-recovery"),
     ("asked", leaving(scan=scan(row()), memo=ASKED), Act.NOTHING, COPYING, None, "1 ledger"),
     ("asked, pod gone", leaving(scan=scan(row()), memo=replace(ASKED, asked="old")), Act.COPY, COPYING, None, ""),
+    ("asked, and none was left", leaving(scan=scan(row()), memo=ASKED, step="Stopping"), Act.COPY, COPYING, None, ""),
     ("no progress", leaving(scan=scan(row()), memo=ASKED, now=LATE), Act.COPY, COPYING, None, "none was in"),
     ("progress", leaving(scan=scan(row()), memo=replace(ASKED, naming=2), now=LATE), Act.NOTE, COPYING, None, ""),
     ("unreadable by now", leaving(scan=scan(undecodable=1)), Act.NOTHING, READ_ONLY, REFUSED,

@@ -322,7 +322,9 @@ def _copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
     if not bookie.helpers:
         return Next(Act.NOTHING, f"an auto-recovery pod to be ready: {left}", Step.COPYING)
     asked = next((each for each in bookie.helpers if each.uid == memo.asked), None)
-    if asked is None:
+    # None was left, so that the copy came to its end; these are named since.
+    done = bookie.step in (Step.VERIFYING, Step.STOPPING, Step.FORGETTING)
+    if asked is None or done:
         return Next(Act.COPY, left, Step.COPYING, helper=bookie.helpers[0])
     quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
     if quiet < STALL_SECONDS:

@@ -11,14 +11,8 @@ from typing import Any
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
-from pulsar_operator.controllers.dataplane.phases.bookie_numbers import (
-    claims,
-    is_without_pod,
-    lower_by_one,
-    mark,
-    own_bookies,
-    raise_to,
-)
+from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, mark, own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
@@ -49,7 +43,9 @@ from pulsar_operator.ports import ConflictError, Json, NotFoundError, PortError,
 
 DECISIONS = 5
 """Of one pass: each but the last only looks at more."""
-_REMEMBERED = frozenset({Act.BEGIN, Act.NOTE, Act.STOP, Act.END, Act.WRITABLE, Act.READ_ONLY, Act.COPY, Act.FORGET})
+_REMEMBERED = frozenset(
+    {Act.BEGIN, Act.NOTE, Act.STOP, Act.END, Act.WRITABLE, Act.READ_ONLY, Act.COPY, Act.FORGET, Act.RAISE}
+)
 """What is written into the metadata store, or told a bookie: its failure is no fault of this pass."""
 
 
@@ -260,8 +256,9 @@ class _Departure:
         if memo is None:
             return
         if found.act is Act.READ_ONLY:
-            if memo.freed:
-                await self._remember(session, replace(memo, freed=False))
+            # While it was writable, or away, a copy may have ended at a ledger that is on it now.
+            if memo.freed or memo.asked is not None:
+                await self._remember(session, replace(memo, freed=False, asked=None))
             await port.set_readonly(host, True)
             await hand.record_event(Reason.BOOKIE_LEAVING, found.text)
         elif found.act is Act.WRITABLE:
@@ -273,6 +270,9 @@ class _Departure:
             if found.act is Act.COPY:
                 await port.recover(self._host(Component.AUTORECOVERY, found.helper.ordinal), bookie.bookie)
                 await hand.record_event(Reason.BOOKIE_LEAVING, f"Asked for a copy: {found.text}")
+        elif found.act is Act.RAISE and memo.asked is not None:
+            # None was left, so that the copy came to its end; these are named since.
+            await self._remember(session, replace(memo, asked=None))
         elif found.act is Act.STOP:
             await self._remember(session, replace(memo, stopped=bookie.generation, freed=False, why=found.text))
             await hand.warn(Reason.DECOMMISSION_STUCK, found.text)
@@ -313,7 +313,7 @@ def _roll(step: Step) -> str | None:
     if plan.rolling and plan.component is not None:
         return f"the roll of {plan.component.value} pods to end"
     turns = step.view.turns
-    if turns is None:
+    if turns is None or not step.live.settled():
         return "the pod templates to be applied"
     pending, held = turns.pending, turns.held
     if pending is None or (held is not None and held.reason is Reason.MAINTENANCE_WINDOW):

@@ -66,7 +66,7 @@ ROWS: Final = {
         Phase("zookeeper", zookeeper, _CHILDREN, frozenset({"shared", "templates"})),
         Phase("metadata", metadata, frozenset(), frozenset({"shared", "zookeeper"}), "metadata"),
         Phase("replication", replication, frozenset(), frozenset({"templates", "metadata"}), "storage"),
-        Phase("bookies", bookies, _CHILDREN, _STORED, "bookies"),
+        Phase("bookies", bookies, _CHILDREN | {PVCS}, _STORED, "bookies"),
         Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
         LEFTOVERS,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.balance.execution.drain import scale_in_name
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
-from pulsar_operator.controllers.dataplane.phases.bookie_numbers import Numbered, raise_to, workload
+from pulsar_operator.controllers.dataplane.phases.bookie_numbers import raise_to, workload
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
@@ -31,7 +32,8 @@ async def scale(step: Step) -> ScaleFact:
             continue
         if component is Component.BOOKIE:
             if replicas_of(there) < wanted:
-                found = replace(found, **asdict(await _bookies(step, there, wanted)))
+                bookies = await _bookies(step, there, wanted)
+                found = replace(found, waiting_for=bookies.waiting_for, foreign=bookies.foreign)
             continue  # fewer: phases/leave.py
         if component is Component.BROKER and (drains := step.drains) is not None:
             of_brokers = await _brokers(step, drains, there, wanted)
@@ -42,14 +44,14 @@ async def scale(step: Step) -> ScaleFact:
     return found
 
 
-async def _bookies(step: Step, there: Json, wanted: int) -> Numbered:
+async def _bookies(step: Step, there: Json, wanted: int) -> Returns:
     """More bookies. None while the metadata store is not the cluster's, for their cookies would name it, or while one
     is being forgotten whose ordinal they might get."""
     metadata, storage, leave = step.view.metadata, step.view.storage, step.view.leave
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return Numbered("the metadata store to answer")
+        return Returns(0, "the metadata store to answer")
     if leave is None or leave.forgotten:
-        return Numbered("a bookie to be removed first")
+        return Returns(0, "a bookie to be removed first")
     return await raise_to(step, there, wanted, storage.facts.cookies)
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.children import apply_children
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.domain.apply import why_apply
@@ -49,9 +50,28 @@ async def _tier(step: Step, *components: Component) -> TierFact:
             continue
         if component in (Component.BROKER, Component.PROXY) and not instance.store_known:
             continue
+        if component is Component.BOOKIE and component not in there and step.facts.bookie_volumes:
+            found[component] = gate = await _by_volumes(step, _wanted(step, component))
+            if gate is not None:
+                continue
         manifests = await dressed(step, component)
         await apply_children(step.hand, step.live, _as_many(live, component, manifests))
     return TierFact(found)
+
+
+def _wanted(step: Step, component: Component) -> int:
+    return next(replicas_of(m) for m in step.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)
+
+
+async def _by_volumes(step: Step, replicas: int) -> Gate | None:
+    """Why bookies are not made on the volumes that are there. Raises PortError."""
+    storage = step.view.storage
+    if storage is None or storage.facts is None:
+        return Gate(Reason.WAITING_FOR_METADATA, "the metadata store to say which bookies it knows")
+    found = await returns(step, range(replicas), storage.facts.cookies)
+    if found.foreign is not None:
+        return Gate(Reason.FOREIGN_VOLUME, f"volumes that are its own: {found.foreign}")
+    return Gate(Reason.PENDING, found.waiting_for) if found.waiting_for is not None else None
 
 
 def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> list[Json]:

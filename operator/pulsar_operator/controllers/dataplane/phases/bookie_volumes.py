@@ -1,0 +1,101 @@
+"""Volumes of bookies: which ordinals may have a pod, by the claims that are there; and what is said at a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component, Reason
+from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies
+from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, claims_of, may_return
+from pulsar_operator.domain.render import selector_text
+from pulsar_operator.domain.render.names import bookie_id, workload_name
+from pulsar_operator.ports import PVCS
+
+
+def own_bookies(step: Step) -> OwnBookies:
+    """How the ids of the cluster's own bookies are made."""
+    owner = step.facts.owner
+    workload = workload_name(owner.name, Component.BOOKIE)
+    return OwnBookies.of(bookie_id(workload, 0, owner.namespace, step.facts.spec.cluster_domain))
+
+
+async def claims(step: Step) -> list[Claim]:
+    """All claims of the bookies' volumes, as they are now. Raises PortError."""
+    owner = step.facts.owner
+    found = await step.hand.deps.kube.list(PVCS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
+    return claims_of(workload_name(owner.name, Component.BOOKIE), found)
+
+
+@dataclass(frozen=True)
+class Returns:
+    """Which of some ordinals may have a pod."""
+
+    free: int
+    """So many of them from the first on."""
+    waiting_for: str | None = None
+    """What the others wait for, in words."""
+    foreign: str | None = None
+    """Why one of them cannot come, in words."""
+
+
+async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) -> Returns:
+    """Which ordinals may have a pod; claims that are marked as empty are deleted for it, and seen gone.
+
+    ``cookies`` are the ids of bookies that have a cookie in the metadata store. Raises PortError.
+    """
+    instance_id = step.view.metadata.instance_id if step.view.metadata is not None else None
+    if instance_id is None:
+        return Returns(0, "the metadata store to be known")
+    own, every = own_bookies(step), await claims(step)
+    free, held, waiting, foreign = 0, False, None, None
+    for ordinal in ordinals:
+        bookie, mine = own.id(ordinal), [claim for claim in every if claim.ordinal == ordinal]
+        found = may_return(bookie, mine, cookie=bookie in cookies, instance_id=instance_id)
+        held = held or not found.free
+        free += not held
+        for claim in found.delete:
+            await _delete(step, claim, f"marked as empty; bookie {bookie} comes back with a new volume")
+            waiting = waiting or f"PersistentVolumeClaim {claim.name} to be gone"
+        waiting, foreign = waiting or found.waiting_for, foreign or found.foreign
+    return Returns(free, waiting, foreign)
+
+
+async def mark(step: Step, mine: list[Claim], bookie: str) -> None:
+    """Say at claims that no ledger named the bookie, or delete them where the specification wants that.
+
+    Raises PortError.
+    """
+    metadata, hand = step.view.metadata, step.hand
+    assert metadata is not None and metadata.instance_id is not None
+    said = EmptyMark.of(bookie, metadata.instance_id, hand.deps.clock.now())
+    for claim in mine:
+        if claim.going or claim.mark is not None:
+            continue
+        if step.facts.spec.reclaim_policy is ReclaimPolicy.DELETE:
+            await _delete(step, claim, f"bookie {bookie} is removed, no ledger named it, and reclaimPolicy is Delete")
+            continue
+        text = f"PersistentVolumeClaim {claim.name} as empty: bookie {bookie} is removed and no ledger named it"
+        if not hand.act:
+            hand.pending.append(f"Mark {text}")
+            continue
+        await hand.deps.kube.apply(
+            {
+                "apiVersion": PVCS.api_version,
+                "kind": PVCS.kind,
+                "metadata": {
+                    "name": claim.name,
+                    "namespace": step.facts.owner.namespace,
+                    "uid": claim.uid,
+                    "annotations": {ANNOTATION_VERIFIED_EMPTY: said.text()},
+                },
+            }
+        )
+        await hand.record_event(Reason.BOOKIE_REMOVED, f"Marked {text}")
+
+
+async def _delete(step: Step, claim: Claim, why: str) -> None:
+    meta = {"name": claim.name, "namespace": step.facts.owner.namespace, "uid": claim.uid}
+    await step.hand.delete(PVCS, {"metadata": meta}, why)
