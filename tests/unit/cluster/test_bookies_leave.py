@@ -413,3 +413,56 @@ async def test_while_the_store_is_away_nothing_is_done(world: LedgerWorld, step:
     world.journal.before.remove(away)
     await world.run(rounds=200)
     await left(world)
+
+
+async def test_scaled_by_hand_right_before_it_is_lowered(world: LedgerWorld) -> None:
+    """Two replicas less at once would take a bookie that was not emptied."""
+    await world.resize(2)
+    await at(world, "Stopping")
+    looks: list[str] = []
+
+    def hand(call: PortCall) -> None:
+        if (call.verb, call.kind, call.name) == ("get", "StatefulSet", WORKLOAD) and not looks:
+            looks.append(call.name)
+            world.kube.edit(STATEFUL_SETS, NS, WORKLOAD, lambda obj: obj["spec"].update(replicas=5))
+
+    world.journal.before.append(hand)
+    seen: list[int] = []
+
+    async def look() -> None:
+        seen.append(await replicas(world))
+
+    await world.run(rounds=400, each=look)
+    assert looks and 5 in seen
+    numbers = [number for number, before in zip(seen, [3, *seen], strict=False) if number != before]
+    assert numbers == [5, 4, 3, 2], "one at a time"
+    await left(world)
+
+
+async def test_a_cluster_that_is_made_again_takes_no_marked_volume(world: LedgerWorld) -> None:
+    await world.resize(2)
+    await world.run(rounds=200)
+    uid = world.volume(bookie(2))
+    for name in (f"{WORKLOAD}-{n}" for n in range(3)):
+        await world.backstage.remove(PODS, NS, name)
+    await world.resize(3)
+    await world.backstage.remove(STATEFUL_SETS, NS, WORKLOAD)
+    await world.run(rounds=200)
+    await stays(world)
+    assert world.volume(bookie(2)) not in ("", uid)
+
+
+async def test_a_statefulset_that_is_made_again_takes_no_foreign_volume(world: LedgerWorld) -> None:
+    await world.backstage.remove(STATEFUL_SETS, NS, WORKLOAD)
+    for _ in range(3):
+        await world.workloads.step()
+    node = world.store.nodes.pop(COOKIE)
+    for ledger in world.naming(2):
+        world.store.remove(ledger_path(ledger))
+    await world.run()
+    told = await world.condition(Kind.CLUSTER, "east", "BookKeeperReady")
+    assert told[:2] == ("False", "ForeignVolume") and CLAIMS[0] in told[2]
+    assert await world.live(STATEFUL_SETS, WORKLOAD) is None
+    world.store.put(COOKIE, node.data)
+    await world.run(rounds=200)
+    assert await replicas(world) == 3
