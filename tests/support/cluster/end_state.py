@@ -15,7 +15,9 @@ from tests.support.cluster.world import NS, ClusterWorld
 VOLATILE_META = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName", "deletionTimestamp", "generation"}
 )
-CHOSEN_BY_SERVER = frozenset({"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt", "since"})
+CHOSEN_BY_SERVER = frozenset(
+    {"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt", "since", "podIP"}
+)
 EMPTY: tuple[Any, ...] = (None, {}, [])
 
 
