@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pulsar
 import pytest
 
 from e2e.conftest import Deployed
@@ -12,9 +13,11 @@ from e2e.support.deploy import OPERATOR_NAMESPACE
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition
 from e2e.support.watched import Watched, evicted, uids
+from pulsar_conformance.counting import simple
 from pulsar_conformance.counting.client import CountingRun
 
 PAYMENTS = "persistent://shop/orders/payments"
+IDLE = "persistent://shop/orders/idle-while-bookies-leave"
 CHANGED = {"bookkeeper": {"config": {"gcWaitTime": "600000"}}}
 """A setting of bookies that nobody else reads."""
 
@@ -72,3 +75,81 @@ def test_three_bookies_are_rolled_and_no_message_is_lost(
         what="lostBookieRecoveryDelay given back",
     )
     assert settled
+
+
+def rows(deployed: Deployed) -> list[tuple[int | None, str, str | None]]:
+    """Ordinal, state and step of each bookie that the status has."""
+    cluster = deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")
+    assert cluster is not None
+    return [(row.get("ordinal"), row["state"], row.get("step")) for row in cluster["status"].get("bookies", [])]
+
+
+def bookies_are(deployed: Deployed, number: int, steps: set[str]) -> bool:
+    """So many bookies are there, writable and up, and nobody is on the way out; takes down the steps that are seen."""
+    found = rows(deployed)
+    steps |= {step for _, _, step in found if step}
+    pods = deployed.kubectl.items("pods", deployed.namespace, "app.kubernetes.io/component=bookie")
+    return found == [(n, "Writable", None) for n in range(number)] and len(pods) == number
+
+
+def set_bookies(deployed: Deployed, number: int) -> None:
+    """Ask for so many, and wait for nothing."""
+    body = json.dumps({"spec": {"bookkeeper": {"replicas": number}}})
+    deployed.kubectl.run("patch", "pulsarcluster", "east", "-n", deployed.namespace, "--type=merge", "-p", body)
+
+
+def test_a_bookie_leaves_and_one_comes_back_in_its_place(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """3 -> 2 -> 3, the operator killed on the way out. A producer and a subscription that are idle all the time hold
+    ledgers that name the bookie; what they do afterwards must not be lost (apache/bookkeeper#4812)."""
+    kubectl, namespace, steps = deployed.kubectl, deployed.namespace, set[str]()
+    client = simple.client(deployed.service_url)
+    producer, texts = client.create_producer(IDLE, send_timeout_millis=30_000), [f"idle-{n}" for n in range(20)]
+    consumer = client.subscribe(IDLE, "idle")
+    for text in texts[:10]:
+        producer.send(text.encode())
+    read = [consumer.receive(timeout_millis=30_000) for _ in range(5)]
+    for message in read:
+        consumer.acknowledge(message)
+    before = uids(kubectl, namespace, "east")
+    with CountingRun(deployed.service_url, PAYMENTS, rate=50, keys=8) as run:
+        with run.operation("three bookies to two, the operator killed meanwhile"):
+            set_bookies(deployed, 2)
+            eventually(lambda: any(step for _, _, step in rows(deployed)), within=120, what="a bookie leaves")
+            kill_the_operator(deployed)
+            eventually(lambda: bookies_are(deployed, 2, steps), within=600, what="two bookies", every=0.3)
+        with run.operation("two bookies to three"):
+            set_bookies(deployed, 3)
+            eventually(lambda: bookies_are(deployed, 3, set()), within=300, what="three bookies", every=0.3)
+        for text in texts[10:]:
+            producer.send(text.encode())
+        read += [consumer.receive(timeout_millis=30_000) for _ in range(15)]
+        for message in read[5:]:
+            consumer.acknowledge(message)
+        report = run.finish(drain_within=120)
+    client.close()
+    events = [e["message"] for e in kubectl.items("events", namespace) if "east-bookie-2" in e["message"]]
+    with capsys.disabled():
+        print(f"\nsteps seen: {sorted(steps)}")
+        print("\n".join(dict.fromkeys(events)))
+        print(report.text())
+    assert report.failures() == [], report.text()
+    assert [message.data().decode() for message in read] == texts
+    assert everything(deployed, len(texts)) == texts, "what was written before and after is read from the bookies"
+    assert {"Unloading", "Copying"} & steps
+    after = uids(kubectl, namespace, "east")
+    assert {name for name, uid in before["bookie"].items() if after["bookie"].get(name) != uid} == {"east-bookie-2"}
+    assert {**after, "bookie": None} == {**before, "bookie": None}, "nobody else is replaced"
+    cluster = kubectl.get("pulsarcluster", namespace, "east")
+    assert cluster is not None and condition(cluster, "Replicated")["status"] == "True"
+
+
+def everything(deployed: Deployed, count: int) -> list[str]:
+    """All messages of the idle topic, by a reader that begins at the first."""
+    client = simple.client(deployed.service_url)
+    try:
+        reader = client.create_reader(IDLE, pulsar.MessageId.earliest)
+        return [reader.read_next(timeout_millis=30_000).data().decode() for _ in range(count)]
+    finally:
+        client.close()
