@@ -29,6 +29,7 @@ WITHOUT_GENERATION = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Servic
 STATUS_TIME = "2026-01-01T00:00:00Z"
 
 Objects: TypeAlias = list[Json]
+Entries: TypeAlias = list[tuple[Id, Json]]
 Removed: TypeAlias = list[tuple[str, str]]
 """Kind and name. Aliases, since the class has a method ``list``."""
 
@@ -90,10 +91,8 @@ class FakeKube:
             scopes = {namespace} if namespace is not None else set(self.watched)
             return [
                 deepcopy(obj)
-                for key, obj in sorted(self._objects.items())
-                if key[:2] == (kind.group, kind.kind)
-                and (not scopes or key[2] in scopes)
-                and matches(selector, obj["metadata"].get("labels") or {})
+                for key, obj in self._of(kind)
+                if (not scopes or key[2] in scopes) and matches(selector, obj["metadata"].get("labels") or {})
             ]
 
     async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:
@@ -256,21 +255,16 @@ class FakeKube:
 
     def all(self, kind: ResourceType | None = None) -> Objects:
         """All objects (of a kind) now, without a recorded call."""
-        return [
-            deepcopy(obj)
-            for key, obj in sorted(self._objects.items())
-            if kind is None or key[:2] == (kind.group, kind.kind)
-        ]
+        return [deepcopy(obj) for _, obj in self._of(kind)]
 
     def shown(self, kind: ResourceType) -> Objects:
         """All objects of a kind now, to be looked at only: who looks again at the same state gets the same copies."""
         found: Objects = []
-        for key, obj in sorted(self._objects.items()):
-            if key[:2] == (kind.group, kind.kind):
-                # Every change makes another object of it.
-                if key not in self._shown or self._shown[key][0] is not obj:
-                    self._shown[key] = obj, deepcopy(obj)
-                found.append(self._shown[key][1])
+        for key, obj in self._of(kind):
+            # Every change makes another object of it.
+            if key not in self._shown or self._shown[key][0] is not obj:
+                self._shown[key] = obj, deepcopy(obj)
+            found.append(self._shown[key][1])
         return found
 
     def collect_garbage(self) -> Removed:
@@ -296,6 +290,13 @@ class FakeKube:
         self._watchers.append(watcher)
 
     # --------------------------------------------------------------------------------------------------- internal
+
+    def _of(self, kind: ResourceType | None) -> Entries:
+        """What is stored of a kind, or of all, in order."""
+        if kind is None:
+            return sorted(self._objects.items())
+        group, name = kind.group, kind.kind
+        return sorted(entry for entry in self._objects.items() if entry[0][1] == name and entry[0][0] == group)
 
     def _insert(self, key: Id, obj: Json) -> Json:
         meta = obj["metadata"]

@@ -59,7 +59,8 @@ async def write_condition(deps: Deps, obj: Json, condition: Condition) -> Json |
 
 
 async def _write(deps: Deps, obj: Json, new: Json, *, version: str | None) -> Json | None:
-    if _normal(new) == _normal(_stored(obj)):
+    stored = _stored(obj)
+    if new == stored or _normal(new) == _normal(stored):
         return None
     meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid")}
     if version is not None:
