@@ -21,6 +21,8 @@ import yaml
 
 Json = dict[str, Any]
 
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's where PyYAML was built with it: several times as fast."""
 ROOT = Path(__file__).resolve().parent.parent
 CRD_COPIES = Path("helm/pulsar-operator/files/crds")
 PULSAR_SCHEMA = Path("helm/pulsar/values.schema.json")
@@ -344,7 +346,7 @@ def products(root: Path) -> dict[Path, str]:
     for file in sorted((root / "crds").glob("*.yaml")):
         content = file.read_text(encoding="utf-8")
         out[CRD_COPIES / file.name] = content
-        crd = yaml.safe_load(content)
+        crd = yaml.load(content, Loader=LOADER)
         crds[crd["spec"]["names"]["kind"]] = crd
     out[PULSAR_SCHEMA] = json.dumps(pulsar_schema(crds), indent=2, ensure_ascii=False) + "\n"
     return out

@@ -101,12 +101,14 @@ def test_torn_down(broken): pass
 
 
 def run_pytest(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """pytest with the plugin on one file."""
+    """pytest with the plugin on one file, without those plugins of others that no option of the project is for."""
     file = folder / "test_sample.py"
     file.write_text(text)
     command = [sys.executable, "-m", "pytest", str(file), "-p", "tests.suite.minutes", "-p", "no:cacheprovider", "-v"]
     command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    command += ["-p", "pytest_asyncio.plugin"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.parametrize(
