@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from pulsar_conformance import report, skips
 from pulsar_conformance.admin import AdminError
 from pulsar_conformance.catalogue import all_checks, all_mutations, select
+from pulsar_conformance.commands import fault_command, scale_command
 from pulsar_conformance.context import Role
 from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.mutate import run_mutations
@@ -43,6 +42,11 @@ def parser() -> argparse.ArgumentParser:
         "--scale-command",
         metavar="COMMAND",
         help="changes the number of brokers to {}: kubectl scale ... --replicas={}",
+    )
+    found.add_argument(
+        "--fault-command",
+        metavar="COMMAND",
+        help="does {action} (kill, pause, resume) to {target}: see docs/conformance.md",
     )
     found.add_argument("--java-classpath", default=os.environ.get("CONFORMANCE_JAVA"), help="of the Java client")
     found.add_argument("--without-java", action="store_true", help="skip the checks that need the Java client")
@@ -81,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         Role(arguments.role, role_token) if arguments.role and role_token else None,
         arguments.wait_limit,
         str(log),
-        _scale(arguments.scale_command),
+        scale_command(arguments.scale_command),
+        fault_command(arguments.fault_command),
     )
     try:
         with instance(target, None if arguments.without_java else partial(_java, arguments.java_classpath)) as found:
@@ -130,17 +135,6 @@ def _secret(file: Path | None, variable: str) -> str | None:
     if file is not None:
         return file.read_text(encoding="utf-8").strip()
     return os.environ.get(variable) or None
-
-
-def _scale(command: str | None) -> Callable[[int], object] | None:
-    if not command:
-        return None
-    return lambda brokers: subprocess.run(
-        [part.replace("{}", str(brokers)) for part in shlex.split(command)],
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
 
 
 def _java(classpath: str | None) -> JavaProcess:

@@ -58,6 +58,8 @@ class Instance:
     version: str = ""
     scale: Callable[[int], object] | None = None
     """Changes the number of brokers, where the suite has leave to."""
+    fault: Callable[[str, str], str] | None = None
+    """Does an action (kill, pause, resume) to a target, where the suite has leave to; says what it has done it to."""
     left: list[str] = field(default_factory=list)
     """Namespaces of checks that have ended, to be removed when no check runs."""
 
@@ -193,6 +195,15 @@ class Context:
             self.instance.scale, "requires permission to change the number of brokers: --scale-command says how"
         )
         self.tamper.wrap("brokers", self.instance).scale(brokers)
+
+    def may_fault(self) -> None:
+        """Skip the check where the suite has no leave to stop processes."""
+        self.require(self.instance.fault, "requires permission to stop processes: --fault-command says how")
+
+    def fault(self, action: str, target: str) -> str:
+        """Kill, pause or resume a process, see docs/conformance.md; what the command says it has done it to."""
+        self.may_fault()
+        return str(self.tamper.wrap("faults", self.instance).fault(action, target) or "")
 
     # --- clients
 

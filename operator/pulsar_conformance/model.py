@@ -45,6 +45,8 @@ class Check:
     """Carries it out and returns the evidence. Raises CheckFailed or CheckSkipped; anything else is an error."""
     seconds: float = 5
     """Usual duration on a small cluster; long ones are started first."""
+    alone: bool = False
+    """Whether it disturbs what else uses the instance, so that no other check may run beside it."""
 
     @property
     def theme(self) -> str:
@@ -64,13 +66,13 @@ class Outcome:
 
 
 def check(
-    name: str, *, proves: str, concepts: tuple[str, ...] | str, seconds: float = 5
+    name: str, *, proves: str, concepts: tuple[str, ...] | str, seconds: float = 5, alone: bool = False
 ) -> Callable[[Callable[[Context], str]], Check]:
     """Decorator: the function becomes a Check."""
     keys = (concepts,) if isinstance(concepts, str) else concepts
 
     def build(function: Callable[[Context], str]) -> Check:
-        return Check(name, proves, keys, function, seconds)
+        return Check(name, proves, keys, function, seconds, alone)
 
     return build
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pulsar_conformance.context import Instance
 from pulsar_conformance.model import Check, Outcome, Status
-from pulsar_conformance.runner import clean, run_one
+from pulsar_conformance.runner import clean, in_turns, run_one
 from pulsar_conformance.tamper import Mutation
 
 
@@ -53,13 +53,13 @@ def try_mutations(
         outcome, used = run_one(found, by_id[mutation.check], mutation.rules)
         return Verdict(mutation, outcome, bool(used))
 
-    order = sorted(wanted, key=lambda mutation: -by_id[mutation.check].seconds)
-    with ThreadPoolExecutor(workers, thread_name_prefix="mutation") as pool:
-        for done in as_completed([pool.submit(one, mutation) for mutation in order]):
-            verdict = done.result()
-            verdicts[verdict.mutation.id] = verdict
-            if say:
-                print(verdict.line(), flush=True)
+    for together, at_once in in_turns(wanted, lambda mutation: by_id[mutation.check], workers):
+        with ThreadPoolExecutor(at_once, thread_name_prefix="mutation") as pool:
+            for done in as_completed([pool.submit(one, mutation) for mutation in together]):
+                verdict = done.result()
+                verdicts[verdict.mutation.id] = verdict
+                if say:
+                    print(verdict.line(), flush=True)
     clean(found, print)
     return [verdicts[mutation.id] for mutation in wanted]
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pulsar_conformance.admin import Admin, AdminError
 from pulsar_conformance.cleaning import remove_namespaces
@@ -17,6 +18,7 @@ from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped, Outcome, Status
 from pulsar_conformance.tamper import Rule, Tamper
 
+T = TypeVar("T")
 JAVA_BUILD = "python -m e2e.kind java-client"
 """What builds the Java client."""
 
@@ -33,6 +35,7 @@ class Target:
     wait_limit: float = 400
     client_log: str = os.devnull
     scale: Callable[[int], object] | None = None
+    fault: Callable[[str, str], str] | None = None
 
 
 class JavaMissingError(RuntimeError):
@@ -65,6 +68,7 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
         brokers=tuple(sorted(admin.get(f"brokers/{local}"))),
         version=str(admin.get("brokers/version")),
         scale=target.scale,
+        fault=target.fault,
     )
     with contextlib.ExitStack() as stack:
         if _ensure_tenant(admin, target.tenant, local):
@@ -92,17 +96,29 @@ def run_checks(
     said: Callable[[Outcome], None] = lambda _outcome: None,
     warned: Callable[[str], None] = lambda _text: None,
 ) -> list[Outcome]:
-    """Run the checks, the longest first; outcomes in the order of ``checks``. ``said`` is told each as it ends."""
-    order = sorted(checks, key=lambda check: -check.seconds)
+    """Run the checks, the longest first; outcomes in the order of ``checks``. ``said`` is told each as it ends.
+
+    Those that must be alone come at the end, one after another.
+    """
     outcomes: dict[str, Outcome] = {}
-    with ThreadPoolExecutor(workers, thread_name_prefix="check") as pool:
-        waiting = [pool.submit(run_one, found, check, rules(check), warned) for check in order]
-        for done in as_completed(waiting):
-            outcome = done.result()[0]
-            outcomes[outcome.check.id] = outcome
-            said(outcome)
+    for together, at_once in in_turns(checks, lambda check: check, workers):
+        with ThreadPoolExecutor(at_once, thread_name_prefix="check") as pool:
+            waiting = [pool.submit(run_one, found, check, rules(check), warned) for check in together]
+            for done in as_completed(waiting):
+                outcome = done.result()[0]
+                outcomes[outcome.check.id] = outcome
+                said(outcome)
     clean(found, warned)
     return [outcomes[check.id] for check in checks]
+
+
+def in_turns(things: Sequence[T], check: Callable[[T], Check], workers: int) -> list[tuple[list[T], int]]:
+    """Things that each run a check, and how many at once: all that may be side by side, then those that must not."""
+    order = sorted(things, key=lambda thing: -check(thing).seconds)
+    return [
+        ([thing for thing in order if not check(thing).alone], workers),
+        ([thing for thing in order if check(thing).alone], 1),
+    ]
 
 
 def run_one(

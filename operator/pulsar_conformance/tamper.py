@@ -20,7 +20,7 @@ class Rule:
     """One kind of call that is changed."""
 
     kind: str
-    """admin, brokers, client, producer, consumer, reader, or java. with client, producer, consumer or transaction."""
+    """admin, brokers, faults, client, producer, consumer, reader; or java. with client, producer, consumer ..."""
     method: str
     """Name of the method: for admin always ``call``."""
     change: Change

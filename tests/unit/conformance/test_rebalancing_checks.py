@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_conformance import __main__ as cli
 from pulsar_conformance.admin import Admin, AdminError
 from pulsar_conformance.catalogue import all_checks, all_mutations
+from pulsar_conformance.commands import scale_command
 from pulsar_conformance.context import Context, Instance
 from pulsar_conformance.kit.brokers import names_in
 from pulsar_conformance.model import Check, CheckSkipped, Status
@@ -145,8 +145,8 @@ def test_brokers_are_asked_for_where_there_is_leave(found: Instance) -> None:
 
 
 def test_the_scale_command_gets_the_number(tmp_path: Any) -> None:
-    assert cli._scale(None) is None
-    scale = cli._scale(f"touch '{tmp_path}/brokers {{}}' --")
+    assert scale_command(None) is None
+    scale = scale_command(f"touch '{tmp_path}/brokers {{}}' --")
     assert scale is not None
     scale(4)
     assert [file.name for file in tmp_path.iterdir()] == ["brokers 4"]
