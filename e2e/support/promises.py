@@ -1,4 +1,4 @@
-"""The conformance suite on a cluster of the end-to-end tests: connected to, and run where its settings are changed."""
+"""The conformance suite on a cluster of the end-to-end tests: connected to, with other settings, with faults."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from e2e.kind.paths import paths
 from pulsar_conformance import report
 from pulsar_conformance.catalogue import all_checks
+from pulsar_conformance.commands import fault_command
 from pulsar_conformance.context import Instance
 from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Outcome
@@ -36,3 +37,20 @@ def run_configured(service_url: str, admin_url: str, log: Path, said: Callable[[
         other = not_in_force(found.settings)
         assert not other, f"the broker has not the settings these checks need: {'; '.join(other)}"
         return run_checks(found, checks, said=lambda outcome: said(report.line(outcome)), warned=said)
+
+
+def run_failures(
+    service_url: str, admin_url: str, fault: str, log: Path, *, only: str = "", but: str = ""
+) -> list[Outcome]:
+    """Run the checks of failures, ``only`` one or all ``but`` one of them, with a fault command; none is to be skipped.
+
+    A line is printed as each ends.
+    """
+    wanted = [
+        check
+        for check in all_checks()
+        if check.theme == "failures" and only in ("", check.id.partition(".")[2]) and check.id != f"failures.{but}"
+    ]
+    target = Target(service_url, admin_url, client_log=str(log), fault=fault_command(fault))
+    with instance(target, None) as found:
+        return run_checks(found, wanted, said=lambda outcome: print(report.line(outcome), flush=True), warned=print)

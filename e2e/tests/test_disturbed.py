@@ -1,4 +1,4 @@
-"""Rolls of a cluster with three of each, disturbed: an election, a node drain, processes killed, a store away."""
+"""A cluster with three of each, disturbed: an election, a node drain, processes killed, stores away."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.conftest import Deployed
+from e2e.support.apiproxy import through_api_server
 from e2e.support.eventually import eventually
+from e2e.support.faults_command import SRVR, command
 from e2e.support.killing import kill
+from e2e.support.promises import run_failures
 from e2e.support.trading import counting, trading_cluster
 from e2e.support.watched import Watched, evicted, uids
+from pulsar_conformance.model import Status
 
 SERVERS = [f"big-zookeeper-{n}" for n in range(3)]
 
@@ -35,9 +40,8 @@ def patch(deployed: Deployed, spec: dict[str, Any]) -> None:
 
 def leader(deployed: Deployed) -> str:
     """Pod of the ZooKeeper server that leads, by its own word."""
-    ask = "exec 3<>/dev/tcp/127.0.0.1/2181; echo srvr >&3; cat <&3"
     found = [pod for pod in SERVERS if "Mode: leader" in
-             deployed.kubectl.run("exec", "-n", "pulsar", pod, "--", "bash", "-c", ask)]  # fmt: skip
+             deployed.kubectl.run("exec", "-n", "pulsar", pod, "--", "bash", "-c", SRVR)]  # fmt: skip
     assert len(found) == 1, found
     return found[0]
 
@@ -175,3 +179,19 @@ def frozen(deployed: Deployed, pod: str) -> Iterator[None]:
         yield
     finally:
         subprocess.run([*task, "resume", name], check=True, capture_output=True)
+
+
+@pytest.mark.rolls(6)
+def test_promises_while_processes_fail(trading: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What Pulsar promises of bookies, brokers and ZooKeeper that fail, by the suite's own checks; no pod is replaced.
+
+    The check of proxies needs two: test_proxies has them.
+    """
+    before = uids(trading.kubectl, "pulsar", "big")
+    fault = command(trading.kubectl, trading.node, "pulsar", "big")
+    with through_api_server(trading.kubectl, "pulsar", "big-proxy", 8080) as admin_url, capsys.disabled():
+        outcomes = run_failures(trading.second_url, admin_url, fault, tmp_path / "client.log", but="proxy_killed")
+    assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
+    assert len(outcomes) == 5
+    trading.wait_ready(within=240)
+    assert uids(trading.kubectl, "pulsar", "big") == before

@@ -98,7 +98,7 @@ def move_each(deployed: Deployed, brokers: Brokers, ids: Sequence[str]) -> None:
         time.sleep(2)
 
 
-@pytest.mark.rolls(6)
+@pytest.mark.rolls(7)
 def test_what_producers_feel(deployed: Deployed, brokers: Brokers, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing fails and nothing waits for longer than a send may; the pauses are printed, with their causes."""
     operations: dict[str, Callable[[], None]] = {

@@ -44,6 +44,9 @@ DEFAULTS_ONLY: Mapping[str, str] = {
 """Checks of defaults which :data:`SETTINGS` replace, and the setting that does."""
 
 LONG: Mapping[str, str] = {
+    "failures.bookie_fenced": "the session of a broker ends",
+    "failures.bookie_killed": "the session of a bookie ends, and its ledgers are copied",
+    "failures.broker_killed": "the session of a broker ends",
     "retention.time": "a retention is given in whole minutes",
     "topic.grow": "clients look for new partitions once a minute",
     "rebalancing.scale_out": "needs several brokers",

@@ -30,7 +30,9 @@ _ACCESS = Skip(
 _BROKERS = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
 _TWO_BROKERS = Skip("it has one broker", "needs 2 brokers, this cluster has 1", _BROKERS)
 _CLUSTERS = Skip("it is the only cluster of its instance", "not proved yet: needs two clusters of one instance")
-_FAULTS = Skip("the suite has no rights on its pods", "leave to stop pods or processes of the instance")
+_WHY, _SAYS = "the suite has no rights on its pods", "requires permission to stop processes"
+_FAULTS = Skip(_WHY, _SAYS, "e2e/tests/test_disturbed.py::test_promises_while_processes_fail")
+_PROXIES = Skip(_WHY, _SAYS, "e2e/tests/test_proxies.py::test_promise_while_a_proxy_fails")
 _OFFLOAD = Skip("there is no object store", "not proved yet: needs an object store and managedLedgerOffloadDriver")
 
 EXPECTED_SKIPS: Mapping[str, Skip] = {
@@ -40,7 +42,7 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
     "failures.bookie_fenced": _FAULTS,
     "failures.bookie_killed": _FAULTS,
     "failures.broker_killed": _FAULTS,
-    "failures.proxy_killed": _FAULTS,
+    "failures.proxy_killed": _PROXIES,
     "failures.zookeeper_leader_killed": _FAULTS,
     "failures.zookeeper_lost": _FAULTS,
     "functions.on": Skip("the operator runs no functions workers", "not proved yet: needs a functions worker"),

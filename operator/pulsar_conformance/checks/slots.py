@@ -1,4 +1,4 @@
-"""Promises with a place in the table that no check of a client proves yet: several clusters, faults, offload."""
+"""Promises with a place in the table that no check of a client proves yet: several clusters, offload."""
 
 from __future__ import annotations
 
@@ -66,44 +66,5 @@ SLOTS = (
         proves="Ledgers are offloaded above the namespace's threshold, at once with 0, never when it is negative",
         concepts=("C.offload", "D.namespace.offload"),
         needs=OFFLOAD,
-    ),
-    # failures
-    slot(
-        "failures.bookie_killed",
-        proves="With one bookie of a write quorum killed producers go on, all acknowledged messages stay readable and "
-        "ledgers are replicated again",
-        concepts=("C.quorum", "A.cluster"),
-        needs=f"three bookies and {FAULTS}",
-    ),
-    slot(
-        "failures.bookie_fenced",
-        proves="A former owner that still runs cannot add to a ledger its successor has recovered",
-        concepts="C.ledger.fencing",
-        needs=f"two brokers, one cut off from the metadata store, and {FAULTS}",
-    ),
-    slot(
-        "failures.broker_killed",
-        proves="When a broker is killed its bundles are served by others within the session timeout, nothing "
-        "acknowledged is lost",
-        concepts=("A.broker", "C.ledger.fencing"),
-        needs=f"two brokers and {FAULTS}",
-    ),
-    slot(
-        "failures.zookeeper_leader_killed",
-        proves="When ZooKeeper's leader is killed clients go on and topics are made again once there is a new one",
-        concepts=("A.cluster", "C.cas"),
-        needs=f"three ZooKeeper servers and {FAULTS}",
-    ),
-    slot(
-        "failures.zookeeper_lost",
-        proves="While ZooKeeper has no quorum connected producers and consumers go on",
-        concepts=("A.cluster", "C.znodes"),
-        needs=FAULTS,
-    ),
-    slot(
-        "failures.proxy_killed",
-        proves="When a proxy is killed its clients go on through another",
-        concepts="A.proxy",
-        needs=f"two proxies and {FAULTS}",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import zlib
 
+from pulsar_conformance.admin import Admin
 from pulsar_conformance.context import Context
 
 TOP = 0xFFFFFFFF
@@ -30,9 +31,9 @@ def looked_up(ctx: Context, topic: str) -> str:
     return str(ctx.admin.get(f"lookup/v2/topic/{ctx.path(topic)}/bundle"))
 
 
-def owner(ctx: Context, topic: str) -> str:
+def owner(ctx: Context, topic: str, *, admin: Admin | None = None) -> str:
     """The broker that serves the topic; the lookup gives its bundle an owner when it has none."""
-    return str(ctx.admin.get(f"lookup/v2/topic/{ctx.path(topic)}")["brokerUrl"])
+    return str((admin or ctx.admin).get(f"lookup/v2/topic/{ctx.path(topic)}")["brokerUrl"])
 
 
 def even(number: int) -> list[int]:
