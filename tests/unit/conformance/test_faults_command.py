@@ -25,7 +25,8 @@ PODS = {
 
 
 class Node(Kubectl):
-    """A cluster whose containers are RUNNING, PAUSED or gone; one that is killed is another one two looks later."""
+    """A cluster whose containers are RUNNING, PAUSED or gone; one that is killed seems to run for one more look, and is
+    another one two looks later."""
 
     def __init__(self) -> None:
         super().__init__("kubectl", None)
@@ -54,10 +55,13 @@ class Node(Kubectl):
         """Of a pod's container, which starts again."""
         if pod in self.starting:
             self.starting[pod] -= 1
-            if self.starting[pod] > 0:
+            if self.starting[pod] == 2:
+                del self.states[f"{pod}-c0"]
+            if self.starting[pod] in (1, 2):
                 return {"containerID": "containerd://old", "state": {"terminated": {}}}
-            del self.starting[pod]
-            self.states[f"{pod}-c1"] = "RUNNING"
+            if self.starting[pod] == 0:
+                del self.starting[pod]
+                self.states[f"{pod}-c1"] = "RUNNING"
         (name,) = [name for name in self.states if name.startswith(f"{pod}-c")]
         return {"containerID": f"containerd://{name}", "state": {"running": {}}}
 
@@ -68,8 +72,7 @@ class Node(Kubectl):
         self.told.append(" ".join(args))
         name = args[-1]
         if args[0] == "kill":
-            del self.states[name]
-            self.starting[name.removesuffix("-c0")] = 3
+            self.starting[name.removesuffix("-c0")] = 4
         else:
             self.states[name] = {"pause": "PAUSED", "resume": "RUNNING"}[args[0]]
         return ""
