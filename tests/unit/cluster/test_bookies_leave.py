@@ -415,14 +415,15 @@ async def test_while_the_store_is_away_nothing_is_done(world: LedgerWorld, step:
     await left(world)
 
 
-async def test_scaled_by_hand_right_before_it_is_lowered(world: LedgerWorld) -> None:
+@pytest.mark.parametrize("verb", ["get", "apply"])
+async def test_scaled_by_hand_right_before_it_is_lowered(world: LedgerWorld, verb: str) -> None:
     """Two replicas less at once would take a bookie that was not emptied."""
     await world.resize(2)
     await at(world, "Stopping")
     looks: list[str] = []
 
     def hand(call: PortCall) -> None:
-        if (call.verb, call.kind, call.name) == ("get", "StatefulSet", WORKLOAD) and not looks:
+        if (call.verb, call.kind, call.name) == (verb, "StatefulSet", WORKLOAD) and not looks:
             looks.append(call.name)
             world.kube.edit(STATEFUL_SETS, NS, WORKLOAD, lambda obj: obj["spec"].update(replicas=5))
 

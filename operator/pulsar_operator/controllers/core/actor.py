@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pulsar_operator.api.constants import Reason
@@ -32,9 +33,9 @@ class Actor:
         """One for a part of the pass, that may write these types alone. What it does counts for both."""
         return replace(self, writes=writes, written=[])
 
-    async def apply(self, manifest: Json, live: Json | None, *, same: bool = False) -> Json | None:
-        """Apply a rendered manifest when it differs; returns the live object after that. ``same``: only to the very
-        object that was read, by its UID.
+    async def apply(self, manifest: Json, live: Json | None, *, at: Sequence[str] = ()) -> Json | None:
+        """Apply a rendered manifest when it differs; returns the live object after that. ``at`` names what must be as
+        it was read, of uid and resourceVersion; else ConflictError.
 
         A refusal by the API server is collected in ``refused`` (the rest of the pass goes on); other errors rise, a
         missing right too.
@@ -53,8 +54,8 @@ class Actor:
             if live is not None and foreign:
                 await self.deps.kube.remove_entries(live, foreign)
             whole = stamped(manifest)
-            if same and live is not None:
-                whole["metadata"]["uid"] = live["metadata"]["uid"]
+            if live is not None:
+                whole["metadata"] |= {key: live["metadata"][key] for key in at}
             result = await self.deps.kube.apply(whole)
         except ForbiddenError:
             raise  # it says nothing about the specification

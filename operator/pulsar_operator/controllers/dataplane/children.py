@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
@@ -40,9 +40,8 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
     return Live.of(owner, (each for found in lists for each in found))
 
 
-async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *, same: bool = False) -> Live:
-    """Apply manifests in order where they differ; what there is after that. ``same``: objects that are there only as
-    the very ones that were read.
+async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *, at: Sequence[str] = ()) -> Live:
+    """Apply manifests in order where they differ; what there is after that. ``at``: see Actor.apply.
 
     Raises NameConflictError, UnavailableError, ConflictError.
     """
@@ -51,7 +50,7 @@ async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *,
         found = live.get(kind.kind, name)
         if found is None:
             await _check_free(actor, kind, name)
-        result = await actor.apply(manifest, found, same=same)
+        result = await actor.apply(manifest, found, at=at)
         if result is not None:
             live = live.having(result)
     return live

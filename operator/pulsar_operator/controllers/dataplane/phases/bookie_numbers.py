@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.dataplane.children import apply_children
@@ -10,7 +11,7 @@ from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns,
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, with_replicas
-from pulsar_operator.ports import PODS, STATEFUL_SETS, Json
+from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
 
 
 async def raise_to(step: Step, there: Json, replicas: int, cookies: frozenset[str]) -> Returns:
@@ -23,16 +24,21 @@ async def raise_to(step: Step, there: Json, replicas: int, cookies: frozenset[st
 
 
 async def lower_by_one(step: Step, there: Json) -> bool:
-    """One bookie less; False where the StatefulSet is not what it was any more. Looked at again directly before.
+    """One bookie less; False where the StatefulSet is not what it was any more. Looked at again directly before, and
+    changed at that version alone: two less at once would take a bookie that was not emptied.
 
     Raises NameConflictError, PortError.
     """
-    meta = there["metadata"]
+    meta, now = there["metadata"], there
     if step.hand.act:
-        now = await step.hand.deps.kube.get(STATEFUL_SETS, meta["namespace"], meta["name"])
-        if now is None or now["metadata"]["uid"] != meta["uid"] or replicas_of(now) != replicas_of(there):
+        found = await step.hand.deps.kube.get(STATEFUL_SETS, meta["namespace"], meta["name"])
+        if found is None or found["metadata"]["uid"] != meta["uid"] or replicas_of(found) != replicas_of(there):
             return False
-    await _resize(step, there, replicas_of(there) - 1)
+        now = found
+    try:
+        await _resize(step, now, replicas_of(now) - 1, at=("uid", "resourceVersion"))
+    except ConflictError:
+        return False
     return True
 
 
@@ -44,9 +50,10 @@ async def is_without_pod(step: Step, there: Json, ordinal: int) -> bool:
     return now is not None and now["metadata"]["uid"] == meta["uid"] and replicas_of(now) <= ordinal and pod is None
 
 
-async def _resize(step: Step, there: Json, replicas: int) -> None:
+async def _resize(step: Step, there: Json, replicas: int, *, at: Sequence[str] = ("uid",)) -> None:
     manifests = workload(await dressed(step, Component.BOOKIE), there, step.rendered.of(Component.BOOKIE))
-    await apply_children(step.hand, step.live, [with_replicas(each, replicas) for each in manifests], same=True)
+    sized = [with_replicas(each, replicas) for each in manifests]
+    await apply_children(step.hand, step.live.having(there), sized, at=at)
 
 
 def workload(dressed_manifests: list[Json], there: Json, manifests: list[Json]) -> list[Json]:
