@@ -357,12 +357,16 @@ async def test_a_lost_status_changes_nothing(world: LedgerWorld, step: str) -> N
     await left(world)
 
 
-async def test_a_roll_waits_for_it_and_it_for_a_roll(world: LedgerWorld) -> None:
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_roll_waits_for_it(world: LedgerWorld, lost: bool) -> None:
+    """Also when the status, by which templates are held, is lost again and again."""
     world.copies = False
     await world.resize(2)
     await at(world, "Copying")
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(config={"maxProducersPerTopic": "7"}))
     for _ in range(20):
+        if lost:
+            world.kube.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {})
         await world.round()
     assert world.journal.pods_gone() == []
     assert f"bookie {bookie(2)} to have left" in (await world.status(Kind.CLUSTER, "east"))["rollout"]["waitingFor"]
