@@ -151,8 +151,10 @@ async def test_brokers_are_scaled_by_spec_without_touching_other_pods(replicas: 
     after = await world.uids(PODS)
     assert sum(name.startswith("east-broker-") for name in after) == replicas
     assert {n: u for n, u in after.items() if n in before} == {n: before[n] for n in after if n in before}
+    # The record of templates has how many pods ran the newest one.
     assert {(c.verb, c.kind) for c in world.journal.since(mark) if c.port == KUBERNETES and c.verb != "status"} == {
-        ("apply", "StatefulSet")
+        ("apply", "StatefulSet"),
+        *([("apply", "ConfigMap")] if replicas else []),
     }
     status = await world.status(Kind.CLUSTER, "east")
     assert status["broker"]["ready"] == replicas
