@@ -53,8 +53,9 @@ class FakePulsar(FakeClusters, FakeTopics):
 
     def snapshot(self) -> Any:
         """What a test compares."""
-        return deepcopy(
-            (
+        return tuple(
+            deepcopy(part)
+            for part in (
                 {t: {k: sorted(v) for k, v in data.items()} for t, data in self.tenants.items()},
                 self.namespaces,
                 self.partitioned,

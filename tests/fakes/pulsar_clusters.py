@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.answers import EMPTY, NO_CONTENT, Answer, RefusalError
+from tests.fakes.jsoncopy import deepcopy
 
 LIMITS = ("publishRateInMsgs", "publishRateInBytes", "dispatchRateInMsgs", "dispatchRateInBytes")
 UNLOAD_SCOPES = ("all_matching", "none", "changed")
@@ -128,7 +128,7 @@ class FakeClusters:
         held = self.isolation.setdefault(cluster, {})
         match method, rest:
             case "GET", []:
-                return 200, copy.deepcopy(held)
+                return 200, deepcopy(held)
             case "GET", ["brokers"]:
                 return 200, [_matched(broker, held) for broker in self.brokers_of(cluster)]
             case "GET", ["brokers", broker]:
@@ -136,7 +136,7 @@ class FakeClusters:
             case "GET", [name]:
                 if name not in held:
                     raise RefusalError(404, f"Cannot find NamespaceIsolationPolicy {name} for cluster {cluster}")
-                return 200, copy.deepcopy(held[name])
+                return 200, deepcopy(held[name])
             case "POST", [name]:
                 held[name] = _policy(name, body)
                 return NO_CONTENT
@@ -182,7 +182,7 @@ def _policy(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         ok = False
     if not ok:
         raise RefusalError(400, f"Invalid format of input policy data. policy: {name}; data: {{")
-    kept = {key: copy.deepcopy(body[key]) for key in ("namespaces", "primary", "secondary", "auto_failover_policy")}
+    kept = {key: deepcopy(body[key]) for key in ("namespaces", "primary", "secondary", "auto_failover_policy")}
     scope = body.get("unload_scope")
     return kept | ({"unload_scope": scope} if scope in UNLOAD_SCOPES else {})
 

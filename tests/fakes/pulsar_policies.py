@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tests.fakes.answers import EMPTY, NO_CONTENT, Answer, RefusalError, Text
+from tests.fakes.jsoncopy import deepcopy
 
 Check = Callable[[Any], None]
 LIMIT_UNSET = 0
@@ -175,7 +175,7 @@ UNSCOPED = frozenset({"schemaCompatibilityStrategy", "schemaValidationEnforced",
 
 def new_namespace() -> dict[str, Any]:
     """Policies nobody has set, as GET namespace shows them."""
-    shown = {kept.key: copy.deepcopy(kept.unset) for kept in NAMESPACE.values() if kept.unset is not None}
+    shown = {kept.key: deepcopy(kept.unset) for kept in NAMESPACE.values() if kept.unset is not None}
     maps: dict[str, Any] = {kept.key: {} for kept in NAMESPACE.values() if kept.by_cluster}
     access: dict[str, Any] = {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}}
     rest = {"backlog_quota_map": {}, "properties": {}, "offload_threshold": -1, "deleted": False}
@@ -194,7 +194,7 @@ def change(store: dict[str, Any], kept: Kept, name: str, method: str, body: Any,
         target = store[kept.key] if kept.by_cluster else store
         target.pop(cluster if kept.by_cluster else kept.key, None)
         if kept.unset is not None:
-            store[kept.key] = copy.deepcopy(kept.unset)
+            store[kept.key] = deepcopy(kept.unset)
     else:
         kept.check(body)
         value = {**kept.fill, **body} if kept.fill is not None else body
@@ -232,7 +232,7 @@ def local_policy(store: dict[str, Any], name: str, method: str, body: Any) -> An
         found = store.get(name)
         if found is None:
             return NO_CONTENT
-        return 200, Text(found) if isinstance(found, str) else copy.deepcopy(found)
+        return 200, Text(found) if isinstance(found, str) else deepcopy(found)
     if method == "DELETE":
         store.pop(name, None)
         return NO_CONTENT
@@ -254,7 +254,7 @@ def topic_policy(
     if method == "GET":
         kept = TOPIC.get(name)
         found = store.get(name, kept.unset if kept is not None else None)
-        return EMPTY if found is None else (200, copy.deepcopy(found))
+        return EMPTY if found is None else (200, deepcopy(found))
     if name in IN_QUERY:
         if method == "DELETE":
             store.pop(name, None)
