@@ -4,7 +4,7 @@ What its answers mean (BookKeeper 4.17.2, all seen on Pulsar 4.0.8):
 
 * **404 with a page in HTML** is the web server's own: it has no such endpoint (class VertxHttpServer).
 * **404 and 400 in plain text** are a service's: it does not like the method, the body or the state it is in.
-* **500** is any exception inside, without a word about it (classes VertxAbstractHandler, ErrorHttpService): a metadata
+* **500** is any exception inside, and does not say which (classes VertxAbstractHandler, ErrorHttpService): a metadata
   store that is away, and every endpoint of a bookie at an auto-recovery pod, which has none. So it is never a refusal.
 
 One attempt a call, since a write that got no answer may still take effect and only the caller knows what to ask then.
