@@ -10,7 +10,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, Json, ResourceType
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld, quickstart
-from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER
+from tests.support.core.journal import ADMIN, BOOKIES, KUBERNETES, ZOOKEEPER
 
 
 async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() -> None:
@@ -94,7 +94,7 @@ async def test_a_converged_quickstart_is_only_read() -> None:
     before, calls = len(world.journal.attempts), len(world.journal.calls)
     await world.run()
     assert world.journal.attempts[before:] == []
-    assert {call.port for call in world.journal.calls[calls:]} == {KUBERNETES, ZOOKEEPER, ADMIN}
+    assert {call.port for call in world.journal.calls[calls:]} == {KUBERNETES, ZOOKEEPER, ADMIN, BOOKIES}
 
 
 async def test_applying_the_same_again_and_a_new_operator_write_nothing() -> None:
