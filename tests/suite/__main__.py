@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "suite"
 CLUSTER = ("pulsar-e2e", "--pulsar-port", "16650", "--web-port", "18080", "--second-port", "16651")
 TOOLS = "tools"
-KIND_TESTS, STANDALONE_TESTS = "e2e/tests", "tests/standalone"
+KIND_TESTS, STANDALONE_TESTS, INTEGRATION = "e2e/tests", "tests/standalone", "tests/integration"
+SERVER = (f"{INTEGRATION}/api", f"{INTEGRATION}/charts")
+"""Integration tests of what an API server takes: steps of the local lane are of similar length."""
 
 
 def python(*arguments: str) -> tuple[str, ...]:
@@ -26,14 +28,22 @@ def python(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, *arguments)
 
 
-def pytest_step(name: str, *paths: str, select: str = "core", needs: str | None = None, each: bool = False) -> Step:
+def pytest_step(
+    name: str,
+    *paths: str,
+    select: str = "core",
+    needs: str | None = None,
+    each: bool = False,
+    anywhere: bool = False,
+) -> Step:
     """A run of pytest over folders, with a line for ``each`` test where one may take minutes; a slice is a group."""
     file = FOLDER / f"{name.replace(' ', '-')}.json"
     command = python(
         *("-m", "pytest", *paths, "-p", "tests.suite.minutes", "--select", select, "--minutes", str(file)),
         *("-v" if each else "-q", "--durations=10", "--durations-min=2"),
     )
-    return Step(name, command, group=SET_UP if select == "core" else name, minutes=file, needs=needs)
+    group = SET_UP if select == "core" else name
+    return Step(name, command, group=group, minutes=file, needs=needs, anywhere=anywhere)
 
 
 def static() -> Step:
@@ -56,11 +66,14 @@ def kind_lane(found: Sequence[Slice], *, core: bool = True) -> list[Step]:
 
 def local_lane() -> list[Step]:
     """What needs processes of this machine alone; the first steps need not even the tools."""
+    rest = sorted(str(each.relative_to(ROOT)) for each in (ROOT / INTEGRATION).iterdir() if each.is_dir())
+    rest = [each for each in rest if each not in SERVER and not each.endswith("__pycache__")]
     return [
         static(),
         pytest_step("unit tests", "tests/unit"),
-        pytest_step("contract and integration tests", "tests/contract", "tests/integration", needs=TOOLS),
-        pytest_step("standalone tests", STANDALONE_TESTS, needs=TOOLS),
+        pytest_step("contract and integration tests", "tests/contract", *rest, needs=TOOLS, anywhere=True),
+        pytest_step("tests of the API server", *SERVER, needs=TOOLS, anywhere=True),
+        pytest_step("standalone tests", STANDALONE_TESTS, needs=TOOLS, anywhere=True),
     ]
 
 

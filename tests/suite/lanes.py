@@ -1,4 +1,8 @@
-"""Steps one after another in lanes that run at once; their output line by line, with the lane's name before it."""
+"""Steps one after another in lanes that run at once; their output line by line, with the lane's name before it.
+
+A lane that has come to its end takes steps of the other, the last first, where they may run in any: two processors
+have something to do as long as there is something.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +46,8 @@ class Step:
     """What must be ready before it begins."""
     stops: bool = False
     """Nothing after it makes sense when it fails."""
+    anywhere: bool = False
+    """Whether the other lane may run it, in any order."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -82,10 +88,8 @@ class Runner:
     def run(self, lanes: Mapping[Lane, Sequence[Step]]) -> list[Outcome]:
         """Run every lane in a thread of its own, until all have ended; an interruption ends what they started."""
         found: dict[Lane, list[Outcome]] = {lane: [] for lane in lanes}
-        threads = [
-            threading.Thread(target=self._lane, args=(lane, steps, found[lane]), daemon=True)
-            for lane, steps in lanes.items()
-        ]
+        queues = {lane: deque(steps) for lane, steps in lanes.items()}
+        threads = [threading.Thread(target=self._lane, args=(lane, queues, found[lane]), daemon=True) for lane in lanes]
         before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         try:
             for thread in threads:
@@ -97,9 +101,19 @@ class Runner:
             self._end_all()
         return [outcome for lane in lanes for outcome in found[lane]]
 
-    def _lane(self, lane: Lane, steps: Sequence[Step], found: list[Outcome]) -> None:
+    def _next(self, lane: Lane, queues: Mapping[Lane, deque[Step]]) -> Step | None:
+        """The lane's next step; else the last one of another lane that may run anywhere."""
+        with self._change:
+            if queues[lane]:
+                return queues[lane].popleft()
+            other = next((queue for queue in queues.values() if queue and queue[-1].anywhere), None)
+            return other.pop() if other is not None else None
+
+    def _lane(self, lane: Lane, queues: Mapping[Lane, deque[Step]], found: list[Outcome]) -> None:
         stopped = ""
-        for step in steps:
+        while (step := self._next(lane, queues)) is not None:
+            if step.anywhere:
+                stopped = ""
             if not stopped and step.needs is not None and not self._wait(step.needs):
                 stopped = step.needs
             if stopped:

@@ -68,6 +68,43 @@ def test_a_lane_waits_for_what_the_other_makes(site: Site) -> None:
     assert found["uses"].good
 
 
+def test_a_lane_that_ended_takes_the_last_steps_of_the_other(site: Site) -> None:
+    mark = site.folder / "mark"
+    touch = f"import pathlib; pathlib.Path({str(mark)!r}).touch()"
+    wait = f"import pathlib, time\nfor _ in range(600):\n  if pathlib.Path({str(mark)!r}).exists(): break\n  time.sleep(0.1)"
+    found = site.run(
+        kind=[site.step("short", "pass")],
+        local=[
+            site.step("long", wait),
+            site.step("alone", "pass"),
+            site.step("second", touch, anywhere=True),
+            site.step("third", "pass", anywhere=True),
+        ],
+    )
+    assert {name: outcome.lane for name, outcome in found.items()} == {
+        "short": Lane.KIND,
+        "long": Lane.LOCAL,
+        "alone": Lane.LOCAL,
+        "second": Lane.KIND,
+        "third": Lane.KIND,
+    }
+    taken = [line for line in site.lines if line.startswith("kind  | == ") and "done" not in line]
+    assert taken == ["kind  | == short", "kind  | == third", "kind  | == second"]
+
+
+def test_no_step_is_lost_where_the_cluster_failed(site: Site) -> None:
+    found = site.run(
+        kind=[site.step("cluster", "import sys; sys.exit(1)", stops=True), site.step("on it", "pass")],
+        local=[site.step("long", "import time; time.sleep(0.3)"), site.step("any", "pass", anywhere=True)],
+    )
+    assert {name: outcome.good for name, outcome in found.items()} == {
+        "cluster": False,
+        "on it": False,
+        "long": True,
+        "any": True,
+    }
+
+
 def test_what_needs_a_step_that_failed_is_not_run_and_counts_as_failed(site: Site) -> None:
     ran = site.folder / "ran"
     touch = f"import pathlib; pathlib.Path({str(ran)!r}).touch()"
