@@ -71,8 +71,8 @@ def trading_cluster(deployed: Deployed) -> Iterator[Deployed]:
 
 
 @contextmanager
-def counting(deployed: Deployed) -> Iterator[CountingRun]:
+def counting(deployed: Deployed, *, send_timeout: float = 30) -> Iterator[CountingRun]:
     """Counted messages from this machine, through a NodePort as users have it: a port-forward ends for good at the
     first connection that is reset."""
-    with CountingRun(deployed.second_url, COUNTED, rate=50, keys=12) as run:
+    with CountingRun(deployed.second_url, COUNTED, rate=50, keys=12, send_timeout=send_timeout) as run:
         yield run

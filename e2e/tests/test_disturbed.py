@@ -120,9 +120,13 @@ def test_a_roll_and_a_node_drain_never_take_two(trading: Deployed, capsys: pytes
 
 @pytest.mark.rolls(5)
 def test_processes_killed_one_after_another(trading: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
-    """kill -9 of a bookie, a broker and ZooKeeper's leader: nothing is lost, and no pod is replaced for it."""
+    """kill -9 of a bookie, a broker and ZooKeeper's leader: nothing is lost, and no pod is replaced for it.
+
+    A broker that was killed is missed once its session ended (metadataStoreSessionTimeoutMillis, 30 s), and only then
+    are its bundles served again: a client that gives a send up after as long as that does so.
+    """
     before = uids(trading.kubectl, "pulsar", "big")
-    with counting(trading) as run:
+    with counting(trading, send_timeout=120) as run:
         for pod in ("big-bookie-0", "big-broker-0", leader(trading)):
             with run.operation(f"kill -9 of {pod}"):
                 kill(trading.kubectl, trading.node, "pulsar", pod)
@@ -144,13 +148,14 @@ def test_no_step_is_taken_while_the_configuration_store_is_away(
         for pod in trading.kubectl.items("pods", "pulsar", "pulsaroperator.io/owner-name=trading")
     )
     before = uids(trading.kubectl, "pulsar", "big")
-    with counting(trading) as run, run.operation("broker roll while the configuration store is away"):
-        with frozen(trading, store):
-            patch(trading, {"broker": {"config": {"brokerDeduplicationMaxNumberOfProducers": "9999"}}})
-            held = eventually(lambda: waiting(trading, "configuration store"), within=120, what="the roll is held")
-            assert uids(trading.kubectl, "pulsar", "big") == before
-        watched = Watched(trading.kubectl, "pulsar", "big")
-        eventually(watched.rolled, within=420, what="two brokers rolled", every=0.3)
+    with counting(trading) as run:
+        with run.operation("broker roll while the configuration store is away"):
+            with frozen(trading, store):
+                patch(trading, {"broker": {"config": {"brokerDeduplicationMaxNumberOfProducers": "9999"}}})
+                held = eventually(lambda: waiting(trading, "configuration store"), within=120, what="the roll is held")
+                assert uids(trading.kubectl, "pulsar", "big") == before
+            watched = Watched(trading.kubectl, "pulsar", "big")
+            eventually(watched.rolled, within=420, what="two brokers rolled", every=0.3)
         report = run.finish(drain_within=120)
     with capsys.disabled():
         print(f"\nheld: {held}\n{report.text()}")
