@@ -194,6 +194,8 @@ class Node:
 
     data: bytes
     version: int
+    created: int = field(default=0, compare=False)
+    """The transaction that created it: a znode that was deleted and made again has another."""
 
 
 class ZooKeeperSession(Protocol):

@@ -68,7 +68,8 @@ class FakeEnsemble:
         raw = data.encode() if isinstance(data, str) else data
         self._parents(path)
         old = self.nodes.get(path)
-        self.nodes[path] = Node(raw, 0 if old is None else old.version + 1)
+        version, created = (0, self.transaction + 1) if old is None else (old.version + 1, old.created)
+        self.nodes[path] = Node(raw, version, created)
         self.changed(path)
 
     def remove(self, path: str) -> None:
@@ -103,7 +104,7 @@ class FakeEnsemble:
         parent = path.rpartition("/")[0]
         while parent:
             if parent not in self.nodes:
-                self.nodes[parent] = Node(b"", 0)
+                self.nodes[parent] = Node(b"", 0, self.transaction + 1)
                 self.changed(parent)
             parent = parent.rpartition("/")[0]
 

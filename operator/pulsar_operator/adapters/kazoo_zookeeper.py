@@ -273,7 +273,7 @@ class _Session:
             data, stat = await self._run("get", full, lambda client: client.get_async(full))
         except NotFoundError:
             return None
-        return Node(bytes(data or b""), int(stat.version))
+        return Node(bytes(data or b""), int(stat.version), int(stat.czxid))
 
     async def children(self, path: str) -> list[str] | None:
         """Names of the children, sorted, or None when the node does not exist."""

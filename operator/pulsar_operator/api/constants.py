@@ -56,6 +56,8 @@ ANNOTATION_RESTART = f"{GROUP}/restart"
 ANNOTATION_VERIFIED_EMPTY = f"{GROUP}/verified-empty"
 """On claims of a bookie that was removed: its id, the instance id, and when no ledger named it any more. Such a claim
 is deleted before its ordinal has a pod again."""
+ANNOTATION_REPLACE_VOLUME = f"{GROUP}/replace-volume"
+"""At a bookie's pod: it is emptied and starts with a new volume; the value says why, and false takes it back."""
 ANNOTATION_RESTART_REASON = f"{GROUP}/restart-reason"
 """On pod templates: the reason of the last restart that was asked for."""
 
@@ -190,6 +192,9 @@ class Reason(StrEnum):
     DECOMMISSION_REFUSED = "DecommissionRefused"
     DECOMMISSION_STUCK = "DecommissionStuck"
     FOREIGN_VOLUME = "ForeignVolume"
+    VOLUME_LOST = "VolumeLost"
+    REPLACING_VOLUME = "ReplacingVolume"
+    VOLUME_REPLACED = "VolumeReplaced"
     # workloads
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CRASH_LOOPING = "CrashLooping"

@@ -112,6 +112,19 @@ async def test_set_is_compare_and_set(subject: Subject) -> None:
     assert await session.get("/a") == Node(b"1", 1)
 
 
+async def test_a_node_that_was_made_again_is_told_from_the_one_before(subject: Subject) -> None:
+    session = await subject.session()
+    await session.create("/a", b"x")
+    first = await session.get("/a")
+    await session.set("/a", b"y", version=0)
+    second = await session.get("/a")
+    await session.delete("/a", version=1)
+    await session.create("/a", b"x")
+    third = await session.get("/a")
+    assert first is not None and second is not None and third is not None
+    assert first.created == second.created < third.created and (first.version, third.version) == (0, 0)
+
+
 async def test_delete_wants_the_version_and_no_children(subject: Subject) -> None:
     session = await subject.session()
     await session.create("/a/b", b"")

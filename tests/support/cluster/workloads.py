@@ -16,6 +16,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import uuid4
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.children import OWNED
@@ -351,5 +352,7 @@ def _claim(template: Json, namespace: str, name: str) -> Json:
             "labels": template["metadata"].get("labels") or {},
             "finalizers": [PROTECTION],
         },
-        "spec": copy.deepcopy(template["spec"]),
+        # Bound at once, to a volume of its own.
+        "spec": {**copy.deepcopy(template["spec"]), "volumeName": f"pvc-{uuid4()}"},
+        "status": {"phase": "Bound"},
     }

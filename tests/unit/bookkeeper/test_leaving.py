@@ -12,20 +12,9 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.leaving import (
-    STALL_SECONDS,
-    Act,
-    Helper,
-    Leaving,
-    Next,
-    Step,
-    Widest,
-    may_act,
-    next_step,
-    subject,
-    writers,
-)
+from pulsar_operator.domain.bookkeeper.leaving import may_act, next_step, subject, writers
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Next, Step, Widest
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark

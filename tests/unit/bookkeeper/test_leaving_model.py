@@ -12,18 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.leaving import (
-    Act,
-    Helper,
-    Leaving,
-    Next,
-    Widest,
-    asked_now,
-    may_act,
-    next_step,
-    subject,
-)
+from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, next_step, subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
+from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leaving, Next, Widest
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, may_return

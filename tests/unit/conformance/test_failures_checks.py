@@ -174,11 +174,6 @@ def test_without_leave_nothing_is_touched(there: Instance, cluster: Cluster, nam
     ("name", "settings", "said"),
     [
         (
-            "zookeeper_leader_killed",
-            {"metadataStoreUrl": "zk:a:2181"},
-            "needs 3 ZooKeeper servers, metadataStoreUrl na",
-        ),
-        (
             "zookeeper_lost",
             {"metadataStoreUrl": "rocksdb:/data"},
             "needs ZooKeeper, brokers have metadataStoreUrl=rock",
@@ -194,6 +189,26 @@ def test_settings_that_do_not_fit_are_named(
     assert outcome.status is Status.SKIPPED, outcome.text
     assert said in outcome.text
     assert cluster.done == []
+
+
+@pytest.mark.parametrize(("pods", "status"), [("a, b, c", Status.PASSED), ("a, b", Status.SKIPPED)])
+def test_one_address_may_stand_for_all_servers_of_zookeeper(
+    there: Instance, cluster: Cluster, pods: str, status: Status
+) -> None:
+    """The fault command says how many there are, by an action that changes nothing where nothing stands still."""
+    command = there.fault
+    assert command is not None
+
+    def fault(action: str, target: str) -> str:
+        told = command(action, target)
+        return pods if (action, target) == ("resume", "zookeeper") else told
+
+    one = replace(there, settings=SETTINGS | {"metadataStoreUrl": "zk:a:2181"}, fault=fault)
+    outcome, _used = ran(one, "zookeeper_leader_killed")
+    assert outcome.status is status, outcome.text
+    assert cluster.done[0] == "resume zookeeper"
+    if status is Status.SKIPPED:
+        assert outcome.text == "needs 3 ZooKeeper servers, there are 2" and len(cluster.done) == 1
 
 
 def test_too_few_of_each_are_named(there: Instance, cluster: Cluster) -> None:

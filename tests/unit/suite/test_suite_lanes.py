@@ -71,7 +71,8 @@ def test_a_lane_waits_for_what_the_other_makes(site: Site) -> None:
 def test_a_lane_that_ended_takes_the_last_steps_of_the_other(site: Site) -> None:
     mark = site.folder / "mark"
     touch = f"import pathlib; pathlib.Path({str(mark)!r}).touch()"
-    wait = f"import pathlib, time\nfor _ in range(600):\n  if pathlib.Path({str(mark)!r}).exists(): break\n  time.sleep(0.1)"
+    until = f"any(pathlib.Path({str(mark)!r}).exists() or time.sleep(0.1) for _ in range(600))"
+    wait = f"import pathlib, time; {until}"
     found = site.run(
         kind=[site.step("short", "pass")],
         local=[

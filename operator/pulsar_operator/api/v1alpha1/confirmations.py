@@ -6,9 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName
+from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName, validations
 
 
 def _moment(text: str) -> str:
@@ -69,24 +69,37 @@ class ClusterConfirmationAction(StrEnum):
     """What is confirmed of a cluster."""
 
     ROLL_UNDER_REPLICATED = "RollUnderReplicated"
+    LOSE_LEDGERS = "LoseLedgers"
 
 
 class ClusterConfirmation(ApiModel):
     """That a gate is passed although data may be at risk, once, until a moment."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "self.action == 'LoseLedgers' ? has(self.bookie) : !has(self.bookie)",
+                "bookie is the ordinal of the bookie whose ledgers are given up: set it with action LoseLedgers, and "
+                "with no other",
+            )
+        )
+    )
+
     action: ClusterConfirmationAction
-    """RollUnderReplicated: bookies are replaced although ledgers lack copies, or nobody counts them. It counts for one
-    roll."""
+    """RollUnderReplicated: bookies are replaced although ledgers lack copies, or nobody counts them; it counts for one
+    roll. LoseLedgers: what was on the lost volume of a bookie and has no other copy is given up; it counts once."""
+    bookie: Annotated[int, Field(ge=0, le=511)] | None = None
+    """Ordinal of the bookie, with action LoseLedgers."""
     expires_time: _Time
     """When the confirmation ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
 
 
 class UsedClusterConfirmation(ClusterConfirmation):
-    """A confirmation that a roll was begun by; it counts for that roll alone."""
+    """A confirmation that was used; one that a roll was begun by counts for that roll alone."""
 
     used_time: _Time
     """When."""
-    template: Annotated[str, Field(max_length=64)]
+    template: Annotated[str, Field(max_length=64)] = ""
     """Hash of the pod template that is rolled."""
 
 

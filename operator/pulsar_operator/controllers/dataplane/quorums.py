@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.watch_cache import reader_of
-from pulsar_operator.domain.bookkeeper.leaving import Widest
+from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.ports import Deps, Node, ZooKeeperSession
 
 POLICIES_PATH: Final = "/admin/policies"

@@ -112,14 +112,19 @@ def _marked(node: Node | None) -> int | None:
 
 
 async def ledgers_naming(
-    session: ZooKeeperSession, bookies: frozenset[str], *, in_flight: int = IN_FLIGHT, kept: int = KEPT
+    session: ZooKeeperSession,
+    bookies: frozenset[str],
+    *,
+    alive: frozenset[str] = frozenset(),
+    in_flight: int = IN_FLIGHT,
+    kept: int = KEPT,
 ) -> LedgerScan:
-    """Look at every ledger for those that may have entries on one of the bookies.
+    """Look at every ledger for those that may have entries on one of the bookies; on none else of those ``alive``.
 
     One read a ledger, ``in_flight`` at once: for when a bookie leaves or is missed, not for every pass. Memory does not
     grow with the number of ledgers. Raises PortError; NotFoundError where the store has no place for ledgers at all.
     """
-    scan = _Scan(session, bookies, kept)
+    scan = _Scan(session, bookies, alive - bookies, kept)
     async for paths in _parents(session, scan.cannot_read):
         await _each(paths, scan.look, in_flight)
     return scan.result()
@@ -128,8 +133,10 @@ async def ledgers_naming(
 class _Scan:
     """What was found so far."""
 
-    def __init__(self, session: ZooKeeperSession, bookies: frozenset[str], kept: int) -> None:
-        self._session, self._bookies, self._kept = session, bookies, kept
+    def __init__(self, session: ZooKeeperSession, bookies: frozenset[str], alive: frozenset[str], kept: int) -> None:
+        self._session, self._bookies, self._alive, self._kept = session, bookies, alive, kept
+        self._only = 0
+        self._only_there: list[NamingLedger] = []
         self._scanned = self._naming = self._unfinished = self._undecodable = 0
         self._by_bookie = dict.fromkeys(sorted(bookies), 0)
         self._written: list[NamingLedger] = []
@@ -168,7 +175,13 @@ class _Scan:
             self._by_bookie[bookie] += 1
         unfinished = ledger.state is not LedgerState.CLOSED
         self._unfinished += unfinished
-        row = NamingLedger(number, ledger.state, named, ledger.use, ledger.topic, ledger.cursor, ledger.ensemble_size)
+        only = ledger.only_on(named, self._alive)
+        row = NamingLedger(
+            number, ledger.state, named, ledger.use, ledger.topic, ledger.cursor, ledger.ensemble_size, only
+        )
+        self._only += only
+        if only and len(self._only_there) < self._kept:
+            self._only_there.append(row)
         if self._widest is None or row.ensemble_size > self._widest.ensemble_size:
             self._widest = row
         rows = self._written if row.writer is not None else self._not_closed if unfinished else self._closed
@@ -187,6 +200,8 @@ class _Scan:
             closed=tuple(sorted(self._closed, key=lambda row: row.ledger)),
             unreadable=tuple(sorted(self._unreadable)),
             widest=self._widest,
+            only=self._only,
+            only_there=tuple(sorted(self._only_there, key=lambda row: row.ledger)),
         )
 
 

@@ -13,169 +13,28 @@ shows and the memo in the metadata store only say what this is about and since w
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
-from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.facts import (
-    BookieState,
-    OwnBookies,
-    StorageFacts,
-    bookie_state,
-    not_replicated,
-)
+from pulsar_operator.domain.bookkeeper.facts import BookieState, OwnBookies, not_replicated
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
+from pulsar_operator.domain.bookkeeper.leaving_values import (
+    SHOWN_FIRST,
+    STALL_SECONDS,
+    Act,
+    Helper,
+    Leaving,
+    Next,
+    Step,
+)
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
-from pulsar_operator.domain.bookkeeper.volumes import Claim
-
-STALL_SECONDS: Final = 300.0
-"""So long no ledger fewer, and the copy is asked for again: it ends without an error at the first ledger that fails."""
-
-
-class Step(StrEnum):
-    """Where a bookie is on its way out, in order; value of status.bookies[].step."""
-
-    READ_ONLY = "ReadOnly"
-    UNLOADING = "Unloading"
-    COPYING = "Copying"
-    VERIFYING = "Verifying"
-    STOPPING = "Stopping"
-    FORGETTING = "Forgetting"
-
-
-class Act(StrEnum):
-    """What is to be done."""
-
-    NOTHING = "nothing"
-    ASK = "ask for the largest ensemble"
-    LOOK = "look at every ledger"
-    BEGIN = "remember that it leaves, and since when"
-    READ_ONLY = "make it read-only"
-    WRITABLE = "make it writable"
-    UNLOAD = "unload topics"
-    COPY = "have it copied"
-    NOTE = "remember that the copy makes progress"
-    LOWER = "one replica less"
-    RAISE = "its pod back"
-    FORGET = "delete its cookie"
-    MARK = "mark its claims, or delete them"
-    STOP = "remember that it is not tried again"
-    END = "forget the memo"
-
-
-_SHOWN_FIRST: Final = frozenset({Act.READ_ONLY, Act.UNLOAD, Act.COPY, Act.LOWER, Act.FORGET, Act.MARK})
-"""What is done only once the status says that the bookie is at that step, or was."""
-
-
-@dataclass(frozen=True)
-class Helper:
-    """An auto-recovery pod that is ready."""
-
-    ordinal: int
-    uid: str
-
-
-@dataclass(frozen=True)
-class Widest:
-    """The largest ensemble that a new ledger may have."""
-
-    size: int
-    whose: str
-    """Who asks for it, in words."""
-
-
-@dataclass(frozen=True)
-class Leaving:
-    """All that is known of one bookie that leaves, or may, or did."""
-
-    bookie: str
-    """Its id."""
-    ordinal: int
-    replicas: int
-    """Of the StatefulSet."""
-    wanted: int
-    """Of the specification."""
-    others: tuple[str, ...]
-    """Ids of the other bookies of the StatefulSet."""
-    storage: StorageFacts
-    pod: bool
-    """Whether its pod is there, also one that ends."""
-    readonly: bool | None
-    """What its own HTTP server says; None = it does not answer."""
-    claims: tuple[Claim, ...]
-    """Its own, marked or not."""
-    memo: LeavingMemo | None
-    step: str | None
-    """The step that the status shows."""
-    helpers: tuple[Helper, ...]
-    widest: Widest | None
-    """None = not looked yet; needed only before it begins."""
-    obstacle: str | None
-    """What must end before it begins, in words: a roll."""
-    generation: int
-    """Of the specification."""
-    now: datetime
-    timeout: float
-    """Seconds."""
-    scan: LedgerScan | None = None
-    """What a look at all ledgers found, made in this pass after all of the above; None = not looked yet."""
-    unknown: frozenset[str] = frozenset()
-    """Topics that Pulsar says do not exist, in this pass: nobody can unload them, and nobody writes to them."""
-
-    @property
-    def state(self) -> BookieState:
-        """By the metadata store."""
-        return bookie_state(self.storage, self.bookie)
-
-    @property
-    def registered(self) -> bool:
-        """Whether the metadata store has it as alive."""
-        return self.bookie in self.storage.registered
-
-    @property
-    def has_cookie(self) -> bool:
-        """Whether the metadata store has its cookie."""
-        return self.bookie in self.storage.cookies
-
-    @property
-    def left(self) -> int:
-        """Writable bookies without it."""
-        return len(self.storage.writable - {self.bookie})
-
-    @property
-    def under_way(self) -> bool:
-        """Whether it has begun to leave, and is not stopped."""
-        return self.memo is not None and self.memo.stopped is None
-
-    @property
-    def forgotten(self) -> bool:
-        """Whether it is past the point of return: its cookie was deleted by the operator."""
-        return self.under_way and not self.has_cookie and not self.registered and self.ordinal >= self.replicas
-
-
-@dataclass(frozen=True)
-class Next:
-    """The next thing to do."""
-
-    act: Act
-    text: str
-    """Why it is done; or, where nothing is done, what is waited for or refused, in words."""
-    step: Step | None = None
-    """To be shown; None = it is not on its way out."""
-    reason: Reason | None = None
-    """Why it does not leave, where it does not."""
-    topics: tuple[str, ...] = ()
-    """To unload."""
-    helper: Helper | None = None
-    """To be asked for the copy."""
 
 
 def may_act(found: Next, shown: str | None) -> bool:
     """Whether a thing may be done by what the status shows: each step is there before it is done."""
-    if found.act not in _SHOWN_FIRST or found.step is None:
+    if found.act not in SHOWN_FIRST or found.step is None:
         return True
     order = [each.value for each in Step]
     return shown in order and order.index(shown) >= order.index(found.step)
@@ -191,40 +50,45 @@ def subject(own: OwnBookies, cookies: Collection[str], replicas: int, wanted: in
 def next_step(bookie: Leaving) -> Next | None:
     """What to do about a bookie; None where there is nothing to do or to say."""
     if bookie.wanted > bookie.ordinal and not bookie.forgotten:
-        return _stays(bookie, "spec.bookkeeper.replicas was raised again")
+        return stays(bookie, "spec.bookkeeper.replicas was raised again")
     if bookie.ordinal >= bookie.replicas:
         return _without_pod(bookie)
     if bookie.ordinal < bookie.replicas - 1:
-        return _stays(bookie, "a bookie of a higher ordinal leaves first")
+        return stays(bookie, "a bookie of a higher ordinal leaves first")
     memo = bookie.memo
     if memo is not None and memo.stopped == bookie.generation:
-        if bookie.readonly and not memo.freed:
-            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {memo.why}", reason=Reason.DECOMMISSION_STUCK)
-        return Next(Act.NOTHING, memo.why, reason=Reason.DECOMMISSION_STUCK)
-    return _on_its_way(bookie, memo) if memo is not None and bookie.under_way else _before(bookie)
+        return given_up(bookie, memo)
+    return _on_its_way(bookie, memo) if memo is not None and bookie.under_way else before(bookie)
 
 
-def _stays(bookie: Leaving, why: str) -> Next | None:
+def given_up(bookie: Leaving, memo: LeavingMemo) -> Next:
+    """It is not tried again; it takes entries."""
+    if bookie.readonly and not memo.freed:
+        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {memo.why}", reason=Reason.DECOMMISSION_STUCK)
+    return Next(Act.NOTHING, memo.why, reason=Reason.DECOMMISSION_STUCK)
+
+
+def stays(bookie: Leaving, why: str) -> Next | None:
     """It does not leave any more: writable again, and then nothing is remembered of it."""
     memo = bookie.memo
     if memo is None:
         return None
     if bookie.ordinal >= bookie.replicas:
-        return Next(Act.NOTHING, f"the pod of bookie {bookie.bookie} to be back", _shown(bookie))
+        return Next(Act.NOTHING, f"the pod of bookie {bookie.bookie} to be back", shown(bookie))
     if bookie.readonly and not memo.freed:
-        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {why}", _shown(bookie))
+        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {why}", shown(bookie))
     if bookie.readonly is None and bookie.has_cookie:
-        return Next(Act.NOTHING, f"bookie {bookie.bookie} to say that it is writable", _shown(bookie))
+        return Next(Act.NOTHING, f"bookie {bookie.bookie} to say that it is writable", shown(bookie))
     return Next(Act.END, f"Bookie {bookie.bookie} stays: {why}")
 
 
-def _shown(bookie: Leaving) -> Step:
+def shown(bookie: Leaving) -> Step:
     """The step that the status shows already."""
     return next((each for each in Step if each.value == bookie.step), Step.READ_ONLY)
 
 
-def _before(bookie: Leaving) -> Next:
-    """Whether it may begin to leave: each thing that must be true, the cheapest first."""
+def before(bookie: Leaving) -> Next:
+    """Whether it may begin to be emptied: each thing that must be true, the cheapest first."""
     scan, name = bookie.scan, bookie.bookie
     if bookie.obstacle is not None:
         return Next(Act.NOTHING, bookie.obstacle)
@@ -240,8 +104,8 @@ def _before(bookie: Leaving) -> Next:
             return Next(Act.ASK, "")
         if bookie.left < widest.size:
             return _refused(
-                f"Bookie {name} cannot be removed: {bookie.left} writable bookies would be left, and {widest.whose} "
-                f"takes {widest.size}. Lower that first, or raise spec.bookkeeper.replicas"
+                f"Bookie {name} cannot be {bookie.deed}: {bookie.left} writable bookies would be left, and "
+                f"{widest.whose} takes {widest.size}. Lower that first, or raise spec.bookkeeper.replicas"
             )
     if scan is None:
         return Next(Act.LOOK, "")
@@ -250,14 +114,14 @@ def _before(bookie: Leaving) -> Next:
     if bookie.state is BookieState.NEW:
         if not scan.clear:
             return _refused(
-                f"Bookie {name} cannot be removed: it has no cookie and never was up, and ledgers name it: "
+                f"Bookie {name} cannot be {bookie.deed}: it has no cookie and never was up, and ledgers name it: "
                 f"{scan.named()}. Who deleted its cookie may have lost what was on it"
             )
     elif scan.widest is not None and scan.widest.ensemble_size > bookie.left:
         return _refused(
-            f"Bookie {name} cannot be removed: ledger {scan.widest} is on it and takes {scan.widest.ensemble_size} "
-            f"bookies, and {bookie.left} writable ones would be left. Delete or expire what is in it, or raise "
-            "spec.bookkeeper.replicas"
+            f"Bookie {name} cannot be {bookie.deed}: ledger {scan.widest} is on it and takes "
+            f"{scan.widest.ensemble_size} bookies, and {bookie.left} writable ones would be left. Delete or expire "
+            "what is in it, or raise spec.bookkeeper.replicas"
         )
     return Next(Act.BEGIN, f"Bookie {name} leaves: spec.bookkeeper.replicas is {bookie.wanted}", Step.READ_ONLY)
 
@@ -269,18 +133,39 @@ def _refused(text: str) -> Next:
 def _unreadable(bookie: Leaving, scan: LedgerScan) -> str:
     more = f" (and {scan.undecodable - 1} more)" if scan.undecodable > 1 else ""
     return (
-        f"Bookie {bookie.bookie} cannot be removed: znode {scan.unreadable[0]}{more} says nothing that is known here, "
-        "so the ledger may be on it. Repair it, or delete it if nobody needs that ledger"
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}: znode {scan.unreadable[0]}{more} says nothing that is "
+        "known here, so the ledger may be on it. Repair it, or delete it if nobody needs that ledger"
     )
 
 
 def _on_its_way(bookie: Leaving, memo: LeavingMemo) -> Next:
     """It has its pod, and has begun to leave."""
+    found = too_late(bookie, memo) or emptying(bookie, memo, copied)
+    if found is not None:
+        return found
+    return Next(Act.LOWER, empty(bookie), Step.STOPPING)
+
+
+def empty(bookie: Leaving) -> str:
+    """That no ledger is on it, in words."""
+    return f"no ledger of {bookie.scan.scanned if bookie.scan is not None else 0} names bookie {bookie.bookie}"
+
+
+def too_late(bookie: Leaving, memo: LeavingMemo) -> Next | None:
+    """It is given up where it takes too long."""
+    if (bookie.now - memo.since).total_seconds() < bookie.timeout:
+        return None
+    if bookie.scan is None:
+        return Next(Act.LOOK, "", shown(bookie))
+    return Next(Act.STOP, _stuck(bookie, bookie.scan), reason=Reason.DECOMMISSION_STUCK)
+
+
+def emptying(
+    bookie: Leaving, memo: LeavingMemo, copies: Callable[[Leaving, LeavingMemo, LedgerScan], Next | None]
+) -> Next | None:
+    """What is next before no ledger is on it; None once two looks in a row found none, the last of them in this pass.
+    ``copies`` says what is next while ledgers are, and None where they need not be copied."""
     scan, name = bookie.scan, bookie.bookie
-    if (bookie.now - memo.since).total_seconds() >= bookie.timeout:
-        if scan is None:
-            return Next(Act.LOOK, "", _shown(bookie))
-        return Next(Act.STOP, _stuck(bookie, scan), reason=Reason.DECOMMISSION_STUCK)
     if bookie.registered:
         if bookie.left < memo.ensemble:
             short = f"{bookie.left} other bookies are writable, and new ledgers take {memo.ensemble}"
@@ -288,24 +173,24 @@ def _on_its_way(bookie: Leaving, memo: LeavingMemo) -> Next:
                 return Next(Act.WRITABLE, f"Bookie {name} takes entries for now: {short}", Step.READ_ONLY)
             return Next(Act.NOTHING, f"other bookies to be writable: {short}", Step.READ_ONLY)
         if bookie.readonly is None:
-            return Next(Act.NOTHING, f"bookie {name} to say whether it is read-only", _shown(bookie))
+            return Next(Act.NOTHING, f"bookie {name} to say whether it is read-only", shown(bookie))
     if bookie.readonly is False:
         return Next(Act.READ_ONLY, f"Bookie {name} takes no new entries: it leaves", Step.READ_ONLY)
     if bookie.state is BookieState.WRITABLE:
         return Next(Act.NOTHING, f"bookie {name} to be registered as read-only", Step.READ_ONLY)
     if scan is None:
-        return Next(Act.LOOK, "", _shown(bookie))
+        return Next(Act.LOOK, "", shown(bookie))
     if scan.undecodable:
-        return Next(Act.NOTHING, _unreadable(bookie, scan), _shown(bookie), Reason.DECOMMISSION_REFUSED)
+        return Next(Act.NOTHING, _unreadable(bookie, scan), shown(bookie), Reason.DECOMMISSION_REFUSED)
     topics = writers(scan, bookie.unknown)
     if topics:
         why = f"{len(topics)} topics write to ledgers on bookie {name}, which leaves: {', '.join(topics[:3])}"
         return Next(Act.UNLOAD, why, Step.UNLOADING, topics=topics)
     if scan.naming:
-        return _copied(bookie, memo, scan)
+        return copies(bookie, memo, scan)
     if bookie.step not in (Step.VERIFYING, Step.STOPPING):
         return Next(Act.NOTHING, f"another look at all ledgers: none names bookie {name}", Step.VERIFYING)
-    return Next(Act.LOWER, f"no ledger of {scan.scanned} names bookie {name}", Step.STOPPING)
+    return None
 
 
 def writers(scan: LedgerScan, unknown: Collection[str] = ()) -> tuple[str, ...]:
@@ -315,7 +200,7 @@ def writers(scan: LedgerScan, unknown: Collection[str] = ()) -> tuple[str, ...]:
     return tuple(topic for topic in found if topic not in unknown)
 
 
-def _copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
+def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
     """Its ledgers go to other bookies. One copy is asked for at a time: a second waits behind the first, and a pod that
     ends forgets what it was asked."""
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} on bookie {bookie.bookie} to be copied"
@@ -340,9 +225,9 @@ def _stuck(bookie: Leaving, scan: LedgerScan) -> str:
     if scan.undecodable:
         what = f"{scan.undecodable} znodes cannot be read, {scan.unreadable[0]} for one"
     return (
-        f"Bookie {bookie.bookie} stays: after {bookie.timeout:g} s (spec.bookkeeper.decommission.timeoutSeconds) it "
-        f"was at step {bookie.step or Step.READ_ONLY}, and {what}. It is tried again after the next change of the "
-        "specification"
+        f"Bookie {bookie.bookie} stays as it is: after {bookie.timeout:g} s "
+        f"(spec.bookkeeper.decommission.timeoutSeconds) it was at step {bookie.step or Step.READ_ONLY}, and {what}. It "
+        "is tried again after the next change of the specification"
     )
 
 
@@ -360,7 +245,7 @@ def _without_pod(bookie: Leaving) -> Next | None:
             return Next(Act.MARK, f"bookie {name} is removed, and no ledger named it", Step.FORGETTING)
         return Next(Act.END, f"Bookie {name} is removed")
     if scan is None:
-        return Next(Act.LOOK, "", _shown(bookie))
+        return Next(Act.LOOK, "", shown(bookie))
     if not scan.clear:
         why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
         if not bookie.claims:
@@ -370,7 +255,7 @@ def _without_pod(bookie: Leaving) -> Next | None:
                 None,
                 Reason.DECOMMISSION_REFUSED,
             )
-        return Next(Act.RAISE, f"Bookie {name} is needed: {why}", _shown(bookie))
+        return Next(Act.RAISE, f"Bookie {name} is needed: {why}", shown(bookie))
     if memo is None or memo.stopped is not None:
         return Next(Act.BEGIN, f"Bookie {name} has no pod, and no ledger names it: it is removed", Step.FORGETTING)
     return Next(Act.FORGET, f"no ledger of {scan.scanned} names bookie {name}, and its pod is gone", Step.FORGETTING)

@@ -1,21 +1,63 @@
-"""What is remembered of a bookie that leaves, in a znode of the cluster's metadata store: it survives the operator, the
-custom resource and a restored status. Pure."""
+"""What is remembered of a bookie that leaves, or gets a new volume, in a znode of the cluster's metadata store: it
+survives the operator, the custom resource and a restored status. Pure."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from enum import StrEnum
+from typing import Any, Final
 
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
 MEMO_PATH: Final = "/pulsar-operator/leaving-bookie"
 
 
+class Cause(StrEnum):
+    """Why a bookie gets a new volume."""
+
+    LOST = "Lost"
+    """It has another volume than before, or none."""
+    ASKED = "Asked"
+    """Somebody wants it, by annotation."""
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """That a bookie stays and gets a new volume."""
+
+    cause: Cause
+    why: str
+    """What is wrong with the volume, in words."""
+    pod: str = ""
+    """UID of the pod that was annotated."""
+    claims: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """UIDs of the claims that are deleted, by name; once there are any, there is no way back."""
+    ending: str = ""
+    """UID of the pod that has them; empty = there was none."""
+    cookie: int | None = None
+    """The transaction that created its cookie (ports.Node.created); None = it had none."""
+    accepted: bool = False
+    """Whether somebody confirmed that ledgers with entries on no other bookie are lost."""
+
+    def fields(self) -> dict[str, Any]:
+        """As stored."""
+        return {
+            "cause": self.cause.value,
+            "why": self.why,
+            "pod": self.pod,
+            "claims": dict(self.claims),
+            "ending": self.ending,
+            "cookie": self.cookie,
+            "accepted": self.accepted,
+        }
+
+
 @dataclass(frozen=True)
 class LeavingMemo:
-    """See the module. One bookie leaves at a time."""
+    """See the module. One bookie leaves, or gets a new volume, at a time."""
 
     bookie: str
     """Its id."""
@@ -35,6 +77,10 @@ class LeavingMemo:
     """Generation of the specification at which it was given up."""
     why: str = ""
     """Why, in words."""
+    renewal: Renewal | None = None
+    """Of a bookie that stays and gets a new volume; None of one that leaves."""
+    stalled: bool = False
+    """Whether the last time that a copy was asked for brought nothing."""
 
     def data(self) -> bytes:
         """Content of the znode."""
@@ -49,6 +95,8 @@ class LeavingMemo:
             "freed": self.freed or None,
             "stopped": self.stopped,
             "why": self.why,
+            "renewal": self.renewal.fields() if self.renewal is not None else None,
+            "stalled": self.stalled or None,
         }
         return json.dumps({key: value for key, value in found.items() if value or value == 0}).encode()
 
@@ -72,6 +120,24 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             freed=bool(found.get("freed")),
             stopped=None if stopped is None else int(stopped),
             why=str(found.get("why", "")),
+            renewal=_renewal(found.get("renewal")),
+            stalled=bool(found.get("stalled")),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _renewal(found: Any) -> Renewal | None:
+    """Raises what a wrong value raises: a renewal that cannot be read must not pass for a removal."""
+    if found is None:
+        return None
+    cookie = found["cookie"]
+    return Renewal(
+        cause=Cause(found["cause"]),
+        why=str(found["why"]),
+        pod=str(found["pod"]),
+        claims={str(name): str(uid) for name, uid in found["claims"].items()},
+        ending=str(found["ending"]),
+        cookie=None if cookie is None else int(cookie),
+        accepted=bool(found["accepted"]),
+    )

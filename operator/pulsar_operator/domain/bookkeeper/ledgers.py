@@ -136,6 +136,24 @@ class Ledger:
         """Which of these bookies may have entries of it."""
         return self.bookies.intersection(bookies)
 
+    def only_on(self, bookies: Collection[str], alive: Collection[str]) -> bool:
+        """Whether entries of it may be on none but these bookies: not on one of ``alive``.
+
+        An entry is on so many bookies of its segment as the write quorum takes, one after another from a place that
+        moves by one with each entry (class RoundRobinDistributionSchedule). An entry that too few bookies took before
+        it was acknowledged may be missing where this says that it is.
+        """
+        return any(
+            not any(bookie in alive for bookie in written) and any(bookie in bookies for bookie in written)
+            for segment in self.segments
+            if self._written(segment)
+            for written in self._write_sets(segment)
+        )
+
+    def _write_sets(self, segment: Segment) -> list[tuple[str, ...]]:
+        size = len(segment.bookies)
+        return [tuple(segment.bookies[(first + n) % size] for n in range(self.write_quorum)) for first in range(size)]
+
     @property
     def use(self) -> LedgerUse:
         """What Pulsar keeps in it (class LedgerMetadataUtils of Pulsar 4.0.8)."""

@@ -30,6 +30,8 @@ class NamingLedger:
     """The subscription, of a cursor's ledger."""
     ensemble_size: int = 1
     """Bookies that each of its segments takes."""
+    only: bool = False
+    """Whether entries of it may be on none but the bookies asked for."""
 
     @property
     def writer(self) -> str | None:
@@ -71,6 +73,10 @@ class LedgerScan:
     """Paths of the first so many undecodable nodes."""
     widest: NamingLedger | None = None
     """The one of those naming a bookie that takes most bookies; None where there is none."""
+    only: int = 0
+    """Of those naming one, how many may have entries on none but the bookies asked for."""
+    only_there: tuple[NamingLedger, ...] = ()
+    """The first so many of these, by id."""
 
     @property
     def clear(self) -> bool:
@@ -79,6 +85,14 @@ class LedgerScan:
 
     def named(self, limit: int = NAMED) -> str:
         """The first ledgers, in words: those that are not closed before others."""
-        shown = [str(each) for each in (*self.not_closed, *self.closed)][:limit]
-        more = self.naming - len(shown)
-        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+        return _listed((*self.not_closed, *self.closed), self.naming, limit)
+
+    def named_only(self, limit: int = NAMED) -> str:
+        """The first ledgers that may have entries on none but the bookies, in words."""
+        return _listed(self.only_there, self.only, limit)
+
+
+def _listed(rows: tuple[NamingLedger, ...], count: int, limit: int) -> str:
+    shown = [str(each) for each in rows[:limit]]
+    more = count - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -66,6 +66,10 @@ class Claim:
     mark: EmptyMark | None = None
     going: bool = False
     """Whether it is being deleted."""
+    volume: str = ""
+    """Name of its PersistentVolume; empty while it has none."""
+    lost: bool = False
+    """Whether its PersistentVolume is gone (phase Lost of the claim)."""
 
 
 def claims_of(workload: str, objects: Iterable[Json]) -> list[Claim]:
@@ -78,8 +82,17 @@ def claims_of(workload: str, objects: Iterable[Json]) -> list[Claim]:
         if match is None:
             continue
         mark = parse_empty_mark((meta.get("annotations") or {}).get(ANNOTATION_VERIFIED_EMPTY))
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
         found.append(
-            Claim(str(meta["name"]), str(meta["uid"]), int(match[1]), mark, "deletionTimestamp" in meta),
+            Claim(
+                str(meta["name"]),
+                str(meta["uid"]),
+                int(match[1]),
+                mark,
+                "deletionTimestamp" in meta,
+                volume=str(spec.get("volumeName") or ""),
+                lost=status.get("phase") == "Lost",
+            )
         )
     return sorted(found, key=lambda claim: (claim.ordinal, claim.name))
 

@@ -90,15 +90,37 @@ def confirmation(
 
     One that another roll used is spent; who wants another gives it another ``expiresTime``.
     """
-    action = ClusterConfirmationAction.ROLL_UNDER_REPLICATED
+    return _confirmation(given, used, now, ClusterConfirmationAction.ROLL_UNDER_REPLICATED, template=template)
+
+
+def given_up(
+    given: Sequence[ClusterConfirmation], used: Sequence[UsedClusterConfirmation], bookie: int, now: datetime
+) -> UsedClusterConfirmation | None:
+    """The confirmation by which the ledgers are given up that only the bookie of that ordinal had; None = none is."""
+    return _confirmation(given, used, now, ClusterConfirmationAction.LOSE_LEDGERS, bookie=bookie)
+
+
+def _confirmation(
+    given: Sequence[ClusterConfirmation],
+    used: Sequence[UsedClusterConfirmation],
+    now: datetime,
+    action: ClusterConfirmationAction,
+    *,
+    template: str = "",
+    bookie: int | None = None,
+) -> UsedClusterConfirmation | None:
     for each in given:
-        if each.action is not action or datetime.fromisoformat(each.expires_time) <= now:
+        if each.action is not action or each.bookie != bookie or datetime.fromisoformat(each.expires_time) <= now:
             continue
         before = next((u for u in used if (u.action, u.expires_time) == (each.action, each.expires_time)), None)
         if before is None:
             return UsedClusterConfirmation(
-                action=action, expires_time=each.expires_time, used_time=timestamp(now), template=template
+                action=action,
+                bookie=bookie,
+                expires_time=each.expires_time,
+                used_time=timestamp(now),
+                template=template,
             )
-        if before.template == template:
+        if (before.template, before.bookie) == (template, bookie):
             return before
     return None

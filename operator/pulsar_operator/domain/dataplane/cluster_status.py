@@ -117,8 +117,8 @@ def set_conditions(
 
 
 def _leaving(leave: LeaveFact) -> tuple[bool, Reason, str]:
-    """What a bookie's removal is about; one that is refused makes no progress to be waited for."""
-    return leave.reason is None, leave.reason or Reason.BOOKIE_LEAVING, leave.message
+    """What a bookie's removal, or its new volume, is about; one that is refused makes no progress to be waited for."""
+    return leave.reason is None, leave.reason or leave.doing, leave.message
 
 
 def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | None) -> None:
@@ -247,7 +247,7 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
 def _used(old: Mapping[str, Any], spec: PulsarClusterSpec | None, view: ClusterView, now: datetime) -> Any:
     """Confirmations that were used, as long as they are declared, or would count if they were declared again."""
     stored = old.get("usedConfirmations") or []
-    if spec is None or view.roll is None:
+    if spec is None or view.roll is None or view.leave is None:
         return stored
     declared = {(each.action.value, each.expires_time) for each in spec.confirmations}
     kept = [
@@ -255,8 +255,9 @@ def _used(old: Mapping[str, Any], spec: PulsarClusterSpec | None, view: ClusterV
         for each in stored
         if (each["action"], each["expiresTime"]) in declared or (parse_time(each["expiresTime"]) or now) > now
     ]
-    new = view.roll.confirmed
-    return kept[:MOST_USED] if new is None else [new, *kept][:MOST_USED]
+    new = [each for each in (view.roll.confirmed, view.leave.confirmed) if each is not None]
+    keys = {(each.action.value, each.expires_time) for each in new}
+    return [*new, *(each for each in kept if (each["action"], each["expiresTime"]) not in keys)][:MOST_USED]
 
 
 def _versions(view: ClusterView, component: Component) -> list[VersionStatus]:

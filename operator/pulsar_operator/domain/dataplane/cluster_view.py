@@ -103,10 +103,22 @@ class LeaveFact:
     """What is said of it."""
     holds: bool = False
     """Whether no pod may be replaced meanwhile."""
+    doing: Reason = Reason.BOOKIE_LEAVING
+    """What is done to it."""
+    confirmed: UsedClusterConfirmation | None = None
+    """The confirmation by which ledgers are given up, or will be once the status has it."""
     forgotten: bool = False
     """Whether its cookie is deleted and its claims not marked yet: its ordinal cannot come back for a moment."""
     again: bool = False
     """Something was only begun: look again soon."""
+
+
+@dataclass(frozen=True)
+class VolumesFact:
+    """Which bookies lost their volumes."""
+
+    lost: Mapping[int, str] = field(default_factory=dict, hash=False)
+    """What became of the volume, in words, by ordinal, of those that are not up."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +165,7 @@ class ClusterView:
     bookies: TierFact | None = None
     brokers: TierFact | None = None
     proxies: TierFact | None = None
+    volumes: VolumesFact | None = None
     leave: LeaveFact | None = None
     roll: RollFact | None = None
     scale: ScaleFact | None = None

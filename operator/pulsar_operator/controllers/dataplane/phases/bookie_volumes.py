@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component, Reason
@@ -94,6 +94,18 @@ async def mark(step: Step, mine: list[Claim], bookie: str) -> None:
             }
         )
         await hand.record_event(Reason.BOOKIE_REMOVED, f"Marked {text}")
+
+
+async def discard(step: Step, mine: list[Claim], why: str) -> None:
+    """Delete claims; each is there until its pod ends (finalizer pvc-protection). Raises PortError."""
+    for claim in mine:
+        if not claim.going:
+            await _delete(step, claim, why)
+
+
+async def claims_there(step: Step, uids: Mapping[str, str]) -> list[str]:
+    """Which claims of these names have these UIDs, as they are now. Raises PortError."""
+    return [claim.name for claim in await claims(step) if uids.get(claim.name) == claim.uid]
 
 
 async def _delete(step: Step, claim: Claim, why: str) -> None:

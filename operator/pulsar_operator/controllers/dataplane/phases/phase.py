@@ -16,7 +16,9 @@ from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import RenderedCluster
 from pulsar_operator.ports import ResourceType
 
-Field = Literal["turns", "metadata", "storage", "bookies", "brokers", "proxies", "leave", "roll", "scale", "balance"]
+Field = Literal[
+    "turns", "metadata", "storage", "bookies", "brokers", "proxies", "volumes", "leave", "roll", "scale", "balance"
+]
 """Fields of ClusterView that a phase fills."""
 
 

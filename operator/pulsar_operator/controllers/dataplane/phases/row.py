@@ -25,6 +25,7 @@ from pulsar_operator.controllers.dataplane.phases.scale import scale
 from pulsar_operator.controllers.dataplane.phases.storage import shared, standalone, zookeeper
 from pulsar_operator.controllers.dataplane.phases.templates import templates
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
+from pulsar_operator.controllers.dataplane.phases.volumes import volumes
 from pulsar_operator.domain.dataplane.changes import unfinished
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, LeaveFact, RollFact, ScaleFact
 from pulsar_operator.domain.render import RenderedCluster
@@ -70,7 +71,8 @@ ROWS: Final = {
         Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
         LEFTOVERS,
-        Phase("leave", leave, frozenset({STATEFUL_SETS, PVCS}), _STORED, "leave"),
+        Phase("volumes", volumes, frozenset(), _STORED, "volumes"),
+        Phase("leave", leave, frozenset({STATEFUL_SETS, PVCS, PODS}), _STORED, "leave"),
         ROLL,
         Phase("scale", scale, _REBALANCES | {STATEFUL_SETS, PVCS}, _STORED, "scale"),
         BALANCE,

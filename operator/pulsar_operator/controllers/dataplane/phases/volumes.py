@@ -1,0 +1,66 @@
+"""Which volumes bookies have goes on record; one that is not up, and has another now, lost what it had."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.volume_record import (
+    VOLUMES_PATH,
+    lost_volumes,
+    parse_volumes,
+    recorded,
+    volumes_data,
+)
+from pulsar_operator.domain.dataplane.cluster_view import VolumesFact
+from pulsar_operator.ports import ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
+
+
+async def volumes(step: Step) -> VolumesFact | None:
+    """Look, and put on record what changed. None = not known. Raises PortError of Kubernetes alone."""
+    there, metadata, storage = step.live.stateful_set(Component.BOOKIE), step.view.metadata, step.view.storage
+    if there is None or metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
+        return None
+    own, every, facts = own_bookies(step), await claims(step), storage.facts
+    store = local_store(step)
+    try:
+        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
+        node, memo = await session.get(VOLUMES_PATH), await session.get(MEMO_PATH)
+        known = parse_volumes(node.data) if node is not None else {}
+        leaving = parse_leaving_memo(memo.data) if memo is not None else None
+        renewed = leaving.bookie if leaving is not None and leaving.renewal is not None else None
+        found = recorded(known, own, every, facts, renewed=renewed)
+        if found.volumes != known and step.hand.act:
+            await _write(session, node, volumes_data(found.volumes))
+            for other in found.others:
+                await step.hand.warn(Reason.FOREIGN_VOLUME, f"{other}: {_ADVICE}")
+    except PortError:
+        return None
+    lost = {}
+    for ordinal in range(replicas_of(there)):
+        bookie = own.id(ordinal)
+        if bookie in facts.cookies and bookie not in facts.registered:
+            words = lost_volumes(known.get(bookie, {}), [claim for claim in every if claim.ordinal == ordinal])
+            if words:
+                lost[ordinal] = "; ".join(words)
+    return VolumesFact(lost)
+
+
+_ADVICE = (
+    "a copy of its volume lacks what was written after it was made. Annotate its pod with replace-volume, and it is "
+    "emptied and starts with a new one"
+)
+
+
+async def _write(session: ZooKeeperSession, node: Node | None, data: bytes) -> None:
+    """Another pass, or a restored store, was faster: the next pass looks again."""
+    try:
+        if node is None:
+            await session.create(VOLUMES_PATH, data)
+        else:
+            await session.set(VOLUMES_PATH, data, version=node.version)
+    except (ConflictError, NotFoundError):
+        return

@@ -1,0 +1,197 @@
+"""What is known of a bookie that leaves or gets a new volume, and what may be done next. Values; who decides is in
+leaving.py and renewing.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.bookkeeper.facts import BookieState, StorageFacts, bookie_state
+from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, Renewal
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.volumes import Claim
+
+STALL_SECONDS: Final = 300.0
+"""So long no ledger fewer, and the copy is asked for again: it ends without an error at the first ledger that fails."""
+FALSE: Final = "false"
+"""Value of the annotation that takes it back."""
+
+
+class Step(StrEnum):
+    """Where a bookie is on its way out, in order; value of status.bookies[].step."""
+
+    READ_ONLY = "ReadOnly"
+    UNLOADING = "Unloading"
+    COPYING = "Copying"
+    VERIFYING = "Verifying"
+    STOPPING = "Stopping"
+    FORGETTING = "Forgetting"
+
+
+class Act(StrEnum):
+    """What is to be done."""
+
+    NOTHING = "nothing"
+    ASK = "ask for the largest ensemble"
+    LOOK = "look at every ledger"
+    BEGIN = "remember that it leaves, and since when"
+    READ_ONLY = "make it read-only"
+    WRITABLE = "make it writable"
+    UNLOAD = "unload topics"
+    COPY = "have it copied"
+    NOTE = "remember that the copy makes progress"
+    LOWER = "one replica less"
+    RAISE = "its pod back"
+    FORGET = "delete its cookie"
+    MARK = "mark its claims, or delete them"
+    AUDIT = "have the auditor look"
+    DISCARD = "delete its claims"
+    REPLACE = "replace its pod"
+    STOP = "remember that it is not tried again"
+    END = "forget the memo"
+
+
+SHOWN_FIRST: Final = frozenset(
+    {
+        Act.READ_ONLY,
+        Act.UNLOAD,
+        Act.COPY,
+        Act.AUDIT,
+        Act.LOWER,
+        Act.DISCARD,
+        Act.REPLACE,
+        Act.FORGET,
+        Act.MARK,
+    }
+)
+"""What is done only once the status says that the bookie is at that step, or was."""
+
+
+@dataclass(frozen=True)
+class Helper:
+    """An auto-recovery pod that is ready."""
+
+    ordinal: int
+    uid: str
+
+
+@dataclass(frozen=True)
+class Widest:
+    """The largest ensemble that a new ledger may have."""
+
+    size: int
+    whose: str
+    """Who asks for it, in words."""
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """All that is known of one bookie that leaves, or may, or did."""
+
+    bookie: str
+    """Its id."""
+    ordinal: int
+    replicas: int
+    """Of the StatefulSet."""
+    wanted: int
+    """Of the specification."""
+    others: tuple[str, ...]
+    """Ids of the other bookies of the StatefulSet."""
+    storage: StorageFacts
+    pod: bool
+    """Whether its pod is there, also one that ends."""
+    readonly: bool | None
+    """What its own HTTP server says; None = it does not answer."""
+    claims: tuple[Claim, ...]
+    """Its own, marked or not."""
+    memo: LeavingMemo | None
+    step: str | None
+    """The step that the status shows."""
+    helpers: tuple[Helper, ...]
+    widest: Widest | None
+    """None = not looked yet; needed only before it begins."""
+    obstacle: str | None
+    """What must end before it begins, in words: a roll."""
+    generation: int
+    """Of the specification."""
+    now: datetime
+    timeout: float
+    """Seconds."""
+    scan: LedgerScan | None = None
+    """What a look at all ledgers found, made in this pass after all of the above; None = not looked yet."""
+    cookie: int | None = None
+    """The transaction that created its cookie; None = it has none."""
+    uid: str = ""
+    """UID of its pod; empty = there is none."""
+    ends: bool = False
+    """Whether its pod is being deleted."""
+    first: str | None = None
+    """What must be done to another bookie before anything here goes on, in words."""
+    lost: str | None = None
+    """What became of its volume, in words; None = it has the one on record, or is up with another."""
+    asked: str | None = None
+    """Why somebody wants a new volume for it, by annotation of its pod; None = nobody does, FALSE = nobody any more."""
+    accepted: bool = False
+    """Whether somebody confirmed, and the status says so, that ledgers with entries on no other bookie are lost."""
+    unknown: frozenset[str] = frozenset()
+    """Topics that Pulsar says do not exist, in this pass: nobody can unload them, and nobody writes to them."""
+
+    @property
+    def state(self) -> BookieState:
+        """By the metadata store."""
+        return bookie_state(self.storage, self.bookie)
+
+    @property
+    def registered(self) -> bool:
+        """Whether the metadata store has it as alive."""
+        return self.bookie in self.storage.registered
+
+    @property
+    def has_cookie(self) -> bool:
+        """Whether the metadata store has its cookie."""
+        return self.bookie in self.storage.cookies
+
+    @property
+    def left(self) -> int:
+        """Writable bookies without it."""
+        return len(self.storage.writable - {self.bookie})
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has begun to leave, and is not stopped."""
+        return self.memo is not None and self.memo.stopped is None
+
+    @property
+    def deed(self) -> str:
+        """What is to be done with it, in words."""
+        removed = self.ordinal >= self.wanted and (self.memo is None or self.memo.renewal is None)
+        return "removed" if removed else "given a new volume"
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether it is past the point of return: its cookie was deleted by the operator."""
+        return self.under_way and not self.has_cookie and not self.registered and self.ordinal >= self.replicas
+
+
+@dataclass(frozen=True)
+class Next:
+    """The next thing to do."""
+
+    act: Act
+    text: str
+    """Why it is done; or, where nothing is done, what is waited for or refused, in words."""
+    step: Step | None = None
+    """To be shown; None = it is not on its way out."""
+    reason: Reason | None = None
+    """Why it does not leave, where it does not."""
+    topics: tuple[str, ...] = ()
+    """To unload."""
+    helper: Helper | None = None
+    """To be asked for the copy."""
+    renewal: Renewal | None = None
+    """Of a bookie that begins to get a new volume, or whose claims are deleted."""
+    confirmable: bool = False
+    """Whether confirmation LoseLedgers would let it go on."""

@@ -1,0 +1,199 @@
+"""A bookie that stays and gets a new volume: its own was lost, or somebody wants another. The one next thing. Pure.
+
+It is emptied as one that leaves is (leaving.py): it comes back empty under the id that open handles may still name
+(apache/bookkeeper#4812). Then its claims are deleted, which takes effect when its pod ends (finalizer pvc-protection),
+and nobody can take that back; all ledgers are looked at again, and its pod is replaced. The StatefulSet makes a pod
+with that name once the claims are gone, and new ones with it. Its cookie is deleted in between, so that it starts as a
+new one (class LegacyCookieValidation); nothing is formatted.
+
+What was on a lost volume is made again by the auditor, ledger by ledger; a copy that is asked for of an auto-recovery
+pod would end at the first one that has no other copy. What is nowhere else is named, and given up only by a
+confirmation.
+"""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.bookkeeper.facts import BookieState
+from pulsar_operator.domain.bookkeeper.leaving import (
+    before,
+    copied,
+    empty,
+    emptying,
+    given_up,
+    shown,
+    stays,
+    too_late,
+)
+from pulsar_operator.domain.bookkeeper.leaving import next_step as next_of_leaving
+from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
+from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, STALL_SECONDS, Act, Leaving, Next, Step
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+
+AUDITOR = "auditor"
+"""Who is asked for copies, in the memo, where it is not an auto-recovery pod."""
+
+
+def next_step(bookie: Leaving) -> Next | None:
+    """What to do about a bookie that leaves, may leave, or gets a new volume; None where there is nothing to do or to
+    say."""
+    memo = bookie.memo
+    if memo is not None and memo.renewal is not None:
+        return _renewed(bookie, memo, memo.renewal)
+    if memo is not None and bookie.first is not None and bookie.ordinal < bookie.replicas:
+        return stays(bookie, bookie.first)
+    if memo is None and bookie.ordinal < min(bookie.wanted, bookie.replicas):
+        return _begins(bookie)
+    return next_of_leaving(bookie)
+
+
+def _begins(bookie: Leaving) -> Next | None:
+    wanted = None if bookie.asked in (None, FALSE) else f"somebody wants a new one for it: {bookie.asked}"
+    lost = bookie.lost or wanted
+    if lost is not None and bookie.state is BookieState.MISSING:
+        return Next(
+            Act.BEGIN,
+            f"Bookie {bookie.bookie} is not up, and its volume is lost: {lost}. Its ledgers get their copies from "
+            "other bookies before it starts with a new one",
+            Step.READ_ONLY,
+            renewal=Renewal(Cause.LOST, lost),
+        )
+    if wanted is None or bookie.state is BookieState.NEW:
+        return None
+    found = before(bookie)
+    if found.act is not Act.BEGIN:
+        return found
+    text = f"Bookie {bookie.bookie} gets a new volume: {bookie.asked}"
+    return Next(Act.BEGIN, text, Step.READ_ONLY, renewal=Renewal(Cause.ASKED, str(bookie.asked), bookie.uid))
+
+
+def _renewed(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | None:
+    if renewal.claims:
+        return _afterwards(bookie, memo, renewal)
+    reason = _taken_back(bookie, memo, renewal)
+    if reason is not None:
+        if not bookie.registered:
+            return Next(Act.END, f"Bookie {bookie.bookie} keeps its volume: {reason}")
+        return stays(bookie, reason)
+    if memo.stopped == bookie.generation:
+        return given_up(bookie, memo)
+    if memo.stopped is not None:
+        return Next(Act.END, f"Bookie {bookie.bookie} is tried again: the specification was changed")
+    late = too_late(bookie, memo) if bookie.registered else None
+    found = late or _emptied(bookie, memo)
+    if found is not None:
+        return found
+    why = empty(bookie) if bookie.scan is not None and bookie.scan.clear else "what was only on it is given up"
+    claims = {claim.name: claim.uid for claim in bookie.claims}
+    given = Renewal(
+        renewal.cause,
+        renewal.why,
+        renewal.pod,
+        claims=claims,
+        ending=bookie.uid,
+        cookie=bookie.cookie,
+        accepted=bookie.scan is not None and not bookie.scan.clear,
+    )
+    if not claims:
+        return Next(Act.NOTHING, f"claims of bookie {bookie.bookie} to be there", shown(bookie))
+    return Next(Act.DISCARD, f"bookie {bookie.bookie} gets a new volume, and {why}", Step.STOPPING, renewal=given)
+
+
+def _taken_back(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> str | None:
+    """Why nobody wants it any more, in words. The annotation ends with its pod, and the pod may be replaced meanwhile:
+    then who does not want it any more says so at the new one."""
+    if bookie.ordinal >= min(bookie.wanted, bookie.replicas):
+        return "it is to be removed"
+    if bookie.first is not None:
+        return bookie.first
+    if renewal.cause is Cause.LOST:
+        return "it is up with its volume" if bookie.registered else None
+    if bookie.asked == FALSE:
+        return f"the annotation is {FALSE}"
+    if bookie.asked is None and bookie.uid and bookie.uid == renewal.pod:
+        return "the annotation was taken off"
+    if memo.stopped is not None and bookie.asked != renewal.why:
+        return "the annotation is another, or was taken off"
+    return None
+
+
+def _emptied(bookie: Leaving, memo: LeavingMemo) -> Next | None:
+    return emptying(bookie, memo, copied if bookie.registered else _audited)
+
+
+def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | None:
+    """Copies of what was on a bookie that is not there come from others. None = what is left is given up."""
+    storage, name = bookie.storage, bookie.bookie
+    left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} of bookie {name} to be copied from other bookies"
+    if scan.naming == scan.only:
+        return _given_up(bookie, f"{scan.only} ledgers have entries on no other bookie: {scan.named_only()}")
+    if storage.disabled:
+        return Next(Act.NOTHING, f"replication to be switched on: {left}", Step.COPYING)
+    if storage.auditor is None:
+        return Next(Act.NOTHING, f"an auditor, one of the auto-recovery pods: {left}", Step.COPYING)
+    if memo.asked != AUDITOR:
+        return Next(Act.AUDIT, left, Step.COPYING)
+    quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
+    if memo.naming is not None and scan.naming < memo.naming:
+        return Next(Act.NOTE, left, Step.COPYING)
+    if memo.stalled:
+        words = f"{scan.naming} ledgers cannot be copied from other bookies: {scan.named()}"
+        if quiet < STALL_SECONDS or bookie.accepted:
+            return _given_up(bookie, words)
+        return Next(Act.AUDIT, words, Step.COPYING)
+    if quiet < STALL_SECONDS:
+        return Next(Act.NOTHING, left, Step.COPYING)
+    return Next(Act.AUDIT, f"{left}, none was in {quiet:.0f} s", Step.COPYING)
+
+
+def _given_up(bookie: Leaving, words: str) -> Next | None:
+    """None where somebody confirmed it; else that nobody did."""
+    away = sorted(set(bookie.others) - bookie.storage.registered)
+    if away:
+        text = f"{words}. Bookie {away[0]} is away too, and may have copies"
+        return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
+    if bookie.accepted:
+        return None
+    text = (
+        f"{words}. Give bookie {bookie.bookie} its volume back, or confirm that they are lost: spec.confirmations, "
+        f"action LoseLedgers, bookie {bookie.ordinal}"
+    )
+    return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST, confirmable=True)
+
+
+def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | None:
+    """Its claims are deleted, or were being: there is no way back."""
+    name, scan = bookie.bookie, bookie.scan
+    old = [claim for claim in bookie.claims if renewal.claims.get(claim.name) == claim.uid]
+    if any(not claim.going for claim in old):
+        return Next(Act.DISCARD, f"bookie {name} gets a new volume", Step.STOPPING)
+    if bookie.uid and bookie.uid == renewal.ending:
+        # What is on the volumes is there until the pod ends.
+        found = None if renewal.accepted and not bookie.registered else _emptied(bookie, memo)
+        if found is not None:
+            return found
+        if bookie.ends:
+            return Next(Act.NOTHING, f"the pod of bookie {name} to be gone", Step.STOPPING)
+        return Next(Act.REPLACE, f"bookie {name} gets a new volume, and {_why(bookie, renewal)}", Step.STOPPING)
+    if old:
+        return Next(Act.NOTHING, f"PersistentVolumeClaim {old[0].name} to be gone", Step.STOPPING)
+    if renewal.cookie is not None and bookie.cookie == renewal.cookie:
+        if bookie.registered:
+            return Next(Act.NOTHING, f"the registration of bookie {name} to end", Step.FORGETTING)
+        if scan is None:
+            return Next(Act.LOOK, "", shown(bookie))
+        if scan.undecodable and not renewal.accepted:
+            text = f"znode {scan.unreadable[0]} to be readable, or gone: its ledger may be on bookie {name}"
+            return Next(Act.NOTHING, text, Step.FORGETTING)
+        if scan.naming and not renewal.accepted:
+            found = _audited(bookie, memo, scan)
+            if found is not None:
+                return found
+        return Next(Act.FORGET, _why(bookie, renewal), Step.FORGETTING)
+    if bookie.state is BookieState.WRITABLE and bookie.has_cookie and bookie.uid:
+        return Next(Act.END, f"Bookie {name} is back with a new volume")
+    return Next(Act.NOTHING, f"bookie {name} to start with its new volume", Step.FORGETTING)
+
+
+def _why(bookie: Leaving, renewal: Renewal) -> str:
+    return "what was only on it is given up" if renewal.accepted else empty(bookie)

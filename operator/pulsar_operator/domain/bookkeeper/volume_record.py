@@ -1,0 +1,100 @@
+"""Which volumes bookies have, kept outside of their claims, in a znode beside the cookies. Pure.
+
+A claim tells nobody that it was made anew. A bookie whose cookie the metadata store has, and whose volume is another
+than the one on record, has lost what was on it: it does not start (class LegacyCookieValidation of BookKeeper 4.17.2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
+from pulsar_operator.domain.bookkeeper.volumes import Claim
+
+VOLUMES_PATH: Final = "/pulsar-operator/bookie-volumes"
+
+
+@dataclass(frozen=True)
+class Volume:
+    """What a claim had."""
+
+    claim: str
+    """UID of the claim."""
+    name: str
+    """Name of the PersistentVolume."""
+
+
+Volumes = Mapping[str, Volume]
+"""Of one bookie, by name of the claim."""
+
+
+def parse_volumes(data: bytes) -> dict[str, dict[str, Volume]]:
+    """What the znode says, by the bookie's id; nothing where it cannot be read: then nothing is on record."""
+    try:
+        return {
+            str(bookie): {str(claim): Volume(str(each["claim"]), str(each["volume"])) for claim, each in of.items()}
+            for bookie, of in json.loads(data or b"{}").items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def volumes_data(volumes: Mapping[str, Volumes]) -> bytes:
+    """Content of the znode."""
+    found = {
+        bookie: {claim: {"claim": each.claim, "volume": each.name} for claim, each in sorted(of.items())}
+        for bookie, of in sorted(volumes.items())
+    }
+    return json.dumps(found).encode()
+
+
+def lost_volumes(known: Volumes, claims: Iterable[Claim]) -> tuple[str, ...]:
+    """What became of the volumes of a bookie that does not come up, in words; empty = they are those on record, or not
+    known yet. A claim that was made anew for the same volume has what is on it."""
+    found = []
+    for claim in claims:
+        before = known.get(claim.name)
+        if claim.lost:
+            found.append(f"the PersistentVolume of PersistentVolumeClaim {claim.name} is gone")
+        elif before is not None and claim.volume and claim.volume != before.name:
+            found.append(f"PersistentVolumeClaim {claim.name} has volume {claim.volume}, and had {before.name}")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the record is to be."""
+
+    volumes: Mapping[str, Volumes]
+    others: tuple[str, ...] = ()
+    """Of bookies that came up with other volumes than those on record, in words."""
+
+
+def recorded(
+    known: Mapping[str, Volumes],
+    own: OwnBookies,
+    claims: Collection[Claim],
+    storage: StorageFacts,
+    *,
+    renewed: str | None,
+) -> Recorded:
+    """The record after a look: of bookies that are registered, with the volumes that they have now.
+
+    A bookie without a cookie has none; ``renewed`` is one that gets a new volume by this operator.
+    """
+    found = {bookie: volumes for bookie, volumes in known.items() if bookie in storage.cookies}
+    others = []
+    for ordinal in sorted({claim.ordinal for claim in claims}):
+        bookie, mine = own.id(ordinal), [claim for claim in claims if claim.ordinal == ordinal]
+        if bookie not in storage.registered or bookie not in storage.cookies:
+            continue
+        if any(claim.going or claim.lost or not claim.volume for claim in mine):
+            continue
+        words = lost_volumes(known.get(bookie, {}), mine)
+        if words and bookie != renewed:
+            others.append(f"Bookie {bookie} came up, and {words[0]}")
+        found[bookie] = {claim.name: Volume(claim.uid, claim.volume) for claim in mine}
+    return Recorded(found, tuple(others))
