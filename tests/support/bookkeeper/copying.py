@@ -14,6 +14,7 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.znodes import (
     AVAILABLE,
     LEDGERS,
+    READONLY,
     READONLY_NAME,
     is_level,
     ledger_id,
@@ -57,6 +58,31 @@ async def copy_from(session: ZooKeeperSession, bookie: str, bad: Collection[int]
             return False
         await session.set(path, moved, version=node.version)
     return True
+
+
+async def copy_lost(session: ZooKeeperSession, bad: Collection[int] = ()) -> None:
+    """As the auditor and those that replicate for it do: each ledger by itself, those on bookies that are not there.
+
+    A ledger with entries on no bookie that is there stays as it is.
+    """
+    for path in await ledger_paths(session):
+        node = await session.get(path)
+        if node is None or ledger_id(path) in bad:
+            continue
+        try:
+            ledger = decode_ledger(node.data)
+        except UndecodableError:
+            continue
+        writable = {name for name in await session.children(AVAILABLE) or () if name != READONLY_NAME}
+        alive = writable | set(await session.children(READONLY) or ())
+        moved: bytes | None = node.data
+        for bookie in sorted({each for segment in ledger.segments for each in segment.bookies} - alive):
+            if moved is None or not alive.intersection(*({*s.bookies} for s in ledger.segments if bookie in s.bookies)):
+                moved = None
+                break
+            moved = without(decode_ledger(moved), bookie, writable)
+        if moved is not None and moved != node.data:
+            await session.set(path, moved, version=node.version)
 
 
 def without(ledger: Ledger, bookie: str, writable: Collection[str]) -> bytes | None:

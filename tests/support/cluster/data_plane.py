@@ -21,7 +21,6 @@ from pulsar_operator.ports import (
     PVCS,
     STATEFUL_SETS,
     AdminEndpoint,
-    ConflictError,
     Json,
     PulsarAdminPort,
     UnavailableError,
@@ -30,7 +29,7 @@ from pulsar_operator.ports import (
 )
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.pulsar import FakePulsar
-from tests.support.bookkeeper.copying import copy_from
+from tests.support.bookkeeper.copying import copy_from, copy_lost
 from tests.support.cluster.backstage import Backstage
 
 COOKIE = "tests.example.com/cookie"
@@ -61,6 +60,8 @@ class DataPlane:
         """UID of the claim each ensemble lives on."""
         self.stores: set[str] = set()
         """Client addresses of the ensembles that ever served."""
+        self._audited: dict[str, int] = {}
+        """Version of the auditor's delay at its last look, by store."""
         self.formatted: list[str] = []
         """Ensembles that started on an empty volume, in order."""
 
@@ -106,6 +107,18 @@ class DataPlane:
             while server.queue:
                 session = await self._session(_store_of(self._uris[host]))
                 await copy_from(session, server.queue.pop(0), bad)
+
+    async def audit(self, bad: Collection[int] = ()) -> None:
+        """Where the auditor was told to look, by a write of its delay, it has each ledger of bookies that are not there
+        copied, as far as there is another copy."""
+        for uri in sorted(set(self._uris.values())):
+            session = await self._session(_store_of(uri))
+            node = await session.get(DELAY)
+            if node is None or await session.get(AUDITOR) is None or self._audited.get(uri) == node.version:
+                continue
+            if uri in self._audited:
+                await copy_lost(session, bad)
+            self._audited[uri] = node.version
 
     async def _register(self, uri: str, wanted: set[str]) -> None:
         """The ephemeral nodes of one store are those that are wanted."""
@@ -199,22 +212,22 @@ class DataPlane:
         if found is None:
             return False
         instance_id = found.data.decode()
-        meta = pod["metadata"]
-        claim = await self._backstage.live(PVCS, meta["namespace"], f"{_first_volume(pod)}-{meta['name']}")
-        assert claim is not None
-        cookie = (claim["metadata"].get("annotations") or {}).get(COOKIE)
-        if cookie is None:
+        meta, names = pod["metadata"], [v["name"] for v in pod["spec"]["volumes"] if "persistentVolumeClaim" in v]
+        claims = [await self._backstage.live(PVCS, meta["namespace"], f"{name}-{meta['name']}") for name in names]
+        cookies = {(claim["metadata"].get("annotations") or {}).get(COOKIE) for claim in claims if claim is not None}
+        there = await session.get(f"/ledgers/cookies/{bookie_of(pod)}")
+        if cookies != ({instance_id} if there is not None else {None}):
+            return False  # in every folder and in the store, or nowhere (class LegacyCookieValidation)
+        if there is None:
 
             def change(obj: Json) -> None:
                 obj["metadata"].setdefault("annotations", {})[COOKIE] = instance_id
 
-            await self._backstage.edit(PVCS, meta["namespace"], claim["metadata"]["name"], change)
-            try:
-                await session.create(f"/ledgers/cookies/{bookie_of(pod)}", f"instanceId: {instance_id}".encode())
-            except ConflictError:
-                return False  # another volume than the one the store knows: BookKeeper refuses to start
-            return True
-        return bool(cookie == instance_id)
+            for claim in claims:
+                assert claim is not None
+                await self._backstage.edit(PVCS, meta["namespace"], claim["metadata"]["name"], change)
+            await session.create(f"/ledgers/cookies/{bookie_of(pod)}", f"instanceId: {instance_id}".encode())
+        return True
 
     async def _broker(self, pod: Json, component: str) -> bool:
         if component == Component.STANDALONE:

@@ -66,6 +66,8 @@ class LedgerWorld(ClusterWorld):
         world.handles: dict[str, list[Handle]] = {}
         world.written: dict[tuple[int, str], str] = {}
         """UID of the volume that has a ledger's entries of a bookie."""
+        world.named: set[tuple[int, str]] = set()
+        """What named a bookie at the last look."""
         world.bad: set[int] = set()
         """Ledgers that auto-recovery cannot read."""
         world.copies = True
@@ -99,6 +101,7 @@ class LedgerWorld(ClusterWorld):
         changed = await super().round()
         if self.copies:
             await self.dataplane.copy(self.bad)
+            await self.dataplane.audit(self.bad)
         self.look()
         return changed
 
@@ -182,9 +185,10 @@ class LedgerWorld(ClusterWorld):
 
     def look(self) -> None:
         """Remember on which volume each copy is."""
-        for number, names in self.ledgers().items():
-            for name in names:
-                self.written.setdefault((number, name), self.volume(name))
+        named = {(number, name) for number, names in self.ledgers().items() for name in names}
+        for number, name in named - self.named:
+            self.written[number, name] = self.volume(name)
+        self.named = named
 
     def lost(self) -> list[str]:
         """Copies that are on no volume any more, and handles that name a bookie with another volume."""

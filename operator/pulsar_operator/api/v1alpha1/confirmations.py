@@ -101,6 +101,8 @@ class UsedClusterConfirmation(ClusterConfirmation):
     """When."""
     template: Annotated[str, Field(max_length=64)] = ""
     """Hash of the pod template that is rolled."""
+    began: Annotated[str, Field(max_length=64)] = ""
+    """When the bookie began to get a new volume."""
 
 
 ClusterConfirmations = Annotated[

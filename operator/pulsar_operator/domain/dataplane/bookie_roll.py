@@ -94,10 +94,16 @@ def confirmation(
 
 
 def given_up(
-    given: Sequence[ClusterConfirmation], used: Sequence[UsedClusterConfirmation], bookie: int, now: datetime
+    given: Sequence[ClusterConfirmation],
+    used: Sequence[UsedClusterConfirmation],
+    bookie: int,
+    began: datetime,
+    now: datetime,
 ) -> UsedClusterConfirmation | None:
-    """The confirmation by which the ledgers are given up that only the bookie of that ordinal had; None = none is."""
-    return _confirmation(given, used, now, ClusterConfirmationAction.LOSE_LEDGERS, bookie=bookie)
+    """The confirmation by which the ledgers are given up that only the bookie of that ordinal had, which began to get a
+    new volume then; None = none is."""
+    action = ClusterConfirmationAction.LOSE_LEDGERS
+    return _confirmation(given, used, now, action, bookie=bookie, began=timestamp(began))
 
 
 def _confirmation(
@@ -108,6 +114,7 @@ def _confirmation(
     *,
     template: str = "",
     bookie: int | None = None,
+    began: str = "",
 ) -> UsedClusterConfirmation | None:
     for each in given:
         if each.action is not action or each.bookie != bookie or datetime.fromisoformat(each.expires_time) <= now:
@@ -120,7 +127,8 @@ def _confirmation(
                 expires_time=each.expires_time,
                 used_time=timestamp(now),
                 template=template,
+                began=began,
             )
-        if (before.template, before.bookie) == (template, bookie):
+        if (before.template, before.bookie, before.began) == (template, bookie, began):
             return before
     return None

@@ -179,7 +179,8 @@ class _Departure:
         status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
         used = [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
         now = step.hand.deps.clock.now()
-        self.confirmed = given_up(step.facts.spec.confirmations, used, ordinal, now)
+        if memo is not None:
+            self.confirmed = given_up(step.facts.spec.confirmations, used, ordinal, memo.since, now)
         return Leaving(
             bookie=bookie,
             ordinal=ordinal,

@@ -1,0 +1,258 @@
+"""A bookie stays and gets a new volume: its own was lost, or somebody wants another. In memory."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.bookkeeper.volume_record import VOLUMES_PATH, parse_volumes
+from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, READONLY
+from pulsar_operator.ports import PODS, PVCS
+from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
+from tests.support.cluster.world import NS
+
+POD = f"{WORKLOAD}-2"
+CLAIMS = (f"journal-0-{POD}", f"ledgers-0-{POD}")
+COOKIE = f"{COOKIES}/{bookie(2)}"
+HOUR = 3600.0
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, LedgerWorld]:
+    """Worlds that were brought up once."""
+    return {}
+
+
+@pytest.fixture
+async def world(made: dict[str, LedgerWorld]) -> LedgerWorld:
+    """Three bookies, with ledgers of two topics and closed ones on each pair of them."""
+    if "three" not in made:
+        made["three"] = await LedgerWorld.up(3)
+        for _ in range(3):
+            made["three"].ledger(state="CLOSED")
+    found = copy.deepcopy(made["three"])
+    assert found.naming(2), "nothing would be proved"
+    return found
+
+
+async def lose(world: LedgerWorld, *claims: str) -> None:
+    """Volumes are gone with their claims, and the pod starts on new ones."""
+    for claim in claims:
+        await world.backstage.remove(PVCS, NS, claim)
+    await world.backstage.remove(PODS, NS, POD)
+
+
+async def annotate(world: LedgerWorld, value: str | None) -> None:
+    """Somebody annotates the pod."""
+
+    def change(obj: dict) -> None:  # type: ignore[type-arg]
+        found = obj["metadata"].setdefault("annotations", {})
+        found.pop(ANNOTATION_REPLACE_VOLUME, None)
+        if value is not None:
+            found[ANNOTATION_REPLACE_VOLUME] = value
+
+    await world.backstage.edit(PODS, NS, POD, change)
+
+
+async def at(world: LedgerWorld, step: str) -> None:
+    """Rounds until the status shows a step."""
+
+    async def there() -> bool:
+        return ((await world.row(2)) or {}).get("step") == step
+
+    await world.until(there)
+
+
+async def well(world: LedgerWorld) -> None:
+    """Three bookies, all writable, and nothing is under way or lost."""
+    assert await world.all_ready() == {}
+    assert {bookie(n) for n in range(3)} <= set(world.store.children(AVAILABLE))
+    assert world.store.children(READONLY) == [] and MEMO_PATH not in world.store.nodes
+    assert "step" not in ((await world.row(2)) or {})
+    assert (await world.progressing())[:2] == ("False", "Ready")
+    assert world.lost() == []
+
+
+async def test_the_volumes_of_bookies_are_on_record(world: LedgerWorld) -> None:
+    await world.run()
+    found = parse_volumes(world.store.nodes[VOLUMES_PATH].data)
+    assert found.keys() == {bookie(n) for n in range(3)}
+    for claim in CLAIMS:
+        obj = await world.get(PVCS, claim)
+        there = found[bookie(2)][claim]
+        assert (there.claim, there.name) == (obj["metadata"]["uid"], obj["spec"]["volumeName"])
+
+
+@pytest.mark.parametrize("claims", [CLAIMS, CLAIMS[:1], CLAIMS[1:]])
+async def test_a_lost_volume_gets_its_copies_from_others_and_the_bookie_starts_anew(
+    world: LedgerWorld, claims: tuple[str, ...]
+) -> None:
+    before, cookie, seen = world.volume(bookie(2)), world.store.nodes[COOKIE].created, []
+    named = set(world.naming(2))
+    await lose(world, *claims)
+
+    async def look() -> None:
+        seen.append(((await world.row(2)) or {}).get("step"))
+
+    await world.run(rounds=200, each=look)
+    await well(world)
+    assert world.store.nodes[COOKIE].created > cookie and world.volume(bookie(2)) != before
+    assert not named & set(world.naming(2)), "all that was there is elsewhere now"
+    assert [each for each in dict.fromkeys(seen) if each][-2:] == ["Stopping", "Forgetting"]
+    told = [event for event in world.journal.events if event.reason == "VolumeLost"]
+    assert len(told) == 1 and claims[0] in told[0].message
+    assert not [event for event in world.journal.events if event.reason == "ForeignVolume"]
+
+
+async def test_what_is_nowhere_else_is_named_and_waits_for_a_confirmation(world: LedgerWorld) -> None:
+    only = world.ledger(state="CLOSED", on=(bookie(2),))
+    await lose(world, *CLAIMS)
+    await world.run(rounds=200)
+    status, reason, text = await world.progressing()
+    assert (status, reason) == ("False", "VolumeLost")
+    assert f"1 ledgers have entries on no other bookie: {only.ledger}." in text
+    assert world.naming(2) == [only.ledger], "the others have their copies"
+    assert COOKIE in world.store.nodes
+    uids = {claim: (await world.get(PVCS, claim))["metadata"]["uid"] for claim in CLAIMS}
+
+    def confirm(spec: dict, ordinal: int) -> None:  # type: ignore[type-arg]
+        expires = "2126-01-01T00:00:00Z"
+        spec["confirmations"] = [{"action": "LoseLedgers", "bookie": ordinal, "expiresTime": expires}]
+
+    await world.change(Kind.CLUSTER, "east", lambda spec: confirm(spec, 1))
+    await world.run(rounds=200)
+    assert (await world.progressing())[1] == "VolumeLost", "it was said of another bookie"
+    await world.change(Kind.CLUSTER, "east", lambda spec: confirm(spec, 2))
+    await world.run(rounds=200)
+    assert (await world.progressing())[:2] == ("False", "Ready")
+    for claim in CLAIMS:
+        assert (await world.get(PVCS, claim))["metadata"]["uid"] != uids[claim]
+    (used,) = (await world.status(Kind.CLUSTER, "east"))["usedConfirmations"]
+    assert (used["action"], used["bookie"]) == ("LoseLedgers", 2)
+    again = world.ledger(state="CLOSED", on=(bookie(2),))
+    await lose(world, *CLAIMS)
+    await world.run(rounds=200)
+    assert (await world.progressing())[1] == "VolumeLost", "it was used once"
+    assert again.ledger in world.naming(2)
+
+
+async def test_a_volume_that_is_asked_for(world: LedgerWorld) -> None:
+    """The disk fails, and is up still."""
+    before, seen = world.volume(bookie(2)), []
+    await annotate(world, "SMART errors")
+
+    async def look() -> None:
+        seen.append(((await world.row(2)) or {}).get("step"))
+
+    await world.run(rounds=200, each=look)
+    await well(world)
+    assert world.volume(bookie(2)) != before
+    assert [each for each in dict.fromkeys(seen) if each] == [
+        "ReadOnly",
+        "Unloading",
+        "Copying",
+        "Verifying",
+        "Stopping",
+        "Forgetting",
+    ]
+    assert any("SMART errors" in event.message for event in world.journal.events if event.reason == "ReplacingVolume")
+
+
+@pytest.mark.parametrize("value", [None, "false"])
+@pytest.mark.parametrize("step", ["ReadOnly", "Unloading", "Copying", "Verifying"])
+async def test_taken_back_it_keeps_its_volume(world: LedgerWorld, step: str, value: str | None) -> None:
+    before = world.volume(bookie(2))
+    await annotate(world, "a test")
+    await at(world, step)
+    await annotate(world, value)
+    await world.run(rounds=200)
+    await well(world)
+    assert world.volume(bookie(2)) == before
+
+
+async def test_its_pod_may_be_evicted_meanwhile(world: LedgerWorld) -> None:
+    before = world.volume(bookie(2))
+    world.copies = False
+    await annotate(world, "a test")
+    await at(world, "Copying")
+    await world.backstage.remove(PODS, NS, POD)
+    for _ in range(4):
+        await world.round()
+    world.copies = True
+    await world.run(rounds=300)
+    await well(world)
+    assert world.volume(bookie(2)) != before
+
+
+async def test_a_bookie_that_comes_back_with_its_volume_is_left_alone(world: LedgerWorld) -> None:
+    """A claim was made anew for the volume that it had."""
+    obj = await world.get(PVCS, CLAIMS[0])
+    world.copies = False
+    await lose(world, *CLAIMS)
+    await at(world, "Copying")
+    assert obj["metadata"]["uid"] != (await world.get(PVCS, CLAIMS[0]))["metadata"]["uid"]
+    kept = {}
+    for claim in CLAIMS:
+        kept[claim] = await world.get(PVCS, claim)
+
+    def back(name: str, volume: str):  # type: ignore[no-untyped-def]
+        def change(found: dict) -> None:  # type: ignore[type-arg]
+            found["spec"]["volumeName"] = volume
+            found["metadata"].setdefault("annotations", {})["tests.example.com/cookie"] = obj["metadata"][
+                "annotations"
+            ]["tests.example.com/cookie"]
+
+        return change
+
+    known = parse_volumes(world.store.nodes[VOLUMES_PATH].data)[bookie(2)]
+    for claim in CLAIMS:
+        await world.backstage.edit(PVCS, NS, claim, back(claim, known[claim].name))
+    world.copies = True
+    await world.run(rounds=200)
+    assert (await world.progressing())[:2] == ("False", "Ready")
+    assert MEMO_PATH not in world.store.nodes
+    for claim in CLAIMS:
+        assert (await world.get(PVCS, claim))["metadata"]["uid"] == kept[claim]["metadata"]["uid"]
+
+
+async def test_it_is_refused_where_too_few_bookies_are_left(world: LedgerWorld) -> None:
+    world.store.put("/admin/policies/shop/wide", '{"persistence": {"bookkeeperEnsemble": 3}}')
+    await annotate(world, "a test")
+    await world.run(rounds=50)
+    status, reason, text = await world.progressing()
+    assert (status, reason) == ("False", "DecommissionRefused")
+    assert "cannot be given a new volume" in text and "shop/wide" in text
+
+
+async def test_a_lost_volume_comes_before_a_removal(world: LedgerWorld) -> None:
+    world.copies = False
+    await world.resize(2)
+    await at(world, "Copying")
+    world.copies = True
+    for claim in (f"journal-0-{WORKLOAD}-0", f"ledgers-0-{WORKLOAD}-0"):
+        await world.backstage.remove(PVCS, NS, claim)
+    await world.backstage.remove(PODS, NS, f"{WORKLOAD}-0")
+    await world.run(rounds=400)
+    assert world.lost() == [] and (await world.progressing())[:2] == ("False", "Ready")
+    assert COOKIE not in world.store.nodes
+    reasons = [event.reason for event in world.journal.events]
+    assert reasons.index("VolumeReplaced") < reasons.index("BookieRemoved")
+
+
+async def test_a_bookie_on_a_copy_of_its_volume_is_told(world: LedgerWorld) -> None:
+    """A restored snapshot has the cookie and lacks what came after it."""
+    await world.run()
+
+    def change(obj: dict) -> None:  # type: ignore[type-arg]
+        obj["spec"]["volumeName"] = "from-a-snapshot"
+
+    await world.backstage.edit(PVCS, NS, CLAIMS[1], change)
+    await world.run(rounds=50)
+    world.clock.forward(HOUR)
+    await world.run(rounds=50)
+    told = [event for event in world.journal.events if event.reason == "ForeignVolume"]
+    assert len(told) == 1 and "from-a-snapshot" in told[0].message
+    await well(world)
