@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderReplicated, moment
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS, Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.znodes import (
     AUDITOR,
     AVAILABLE,
@@ -33,7 +33,7 @@ from pulsar_operator.domain.bookkeeper.znodes import (
     parse_delay,
     parse_mark,
 )
-from pulsar_operator.ports import Node, NotFoundError, ZooKeeperSession
+from pulsar_operator.ports import Node, NotFoundError, UnavailableError, ZooKeeperSession
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,6 +42,8 @@ IN_FLIGHT: Final = 32
 """Reads at once; the store serves others meanwhile."""
 MARKS_LIMIT: Final = 1000
 """Reads of the tree of under-replicated ledgers in one look: each ledger has a branch of its own."""
+SCAN_SECONDS: Final = 150.0
+"""Of one look at all ledgers: half of what a pass may take."""
 KEPT: Final = 1000
 """Ledgers of each kind that a scan keeps; it counts all."""
 LARGE: Final = 16 * 1024
@@ -116,25 +118,38 @@ async def ledgers_naming(
     bookies: frozenset[str],
     *,
     alive: frozenset[str] = frozenset(),
+    handles: Handles | None = None,
     in_flight: int = IN_FLIGHT,
     kept: int = KEPT,
 ) -> LedgerScan:
     """Look at every ledger for those that may have entries on one of the bookies; on none else of those ``alive``.
 
-    One read a ledger, ``in_flight`` at once: for when a bookie leaves or is missed, not for every pass. Memory does not
-    grow with the number of ledgers. Raises PortError; NotFoundError where the store has no place for ledgers at all.
+    One read a ledger, ``in_flight`` at once: for when a bookie leaves or is missed, not for every pass. Memory grows
+    with the topics whose newest ledger names one, not with the ledgers. Raises PortError, also after SCAN_SECONDS, so
+    that the rest of a pass has its time; NotFoundError where the store has no place for ledgers at all.
     """
-    scan = _Scan(session, bookies, alive - bookies, kept)
-    async for paths in _parents(session, scan.cannot_read):
-        await _each(paths, scan.look, in_flight)
+    scan = _Scan(session, bookies, alive - bookies, handles or Handles(), kept)
+    try:
+        async with asyncio.timeout(SCAN_SECONDS):
+            async for paths in _parents(session, scan.cannot_read):
+                await _each(paths, scan.look, in_flight)
+    except TimeoutError:
+        text = f"ledgers could not be looked at in {SCAN_SECONDS:g} s: {scan.scanned} were, and there are more"
+        raise UnavailableError(text) from None
     return scan.result()
 
 
 class _Scan:
     """What was found so far."""
 
-    def __init__(self, session: ZooKeeperSession, bookies: frozenset[str], alive: frozenset[str], kept: int) -> None:
+    def __init__(
+        self, session: ZooKeeperSession, bookies: frozenset[str], alive: frozenset[str], handles: Handles, kept: int
+    ) -> None:
         self._session, self._bookies, self._alive, self._kept = session, bookies, alive, kept
+        self._handles = handles
+        self._highest = -1
+        self._open: set[str] = set()
+        self._newest: dict[tuple[str, str | None], int] = {}
         self._only = 0
         self._only_there: list[NamingLedger] = []
         self._scanned = self._naming = self._unfinished = self._undecodable = 0
@@ -166,8 +181,26 @@ class _Scan:
         if len(self._unreadable) < self._kept:
             self._unreadable.append(path)
 
+    def _note_writer(self, number: int, ledger: Ledger, *, named: bool) -> None:
+        """A topic's handle is on a ledger that is not closed, or that is the newest of its kind; what is passed by a
+        newer one is no handle's. Ledgers come by id, or nearly so: one that comes late is taken for the newest."""
+        if ledger.use not in WRITTEN_BY_TOPICS or ledger.topic is None or ledger.topic <= self._handles.after:
+            return
+        key, suspect = (ledger.topic, ledger.cursor), self._handles.suspect
+        closed = ledger.state is LedgerState.CLOSED
+        counts = named or (suspect is not None and closed and number > suspect)
+        if not counts or number <= self._handles.unloaded:
+            if number > self._newest.get(key, number):
+                del self._newest[key]
+        elif not closed:
+            self._open.add(ledger.topic)
+        else:
+            self._newest[key] = max(number, self._newest.get(key, number))
+
     def _judge(self, number: int, ledger: Ledger) -> None:
+        self._highest = max(self._highest, number)
         named = ledger.named_of(self._bookies)
+        self._note_writer(number, ledger, named=bool(named))
         if not named:
             return
         self._naming += 1
@@ -188,6 +221,11 @@ class _Scan:
         if len(rows) < self._kept:
             rows.append(row)
 
+    @property
+    def scanned(self) -> int:
+        """Ledgers that were looked at so far."""
+        return self._scanned
+
     def result(self) -> LedgerScan:
         """All of it."""
         return LedgerScan(
@@ -200,6 +238,8 @@ class _Scan:
             closed=tuple(sorted(self._closed, key=lambda row: row.ledger)),
             unreadable=tuple(sorted(self._unreadable)),
             widest=self._widest,
+            writers=tuple(sorted(self._open | {topic for topic, _ in self._newest})[: self._kept]),
+            highest=self._highest,
             only=self._only,
             only_there=tuple(sorted(self._only_there, key=lambda row: row.ledger)),
         )

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pulsar_operator.ports import AdminEndpoint, Deps, NotFoundError, PortError, UnavailableError, UnownedError
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    Deps,
+    NotFoundError,
+    PortError,
+    RefusedError,
+    UnavailableError,
+    UnownedError,
+)
 
 UNLOADS: Final = 20
 """Topics unloaded in one pass, so a few in a second: clients of each look for it and connect again."""
-ASKED: Final = 200
-"""Topics asked for in one pass, with those that do not exist."""
+FAILURES: Final = 5
+"""Topics of one pass that may fail before the rest waits for the next."""
+BUDGET_SECONDS: Final = 20.0
+"""Of one pass, with topics that do not exist."""
 DEADLINE_SECONDS: Final = 10.0
+_COORDINATOR = re.compile(r"persistent://pulsar/system/__transaction_log_([0-9]+)")
+_PENDING_ACK: Final = "__transaction_pending_ack"
 
 
 @dataclass
@@ -21,13 +34,15 @@ class Unloaded:
 
     done: list[str] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
-    """Topics that Pulsar says do not exist."""
+    """Topics that Pulsar says do not exist: nobody writes to them."""
     failures: list[str] = field(default_factory=list)
     """In words."""
+    last: str = ""
+    """The last topic that was tried; empty = none was, for nobody answers."""
 
 
 async def unload(deps: Deps, endpoint: AdminEndpoint | None, topics: Sequence[str]) -> Unloaded:
-    """Unload topics by their full names, a bounded number.
+    """Unload topics by their full names in their order, a bounded number. One that fails does not keep the next ones.
 
     One that no broker has is loaded for it, which closes the ledger that was written last (class BrokerService,
     getTopicIfExists, and class PersistentTopicsBase, internalUnloadTopicAsync, of Pulsar 4.0.8): its data ledger is
@@ -37,27 +52,60 @@ async def unload(deps: Deps, endpoint: AdminEndpoint | None, topics: Sequence[st
     if endpoint is None:
         found.failures.append("there are no brokers to unload topics")
         return found
-    for topic in topics[:ASKED]:
-        if len(found.done) >= UNLOADS:
+    begin = deps.clock.now()
+    for topic in topics:
+        spent = (deps.clock.now() - begin).total_seconds()
+        if len(found.done) >= UNLOADS or len(found.failures) >= FAILURES or spent >= BUDGET_SECONDS:
             break
-        path = topic_path(topic)
-        if path is None:
-            found.failures.append(f"{topic} has a name that cannot be asked for")
-            continue
-        try:
-            await deps.admin.call(endpoint, "PUT", (*path, "unload"), deadline=DEADLINE_SECONDS)
-        except NotFoundError:
-            found.unknown.add(topic)
-        except UnownedError as error:
-            found.failures.append(f"{topic}: {error}")
-        except UnavailableError as error:
-            found.failures.append(f"{topic}: {error}")
-            break
-        except PortError as error:
-            found.failures.append(f"{topic}: {error}")
+        known = False
+        for name in unloaded_by(topic):
+            try:
+                known = await _unload(deps, endpoint, name) or known
+            except UnavailableError as error:
+                found.failures.append(f"{name}: {error}")
+                if not error.status and not isinstance(error, UnownedError):
+                    return found  # nobody answers
+                break
+            except PortError as error:
+                found.failures.append(f"{name}: {error}")
+                break
         else:
-            found.done.append(topic)
+            if known:
+                found.done.append(topic)
+            else:
+                found.unknown.add(topic)
+        found.last = topic
     return found
+
+
+async def _unload(deps: Deps, endpoint: AdminEndpoint, topic: str) -> bool:
+    """Whether there is such a topic. Raises PortError."""
+    path = topic_path(topic)
+    if path is None:
+        raise RefusedError("has a name that cannot be asked for")
+    try:
+        await deps.admin.call(endpoint, "PUT", (*path, "unload"), deadline=DEADLINE_SECONDS)
+    except NotFoundError:
+        return False
+    return True
+
+
+def unloaded_by(topic: str) -> list[str]:
+    """Names of topics with which what is kept under a topic's name is unloaded.
+
+    What transactions keep is no topic, though its name looks like one (class BrokerService, createPersistentTopic0,
+    refuses it): a coordinator's log goes with the partition that the coordinator is assigned by (class
+    TransactionMetadataStoreService), what a subscription has pending with its topic, whose name ends at one of the
+    hyphens (class MLPendingAckStore, getTransactionPendingAckStoreSuffix).
+    """
+    log = _COORDINATOR.fullmatch(topic)
+    if log is not None:
+        return [f"persistent://pulsar/system/transaction_coordinator_assign-partition-{log[1]}"]
+    if not topic.endswith(_PENDING_ACK):
+        return [topic]
+    kept = topic.removesuffix(_PENDING_ACK)
+    start = kept.rfind("/") + 1
+    return [kept[:place] for place in range(start + 1, len(kept)) if kept[place] == "-"] or [topic]
 
 
 def topic_path(topic: str) -> tuple[str, str, str, str] | None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.facts import BookieState, OwnBookies, not_replicated
+from pulsar_operator.domain.bookkeeper.facts import BookieState, OwnBookies, bookie_state, not_replicated
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.leaving_values import (
     SHOWN_FIRST,
@@ -29,7 +29,7 @@ from pulsar_operator.domain.bookkeeper.leaving_values import (
     Next,
     Step,
 )
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
 
 
 def may_act(found: Next, shown: str | None) -> bool:
@@ -56,8 +56,11 @@ def next_step(bookie: Leaving) -> Next | None:
     if bookie.ordinal < bookie.replicas - 1:
         return stays(bookie, "a bookie of a higher ordinal leaves first")
     memo = bookie.memo
-    if memo is not None and memo.stopped == bookie.generation:
-        return given_up(bookie, memo)
+    if memo is not None and memo.stopped is not None:
+        if memo.stopped == bookie.generation:
+            return given_up(bookie, memo)
+        if bookie.readonly and not memo.freed:
+            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries until it is tried again")
     return _on_its_way(bookie, memo) if memo is not None and bookie.under_way else before(bookie)
 
 
@@ -78,7 +81,8 @@ def stays(bookie: Leaving, why: str) -> Next | None:
     if bookie.readonly and not memo.freed:
         return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {why}", shown(bookie))
     if bookie.readonly is None and bookie.has_cookie:
-        return Next(Act.NOTHING, f"bookie {bookie.bookie} to say that it is writable", shown(bookie))
+        # Nothing is held for it: what is changed may be what it needs to come up, and it comes up writable.
+        return Next(Act.NOTHING, f"bookie {bookie.bookie} to say that it is writable")
     return Next(Act.END, f"Bookie {bookie.bookie} stays: {why}")
 
 
@@ -93,7 +97,9 @@ def before(bookie: Leaving) -> Next:
     if bookie.obstacle is not None:
         return Next(Act.NOTHING, bookie.obstacle)
     if bookie.state is not BookieState.NEW:
-        away = sorted(set(bookie.others) - bookie.storage.writable)
+        # One that never was up has nothing, and may never come up.
+        new = {each for each in bookie.others if bookie_state(bookie.storage, each) is BookieState.NEW}
+        away = sorted(set(bookie.others) - bookie.storage.writable - new)
         if away:
             return Next(Act.NOTHING, f"bookie {away[0]} to be writable: one bookie is away at a time")
         missing = not_replicated(bookie.storage)
@@ -140,10 +146,24 @@ def _unreadable(bookie: Leaving, scan: LedgerScan) -> str:
 
 def _on_its_way(bookie: Leaving, memo: LeavingMemo) -> Next:
     """It has its pod, and has begun to leave."""
-    found = too_late(bookie, memo) or emptying(bookie, memo, copied)
+    found = too_late(bookie, memo) or emptying(bookie, memo, copied) or too_few(bookie)
     if found is not None:
         return found
     return Next(Act.LOWER, empty(bookie), Step.STOPPING)
+
+
+def too_few(bookie: Leaving) -> Next | None:
+    """It is given up where a larger ensemble is wanted by now than those that are left have room for."""
+    widest = bookie.widest
+    if widest is None:
+        return Next(Act.ASK, "", shown(bookie))
+    if not bookie.registered or bookie.left >= widest.size:
+        return None
+    text = (
+        f"Bookie {bookie.bookie} stays as it is: {bookie.left} writable bookies would be left, and "
+        f"{widest.whose} takes {widest.size} by now. It is tried again after the next change of the specification"
+    )
+    return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
 
 def empty(bookie: Leaving) -> str:
@@ -174,7 +194,7 @@ def emptying(
             return Next(Act.NOTHING, f"other bookies to be writable: {short}", Step.READ_ONLY)
         if bookie.readonly is None:
             return Next(Act.NOTHING, f"bookie {name} to say whether it is read-only", shown(bookie))
-    if bookie.readonly is False:
+    if bookie.readonly is False or (bookie.registered and memo.run != bookie.process):
         return Next(Act.READ_ONLY, f"Bookie {name} takes no new entries: it leaves", Step.READ_ONLY)
     if bookie.state is BookieState.WRITABLE:
         return Next(Act.NOTHING, f"bookie {name} to be registered as read-only", Step.READ_ONLY)
@@ -182,22 +202,19 @@ def emptying(
         return Next(Act.LOOK, "", shown(bookie))
     if scan.undecodable:
         return Next(Act.NOTHING, _unreadable(bookie, scan), shown(bookie), Reason.DECOMMISSION_REFUSED)
-    topics = writers(scan, bookie.unknown)
-    if topics:
-        why = f"{len(topics)} topics write to ledgers on bookie {name}, which leaves: {', '.join(topics[:3])}"
-        return Next(Act.UNLOAD, why, Step.UNLOADING, topics=topics)
+    if scan.writers:
+        why = f"{len(scan.writers)} topics may write to ledgers on bookie {name}: {', '.join(scan.writers[:3])}"
+        return Next(Act.UNLOAD, why, Step.UNLOADING, topics=scan.writers)
+    if memo.through is not None:
+        if memo.missed:
+            why = f"topics that may write to ledgers on bookie {name}, and could not be unloaded"
+            return Next(Act.ROUND, why, Step.UNLOADING)
+        return Next(Act.ROUND, f"all topics that may write to ledgers on bookie {name} are unloaded", Step.UNLOADING)
     if scan.naming:
         return copies(bookie, memo, scan)
     if bookie.step not in (Step.VERIFYING, Step.STOPPING):
         return Next(Act.NOTHING, f"another look at all ledgers: none names bookie {name}", Step.VERIFYING)
     return None
-
-
-def writers(scan: LedgerScan, unknown: Collection[str] = ()) -> tuple[str, ...]:
-    """Topics that must be unloaded, so that nobody writes to the ledgers any more; those that do not exist are not
-    among them."""
-    found = dict.fromkeys(row.writer for row in scan.not_closed if row.writer is not None)
-    return tuple(topic for topic in found if topic not in unknown)
 
 
 def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
@@ -241,6 +258,14 @@ def _without_pod(bookie: Leaving) -> Next | None:
     if not bookie.has_cookie:
         if memo is None:
             return None
+        if not memo.forgot:
+            # Somebody else deleted it.
+            if scan is None:
+                return Next(Act.LOOK, "")
+            if not scan.clear:
+                why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
+                text = f"Bookie {name} has no pod and no cookie any more, and {why}. Its claims are kept"
+                return Next(Act.NOTHING, text, None, Reason.DECOMMISSION_REFUSED)
         if any(not claim.going and claim.mark is None for claim in bookie.claims):
             return Next(Act.MARK, f"bookie {name} is removed, and no ledger named it", Step.FORGETTING)
         return Next(Act.END, f"Bookie {name} is removed")
@@ -261,6 +286,26 @@ def _without_pod(bookie: Leaving) -> Next | None:
     return Next(Act.FORGET, f"no ledger of {scan.scanned} names bookie {name}, and its pod is gone", Step.FORGETTING)
 
 
+def round_now(memo: LeavingMemo) -> LeavingMemo:
+    """The memo once the topics are through: again where one was missed, else all ledgers so far are done."""
+    if memo.missed or memo.through is None:
+        return replace(memo, handles=replace(memo.handles, after=""), missed=False)
+    return replace(memo, handles=Handles(unloaded=memo.through), through=None)
+
+
+def readonly_now(memo: LeavingMemo, process: str) -> LeavingMemo:
+    """The memo before a process is made read-only. While it was writable, or away, a copy may have ended at a ledger
+    that is on it now; and one that went on may have closed a ledger that was made on it, behind its writer's back."""
+    if memo.run == process and not memo.freed and memo.asked is None:
+        return memo
+    suspect = memo.handles.suspect
+    if memo.run and memo.seen is not None:
+        suspect = memo.seen if suspect is None else min(suspect, memo.seen)
+    handles = replace(memo.handles, after="", suspect=suspect)
+    return replace(memo, freed=False, asked=None, run=process, handles=handles, through=None, missed=False)
+
+
 def asked_now(memo: LeavingMemo, helper: Helper, scan: LedgerScan, now: datetime) -> LeavingMemo:
     """The memo once a copy was asked for, or made progress."""
-    return replace(memo, asked=helper.uid, asked_at=now, naming=scan.naming)
+    seen = scan.highest if memo.seen is None else memo.seen
+    return replace(memo, asked=helper.uid, asked_at=now, naming=scan.naming, seen=seen)

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from pulsar_operator.domain.bookkeeper.scan import Handles
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
 MEMO_PATH: Final = "/pulsar-operator/leaving-bookie"
@@ -79,6 +80,18 @@ class LeavingMemo:
     """Why, in words."""
     renewal: Renewal | None = None
     """Of a bookie that stays and gets a new volume; None of one that leaves."""
+    handles: Handles = field(default_factory=Handles)
+    """Which topics are to be unloaded still."""
+    through: int | None = None
+    """Ledgers up to this id are done once the topics are through; None = the round has not begun."""
+    missed: bool = False
+    """Whether a topic of this round could not be unloaded."""
+    run: str = ""
+    """The process of the bookie that was made read-only."""
+    seen: int | None = None
+    """The highest id of a ledger when that process was last seen to be read-only."""
+    forgot: bool = False
+    """Whether no ledger named it, so that its cookie is deleted, or was."""
     stalled: bool = False
     """Whether the last time that a copy was asked for brought nothing."""
 
@@ -97,6 +110,14 @@ class LeavingMemo:
             "why": self.why,
             "renewal": self.renewal.fields() if self.renewal is not None else None,
             "stalled": self.stalled or None,
+            "after": self.handles.after or None,
+            "unloaded": self.handles.unloaded if self.handles.unloaded >= 0 else None,
+            "suspect": self.handles.suspect,
+            "through": self.through,
+            "missed": self.missed or None,
+            "run": self.run or None,
+            "seen": self.seen,
+            "forgot": self.forgot or None,
         }
         return json.dumps({key: value for key, value in found.items() if value or value == 0}).encode()
 
@@ -122,9 +143,23 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             why=str(found.get("why", "")),
             renewal=_renewal(found.get("renewal")),
             stalled=bool(found.get("stalled")),
+            handles=Handles(
+                after=str(found.get("after", "")),
+                unloaded=int(found.get("unloaded", -1)),
+                suspect=_number(found.get("suspect")),
+            ),
+            through=_number(found.get("through")),
+            missed=bool(found.get("missed")),
+            run=str(found.get("run", "")),
+            seen=_number(found.get("seen")),
+            forgot=bool(found.get("forgot")),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _number(found: Any) -> int | None:
+    return None if found is None else int(found)
 
 
 def _renewal(found: Any) -> Renewal | None:

@@ -41,6 +41,7 @@ class Act(StrEnum):
     READ_ONLY = "make it read-only"
     WRITABLE = "make it writable"
     UNLOAD = "unload topics"
+    ROUND = "remember that the topics are through"
     COPY = "have it copied"
     NOTE = "remember that the copy makes progress"
     LOWER = "one replica less"
@@ -136,8 +137,10 @@ class Leaving:
     """Why somebody wants a new volume for it, by annotation of its pod; None = nobody does, FALSE = nobody any more."""
     accepted: bool = False
     """Whether somebody confirmed, and the status says so, that ledgers with entries on no other bookie are lost."""
-    unknown: frozenset[str] = frozenset()
-    """Topics that Pulsar says do not exist, in this pass: nobody can unload them, and nobody writes to them."""
+    process: str = ""
+    """Its pod's UID and how often its container started; empty = there is none."""
+    ready: bool = False
+    """Whether its pod is ready."""
 
     @property
     def state(self) -> BookieState:
@@ -173,7 +176,8 @@ class Leaving:
     @property
     def forgotten(self) -> bool:
         """Whether it is past the point of return: its cookie was deleted by the operator."""
-        return self.under_way and not self.has_cookie and not self.registered and self.ordinal >= self.replicas
+        gone = not self.has_cookie and not self.registered and self.ordinal >= self.replicas
+        return gone and self.memo is not None and self.memo.forgot
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from pulsar_operator.domain.bookkeeper.leaving import (
     given_up,
     shown,
     stays,
+    too_few,
     too_late,
 )
 from pulsar_operator.domain.bookkeeper.leaving import next_step as next_of_leaving
@@ -78,9 +79,11 @@ def _renewed(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | Non
     if memo.stopped == bookie.generation:
         return given_up(bookie, memo)
     if memo.stopped is not None:
+        if bookie.readonly and not memo.freed:
+            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries until it is tried again")
         return Next(Act.END, f"Bookie {bookie.bookie} is tried again: the specification was changed")
     late = too_late(bookie, memo) if bookie.registered else None
-    found = late or _emptied(bookie, memo)
+    found = late or _emptied(bookie, memo) or too_few(bookie)
     if found is not None:
         return found
     why = empty(bookie) if bookie.scan is not None and bookie.scan.clear else "what was only on it is given up"

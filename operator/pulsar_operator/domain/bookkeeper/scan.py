@@ -12,7 +12,7 @@ from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 
 NAMED: Final = 20
 """Ledgers that a message names."""
-_WRITTEN_BY_TOPICS: Final = frozenset({LedgerUse.DATA, LedgerUse.CURSOR})
+WRITTEN_BY_TOPICS: Final = frozenset({LedgerUse.DATA, LedgerUse.CURSOR})
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,22 @@ class NamingLedger:
         BookkeeperBucketSnapshotStorage of Pulsar 4.0.8).
         """
         unfinished = self.state is not LedgerState.CLOSED
-        return self.topic if unfinished and self.use in _WRITTEN_BY_TOPICS else None
+        return self.topic if unfinished and self.use in WRITTEN_BY_TOPICS else None
 
     def __str__(self) -> str:
         return f"{self.ledger} ({self.topic})" if self.topic else str(self.ledger)
+
+
+@dataclass(frozen=True)
+class Handles:
+    """Which topics may write to ledgers of a bookie, as far as a look tells them."""
+
+    after: str = ""
+    """Only topics whose names come after this one."""
+    unloaded: int = -1
+    """Ledgers up to this id are done: their topics were unloaded since the bookie took nothing new."""
+    suspect: int | None = None
+    """From this id on a closed ledger may have named a bookie that was writable for a moment; None = none may."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,12 @@ class LedgerScan:
     """Paths of the first so many undecodable nodes."""
     widest: NamingLedger | None = None
     """The one of those naming a bookie that takes most bookies; None where there is none."""
+    writers: tuple[str, ...] = ()
+    """The first so many topics, by name, whose brokers may have a handle to write to a ledger that names a bookie: one
+    that is not closed, or the newest of its topic or subscription. Who closed a ledger need not be its writer:
+    auto-recovery does so behind the back of an idle broker."""
+    highest: int = -1
+    """The highest id of a ledger."""
     only: int = 0
     """Of those naming one, how many may have entries on none but the bookies asked for."""
     only_there: tuple[NamingLedger, ...] = ()

@@ -15,6 +15,8 @@ from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.bookkeeper.volumes import Claim
 
 VOLUMES_PATH: Final = "/pulsar-operator/bookie-volumes"
+NONE: Final = "none"
+"""In the place of a claim's name: the bookie has a cookie, and had no claim when it was looked for."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ def lost_volumes(known: Volumes, claims: Iterable[Claim]) -> tuple[str, ...]:
     found = []
     for claim in claims:
         before = known.get(claim.name)
-        if claim.lost:
+        if NONE in known:
+            found.append(f"PersistentVolumeClaim {claim.name} is new, and there was none before")
+        elif claim.lost:
             found.append(f"the PersistentVolume of PersistentVolumeClaim {claim.name} is gone")
         elif before is not None and claim.volume and claim.volume != before.name:
             found.append(f"PersistentVolumeClaim {claim.name} has volume {claim.volume}, and had {before.name}")
@@ -94,7 +98,12 @@ def recorded(
         if any(claim.going or claim.lost or not claim.volume for claim in mine):
             continue
         words = lost_volumes(known.get(bookie, {}), mine)
-        if words and bookie != renewed:
+        if words and bookie != renewed and NONE not in known.get(bookie, {}):
             others.append(f"Bookie {bookie} came up, and {words[0]}")
         found[bookie] = {claim.name: Volume(claim.uid, claim.volume) for claim in mine}
+    with_claims = {claim.ordinal for claim in claims}
+    for bookie in storage.missing - known.keys():
+        ordinal = own.ordinal(bookie)
+        if ordinal is not None and ordinal not in with_claims:
+            found[bookie] = {NONE: Volume("", "")}
     return Recorded(found, tuple(others))

@@ -114,9 +114,12 @@ class Return:
         return not self.delete and self.waiting_for is None and self.foreign is None
 
 
-def may_return(bookie: str, claims: Iterable[Claim], *, cookie: bool, instance_id: str) -> Return:
+def may_return(
+    bookie: str, claims: Iterable[Claim], *, cookie: bool, instance_id: str, emptied: bool = False
+) -> Return:
     """Whether a bookie may be made at an ordinal, by the claims that are there for it.
 
+    ``emptied``: no ledger named it when this operator deleted its cookie, and its claims may not say so yet.
     ``cookie``: whether the metadata store has its cookie. Then it is that bookie that comes back, with what it has.
     """
     there = list(claims)
@@ -132,6 +135,8 @@ def may_return(bookie: str, claims: Iterable[Claim], *, cookie: bool, instance_i
             foreign=f"PersistentVolumeClaim {marked[0].name} is marked as empty, and the metadata store has a cookie "
             f"of bookie {bookie}: take annotation {ANNOTATION_VERIFIED_EMPTY} off if it is that bookie's volume"
         )
+    if emptied:
+        marked = tuple(there)
     strange = [claim for claim in there if claim not in marked]
     if strange:
         return Return(

@@ -173,6 +173,11 @@ def pod_facts(pod: Json) -> PodFacts:
     )
 
 
+def restarts(pod: Json) -> int:
+    """How often the operator's own container was started again."""
+    return sum(int(each.get("restartCount") or 0) for each in _containers(pod.get("status") or {}) if _is_main(each))
+
+
 def pod_problem(pod: Json) -> PodProblem | None:
     """What keeps a pod from becoming ready; None when it is merely starting."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}

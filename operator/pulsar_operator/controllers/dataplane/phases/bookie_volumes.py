@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, claims_of, may_return
-from pulsar_operator.domain.render import selector_text
 from pulsar_operator.domain.render.names import bookie_id, workload_name
-from pulsar_operator.ports import PVCS
+from pulsar_operator.ports import PVCS, PortError
 
 
 def own_bookies(step: Step) -> OwnBookies:
@@ -23,9 +24,10 @@ def own_bookies(step: Step) -> OwnBookies:
 
 
 async def claims(step: Step) -> list[Claim]:
-    """All claims of the bookies' volumes, as they are now. Raises PortError."""
+    """All claims of the bookies' volumes, as they are now: by their names, as a StatefulSet takes them. Who brings a
+    volume back need not know the labels. Raises PortError."""
     owner = step.facts.owner
-    found = await step.hand.deps.kube.list(PVCS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
+    found = await step.hand.deps.kube.list(PVCS, owner.namespace)
     return claims_of(workload_name(owner.name, Component.BOOKIE), found)
 
 
@@ -49,11 +51,11 @@ async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) 
     instance_id = step.view.metadata.instance_id if step.view.metadata is not None else None
     if instance_id is None:
         return Returns(0, "the metadata store to be known")
-    own, every = own_bookies(step), await claims(step)
+    own, every, emptied = own_bookies(step), await claims(step), await _emptied(step)
     free, held, waiting, foreign = 0, False, None, None
     for ordinal in ordinals:
         bookie, mine = own.id(ordinal), [claim for claim in every if claim.ordinal == ordinal]
-        found = may_return(bookie, mine, cookie=bookie in cookies, instance_id=instance_id)
+        found = may_return(bookie, mine, cookie=bookie in cookies, instance_id=instance_id, emptied=bookie == emptied)
         held = held or not found.free
         free += not held
         for claim in found.delete:
@@ -61,6 +63,18 @@ async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) 
             waiting = waiting or f"PersistentVolumeClaim {claim.name} to be gone"
         waiting, foreign = waiting or found.waiting_for, foreign or found.foreign
     return Returns(free, waiting, foreign)
+
+
+async def _emptied(step: Step) -> str | None:
+    """The bookie that no ledger named when its cookie was deleted, and whose claims may not be marked yet."""
+    store = local_store(step)
+    try:
+        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
+        node = await session.get(MEMO_PATH)
+    except PortError:
+        return None
+    memo = parse_leaving_memo(node.data) if node is not None else None
+    return memo.bookie if memo is not None and memo.forgot and memo.renewal is None else None
 
 
 async def mark(step: Step, mine: list[Claim], bookie: str) -> None:

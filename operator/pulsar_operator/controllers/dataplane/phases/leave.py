@@ -30,7 +30,7 @@ from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming, storage_facts
 from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
-from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, subject
+from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, readonly_now, round_now, subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, Cause, LeavingMemo, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, Act, Helper, Leaving, Next, Widest
 from pulsar_operator.domain.bookkeeper.renewing import AUDITOR, next_step
@@ -38,7 +38,7 @@ from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES, LOST_BOOKIE_RECOVERY_DELAY
 from pulsar_operator.domain.dataplane.bookie_roll import given_up
 from pulsar_operator.domain.dataplane.cluster_view import LeaveFact
-from pulsar_operator.domain.dataplane.pods import pods_of
+from pulsar_operator.domain.dataplane.pods import pods_of, restarts
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import pod_host, workload_name
 from pulsar_operator.domain.stored import readable
@@ -58,6 +58,7 @@ _REMEMBERED = frozenset(
         Act.READ_ONLY,
         Act.COPY,
         Act.AUDIT,
+        Act.ROUND,
         Act.DISCARD,
         Act.FORGET,
         Act.RAISE,
@@ -119,6 +120,8 @@ class _Departure:
         self.memo_version = node.version if node is not None else None
         wanted = replicas_of(next(each for each in step.rendered.of(Component.BOOKIE) if each["kind"] == "StatefulSet"))
         replicas, own = replicas_of(self.there), own_bookies(step)
+        if memo is not None and memo.bookie != own.id(memo.ordinal):
+            return await self._of_another(session, memo, own)
         ordinal = memo.ordinal if memo is not None else self._subject(own, storage, replicas, wanted)
         if ordinal is None:
             return LeaveFact()
@@ -137,6 +140,19 @@ class _Departure:
     async def _session(self) -> ZooKeeperSession:
         store = local_store(self.step)
         return await self.step.hand.deps.zookeeper.session(store.servers, store.chroot)
+
+    async def _of_another(self, session: ZooKeeperSession, memo: LeavingMemo, own: OwnBookies) -> LeaveFact:
+        """The memo is of a bookie that had another name: nothing here is about it."""
+        text = f"Bookie {memo.bookie} is not {own.id(memo.ordinal)}: what was remembered of it is forgotten"
+        if not self.step.hand.act:
+            self.step.hand.pending.append(text)
+            return LeaveFact()
+        try:
+            await _delete(session, MEMO_PATH, self.memo_version)
+        except PortError as error:
+            return _unknown(self.step, str(error))
+        await self.step.hand.record_event(Reason.BOOKIE_LEAVING, text)
+        return LeaveFact(again=True)
 
     def _subject(self, own: OwnBookies, storage: StorageFacts, replicas: int, wanted: int) -> int | None:
         """The bookie that something is to be done about: one that lost its volume first."""
@@ -201,6 +217,8 @@ class _Departure:
             timeout=keeper.decommission.timeout_seconds,
             uid=pod.uid if pod is not None else "",
             ends=pod is not None and pod.terminating,
+            process=f"{pod.uid}/{restarts(pod.raw)}" if pod is not None else "",
+            ready=pod is not None and pod.ready,
             first=self._first(ordinal),
             lost=volumes.lost.get(ordinal) if volumes is not None else None,
             asked=self._asked().get(ordinal),
@@ -240,7 +258,8 @@ class _Departure:
 
     async def _look(self, session: ZooKeeperSession, bookie: Leaving) -> LedgerScan:
         alive = bookie.storage.registered
-        return await ledgers_naming(session, frozenset({bookie.bookie}), alive=alive)
+        handles = bookie.memo.handles if bookie.memo is not None else None
+        return await ledgers_naming(session, frozenset({bookie.bookie}), alive=alive, handles=handles)
 
     async def _widest(self, session: ZooKeeperSession) -> Widest:
         step, store = self.step, self.step.facts.instance.store
@@ -289,25 +308,30 @@ class _Departure:
             await mark(self.step, list(bookie.claims), bookie.bookie)
         if found.act is Act.END:
             return LeaveFact(again=True)
-        return replace(_fact(bookie, found), again=found.act not in (Act.COPY, Act.AUDIT))
+        waits = found.act in (Act.COPY, Act.AUDIT) or (found.act is Act.ROUND and bookie.memo and bookie.memo.missed)
+        return replace(_fact(bookie, found), again=not waits)
 
     async def _unload(self, session: ZooKeeperSession, bookie: Leaving, found: Next) -> LeaveFact:
-        """Topics, a bounded number; where none of them exists, what comes after that."""
-        step = self.step
+        """Topics, a bounded number, by name; how far it came is remembered."""
+        step, memo, scan = self.step, bookie.memo, bookie.scan
+        assert memo is not None and scan is not None
         endpoint = step.facts.brokers(step.rendered) if step.facts.spec.broker is not None else None
         came = await unload(step.hand.deps, endpoint, found.topics)
         if came.done:
             text = f"Unloaded {len(came.done)} topics, {came.done[0]} for one: {found.text}"
             await step.hand.record_event(_doing(bookie, found), text)
-        if came.unknown.issuperset(found.topics):
-            bookie = replace(bookie, unknown=frozenset(came.unknown))
-            further = next_step(bookie)
-            assert further is not None and further.act is not Act.UNLOAD
-            return await self._act(session, bookie, further)
-        text = f"topics to be unloaded that write to it: {len(found.topics) - len(came.done)} are left"
+        if came.last:
+            handles = replace(memo.handles, after=came.last)
+            through = scan.highest if memo.through is None else memo.through
+            missed = memo.missed or bool(came.failures)
+            try:
+                await self._remember(session, replace(memo, handles=handles, through=through, missed=missed))
+            except PortError as error:
+                return _fact(bookie, found, waiting_for=f"{found.act.value}: {error}")
+        text = "topics to be unloaded that may write to it"
         if came.failures:
             text += f"; {came.failures[0]}"
-        return _fact(bookie, found, waiting_for=text)
+        return replace(_fact(bookie, found, waiting_for=text), again=not came.failures)
 
     async def _still_empty(self, session: ZooKeeperSession, bookie: Leaving) -> bool:
         """Whether it has taken nothing since the look at the ledgers began. A store that does not answer says no."""
@@ -342,21 +366,23 @@ class _Departure:
         if memo is None:
             return
         if found.act is Act.READ_ONLY:
-            # While it was writable, or away, a copy may have ended at a ledger that is on it now.
-            if memo.freed or memo.asked is not None:
-                await self._remember(session, replace(memo, freed=False, asked=None))
+            now = readonly_now(memo, bookie.process)
+            if now != memo:
+                await self._remember(session, now)
             await port.set_readonly(host, True)
             await hand.record_event(doing, found.text)
         elif found.act is Act.WRITABLE:
             await port.set_readonly(host, False)
             await self._remember(session, replace(memo, freed=True))
             await hand.record_event(doing, found.text)
+        elif found.act is Act.ROUND:
+            await self._remember(session, round_now(memo))
         elif found.act is Act.DISCARD and found.renewal is not None:
             await self._remember(session, replace(memo, renewal=found.renewal))
         elif bookie.scan is not None and (found.act is Act.AUDIT or (found.act is Act.NOTE and found.helper is None)):
             again = found.act is Act.AUDIT and memo.asked == AUDITOR
-            now = replace(memo, asked=AUDITOR, asked_at=bookie.now, naming=bookie.scan.naming, stalled=again)
-            await self._remember(session, now)
+            asked = replace(memo, asked=AUDITOR, asked_at=bookie.now, naming=bookie.scan.naming, stalled=again)
+            await self._remember(session, asked)
             if found.act is Act.AUDIT:
                 await _audit(session)
                 await hand.record_event(doing, f"Asked the auditor to look: {found.text}")
@@ -390,7 +416,9 @@ class _Departure:
             gone = not await claims_there(self.step, memo.renewal.claims)
         else:
             gone = await is_without_pod(self.step, self.there, bookie.ordinal)
-        if gone:
+        if gone and memo is not None:
+            if not memo.forgot:
+                await self._remember(session, replace(memo, forgot=True))
             await _delete(session, f"{COOKIES}/{bookie.bookie}", self.cookie_version)
             text = f"Deleted the cookie of bookie {bookie.bookie}: {why}"
             await self.step.hand.record_event(_done(bookie), text)
@@ -460,7 +488,8 @@ def _fact(bookie: Leaving, found: Next, *, waiting_for: str | None = None) -> Le
         waiting_for=waiting_for,
         reason=found.reason,
         message=message,
-        holds=bookie.under_way or step is not None,
+        # Of one that is refused, or does not come up, no step is shown: what is changed may be what it needs.
+        holds=step is not None or (bookie.under_way and found.act is not Act.NOTHING),
         forgotten=bookie.forgotten,
         doing=doing,
     )

@@ -14,6 +14,7 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.dataplane.children import OWNED, NameConflictError
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.phases.balance import balance
+from pulsar_operator.controllers.dataplane.phases.free import free
 from pulsar_operator.controllers.dataplane.phases.leave import leave
 from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
@@ -49,6 +50,7 @@ LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}
 ROLL: Final = Phase("roll", roll, _REBALANCES | {PODS}, finds="roll")
 BALANCE: Final = Phase("balance", balance, _REBALANCES, finds="balance")
 ALONE: Final = Phase("replication", replication_alone, frozenset(), finds="storage")
+FREE: Final = Phase("free", free, frozenset())
 REMEMBER: Final = Phase("remember", remember, frozenset())
 TEMPLATES: Final = Phase("templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared", "remember"}), "turns")
 _STORED: Final = frozenset({"shared", "templates", "zookeeper", "metadata"})
@@ -71,7 +73,7 @@ ROWS: Final = {
         Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
         LEFTOVERS,
-        Phase("volumes", volumes, frozenset(), _STORED, "volumes"),
+        Phase("volumes", volumes, frozenset({PVCS, PODS}), _STORED, "volumes"),
         Phase("leave", leave, frozenset({STATEFUL_SETS, PVCS, PODS}), _STORED, "leave"),
         ROLL,
         Phase("scale", scale, _REBALANCES | {STATEFUL_SETS, PVCS}, _STORED, "scale"),
@@ -98,7 +100,7 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
 async def give_back(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
     """Where the specification is refused: what runs stays as it is, but nothing is held for what will not go on."""
     view = replace(view, live=facts.live, roll=_half_done(facts), scale=ScaleFact())
-    row = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, BALANCE)
+    row = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, FREE, BALANCE)
     return await _through(row, facts, view, None, actor)
 
 
@@ -113,7 +115,7 @@ def _half_done(facts: ClusterFacts) -> RollFact:
 
 async def give_delay_back(facts: ClusterFacts, actor: Actor) -> ClusterView:
     """The same where the specification cannot even be read: the rest needs what it says."""
-    return await _through((ALONE,), facts, ClusterView(live=facts.live), None, actor)
+    return await _through((ALONE, FREE), facts, ClusterView(live=facts.live), None, actor)
 
 
 async def _through(

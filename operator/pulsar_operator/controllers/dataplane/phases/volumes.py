@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, discard, own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.volume_record import (
     VOLUMES_PATH,
@@ -15,8 +18,9 @@ from pulsar_operator.domain.bookkeeper.volume_record import (
     recorded,
     volumes_data,
 )
+from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
 from pulsar_operator.domain.dataplane.cluster_view import VolumesFact
-from pulsar_operator.ports import ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
+from pulsar_operator.ports import PODS, ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
 
 
 async def volumes(step: Step) -> VolumesFact | None:
@@ -39,6 +43,7 @@ async def volumes(step: Step) -> VolumesFact | None:
                 await step.hand.warn(Reason.FOREIGN_VOLUME, f"{other}: {_ADVICE}")
     except PortError:
         return None
+    await _marked(step, every, own, facts, instance_id=metadata.instance_id)
     lost = {}
     for ordinal in range(replicas_of(there)):
         bookie = own.id(ordinal)
@@ -47,6 +52,25 @@ async def volumes(step: Step) -> VolumesFact | None:
             if words:
                 lost[ordinal] = "; ".join(words)
     return VolumesFact(lost)
+
+
+async def _marked(
+    step: Step, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts, *, instance_id: str | None
+) -> None:
+    """A pod was made on volumes that are marked as empty, by who scaled by hand: it never starts with them. They are
+    deleted, and its pod with them."""
+    component = step.live.facts(Component.BOOKIE)
+    for pod in component.pods if component is not None else ():
+        bookie = own.id(pod.ordinal)
+        if instance_id is None or pod.ready or bookie in facts.cookies or bookie in facts.registered:
+            continue
+        here = EmptyMark(bookie, instance_id, "")
+        mine = [claim for claim in every if claim.ordinal == pod.ordinal]
+        if not mine or not all(here.same(claim.mark) for claim in mine):
+            continue
+        await discard(step, mine, f"marked as empty; bookie {bookie} comes back with a new volume")
+        if not pod.terminating:
+            await step.hand.delete(PODS, dict(pod.raw), "it never starts on volumes that are marked as empty")
 
 
 _ADVICE = (

@@ -1,0 +1,39 @@
+"""A bookie that is on its way out takes entries again while the specification is refused: nobody looks meanwhile how
+many others do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import PortError
+
+
+async def free(step: Step) -> None:
+    """Make it writable, and remember that; it is emptied further once the specification is accepted."""
+    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
+    servers = status.get("metadataStoreServers")
+    if not servers or step.live.stateful_set(Component.BOOKIE) is None:
+        return
+    try:
+        session = await step.hand.deps.zookeeper.session(str(servers), status.get("metadataStoreChroot"))
+        node = await session.get(MEMO_PATH)
+        memo = parse_leaving_memo(node.data) if node is not None else None
+        if node is None or memo is None or memo.freed or memo.forgot or not memo.run:
+            return
+        host, bookies = memo.bookie.rpartition(":")[0], step.hand.deps.bookies
+        if not await bookies.readonly(host):
+            return
+        text = f"Bookie {memo.bookie} takes entries while the specification is refused"
+        if not step.hand.act:
+            step.hand.pending.append(text)
+            return
+        await bookies.set_readonly(host, False)
+        await session.set(MEMO_PATH, replace(memo, freed=True).data(), version=node.version)
+        await step.hand.record_event(Reason.BOOKIE_LEAVING, text)
+    except PortError:
+        return
