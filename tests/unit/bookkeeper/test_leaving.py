@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.leaving import may_act, next_step, subject, writers
-from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.leaving import may_act, next_step, readonly_now, round_now, subject
+from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Next, Step, Widest
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,7 +36,9 @@ QUIET = replace(FULL, writable=frozenset(B[:3]), readonly=frozenset({ME}))
 GONE = replace(FULL, writable=frozenset(B[:3]))
 FORGOTTEN = replace(GONE, cookies=frozenset(B[:3]))
 NEVER_UP = replace(GONE, cookies=frozenset(B[:3]))
-MEMO = LeavingMemo(ME, 3, NOW, ensemble=2)
+RUN = "uid/0"
+MEMO = LeavingMemo(ME, 3, NOW, ensemble=2, run=RUN)
+FORGOT = replace(MEMO, forgot=True)
 CLAIM = Claim("journal-0-c-bookie-3", "u", 3)
 TOPIC = "persistent://t/n/x"
 
@@ -59,6 +61,8 @@ def scan(*rows: NamingLedger, undecodable: int = 0) -> LedgerScan:
         closed=tuple(each for each in rows if each not in unfinished),
         unreadable=tuple(f"/ledgers/00/0000/L000{n}" for n in range(undecodable)),
         widest=max(rows, key=lambda each: each.ensemble_size, default=None),
+        writers=tuple(sorted({each.writer for each in rows if each.writer is not None})),
+        highest=max((each.ledger for each in rows), default=-1),
     )
 
 
@@ -71,6 +75,7 @@ def leaving(**facts: Any) -> Leaving:
         bookie=ME, ordinal=3, replicas=4, wanted=3, others=tuple(B[:3]), storage=QUIET, pod=True, readonly=True,
         claims=(CLAIM,), memo=MEMO, step=None, helpers=(Helper(0, "h0"),), widest=Widest(2, "the default"),
         obstacle=None, generation=5, now=NOW + timedelta(seconds=10), timeout=600,
+        process=RUN,
     )  # fmt: skip
     return replace(base, **facts)
 
@@ -83,6 +88,10 @@ def outside(**facts: Any) -> Leaving:
     return leaving(**{"storage": GONE, "readonly": None, "pod": False, "replicas": 3, **facts})
 
 
+FULL_MEMO = LeavingMemo(
+    ME, 3, NOW, 2, "auditor", NOW, 4, True, None, "w", Renewal(Cause.ASKED, "smoke", "u1", {"c": "u2"}, "u3", 7, True),
+    Handles("persistent://t/n/a", 5, 0), 6, True, RUN, 0, True, True,
+)  # fmt: skip
 REFUSED, STUCK = Reason.DECOMMISSION_REFUSED, Reason.DECOMMISSION_STUCK
 READ_ONLY, UNLOADING, COPYING, VERIFYING, STOPPING, FORGETTING = Step
 ASKED = replace(MEMO, asked="h0", asked_at=NOW, naming=1)
@@ -127,8 +136,11 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("a topic writes", leaving(scan=scan(row(state="OPEN"))), Act.UNLOAD, UNLOADING, None, TOPIC),
     ("a cursor is written", leaving(scan=scan(row(state="IN_RECOVERY", use=LedgerUse.CURSOR))), Act.UNLOAD,
      UNLOADING, None, TOPIC),
-    ("its topic is gone", leaving(scan=scan(row(state="OPEN")), unknown=frozenset({TOPIC})), Act.COPY, COPYING,
-     None, ""),
+    ("all topics are through", leaving(scan=CLEAR, memo=replace(MEMO, through=9)), Act.ROUND, UNLOADING, None,
+     "are unloaded"),
+    ("a topic was missed", leaving(scan=CLEAR, memo=replace(MEMO, through=9, missed=True)), Act.ROUND, UNLOADING, None,
+     "could not be unloaded"),
+    ("another process", leaving(process="uid/1"), Act.READ_ONLY, READ_ONLY, None, ""),
     ("open, of no topic", leaving(scan=scan(row(state="OPEN", topic=None))), Act.COPY, COPYING, None, ""),
     ("open, of a schema", leaving(scan=scan(row(state="OPEN", use=LedgerUse.SCHEMA))), Act.COPY, COPYING, None, ""),
     ("closed", leaving(scan=scan(row())), Act.COPY, COPYING, None, "1 ledger"),
@@ -143,6 +155,10 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("clear", leaving(scan=CLEAR, step="Copying"), Act.NOTHING, VERIFYING, None, "another look"),
     ("clear after it came back", leaving(scan=CLEAR, step="Forgetting"), Act.NOTHING, VERIFYING, None, "another"),
     ("clear again", leaving(scan=CLEAR, step="Verifying"), Act.LOWER, STOPPING, None, ""),
+    ("not asked for the largest ensemble", leaving(scan=CLEAR, step="Verifying", widest=None), Act.ASK, VERIFYING, None,
+     ""),
+    ("a larger ensemble by now", leaving(scan=CLEAR, step="Verifying", widest=Widest(4, "namespace t/n")), Act.STOP,
+     None, STUCK, "namespace t/n takes 4 by now"),
     ("away, clear", leaving(storage=GONE, readonly=None, scan=CLEAR, step="Stopping"), Act.LOWER, STOPPING, None, ""),
     ("time is over", leaving(now=NOW + timedelta(seconds=600)), Act.LOOK, READ_ONLY, None, ""),
     ("time is over, looked", leaving(now=NOW + timedelta(seconds=600), scan=scan(row()), step="Copying"), Act.STOP,
@@ -150,12 +166,13 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("stopped", leaving(memo=replace(MEMO, stopped=5, why="w")), Act.WRITABLE, None, STUCK, "w"),
     ("stopped, freed", leaving(memo=replace(MEMO, stopped=5, why="w", freed=True)), Act.NOTHING, None,
      STUCK, "w"),
+    ("changed since, read-only", leaving(memo=replace(MEMO, stopped=4)), Act.WRITABLE, None, None, "tried again"),
     ("changed since", before(memo=replace(MEMO, stopped=4), scan=CLEAR), Act.BEGIN, READ_ONLY, None, ""),
     # taken back
     ("raised again", leaving(wanted=4), Act.WRITABLE, READ_ONLY, None, "raised again"),
     ("raised again, freed", leaving(wanted=4, memo=replace(MEMO, freed=True)), Act.END, None, None, ""),
     ("raised again, writable", leaving(wanted=4, readonly=False, storage=FULL), Act.END, None, None, ""),
-    ("raised again, silent", leaving(wanted=4, readonly=None), Act.NOTHING, READ_ONLY, None, "to say"),
+    ("raised again, silent", leaving(wanted=4, readonly=None), Act.NOTHING, None, None, "to say"),
     ("raised again, without its pod", outside(wanted=4, step="Stopping"), Act.NOTHING, STOPPING, None, "back"),
     ("a higher one by hand", leaving(replicas=5), Act.WRITABLE, READ_ONLY, None, "higher ordinal"),
     # without its pod
@@ -168,11 +185,15 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
      REFUSED, "no volume"),
     ("clear, by hand", outside(scan=CLEAR, memo=None), Act.BEGIN, FORGETTING, None, ""),
     ("clear", outside(scan=CLEAR), Act.FORGET, FORGETTING, None, ""),
-    ("cookie gone", outside(storage=FORGOTTEN), Act.MARK, FORGETTING, None, ""),
-    ("cookie gone, raised again", outside(storage=FORGOTTEN, wanted=4), Act.MARK, FORGETTING, None, ""),
-    ("marked", outside(storage=FORGOTTEN, claims=(replace(CLAIM, mark=EmptyMark(ME, "i", "")),)), Act.END, None,
+    ("cookie gone by another hand", outside(storage=FORGOTTEN), Act.LOOK, None, None, ""),
+    ("cookie gone by another hand, needed", outside(storage=FORGOTTEN, scan=scan(row())), Act.NOTHING, None, REFUSED,
+     "Its claims are kept"),
+    ("cookie gone by another hand, clear", outside(storage=FORGOTTEN, scan=CLEAR), Act.MARK, FORGETTING, None, ""),
+    ("cookie gone", outside(storage=FORGOTTEN, memo=FORGOT), Act.MARK, FORGETTING, None, ""),
+    ("cookie gone, raised again", outside(storage=FORGOTTEN, wanted=4, memo=FORGOT), Act.MARK, FORGETTING, None, ""),
+    ("marked", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, mark=EmptyMark(ME, "i", "")),)), Act.END, None,
      None, ""),
-    ("claims go", outside(storage=FORGOTTEN, claims=(replace(CLAIM, going=True),)), Act.END, None, None, ""),
+    ("claims go", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, going=True),)), Act.END, None, None, ""),
 ]  # fmt: skip
 
 
@@ -198,10 +219,22 @@ def test_another_pod_is_asked_where_the_first_did_nothing() -> None:
     assert found is not None and found.helper == helpers[1]
 
 
-def test_each_topic_once_and_none_of_what_is_closed() -> None:
-    rows = [row(1, "OPEN"), row(2, "IN_RECOVERY", LedgerUse.CURSOR), row(3, "OPEN", topic="persistent://t/n/y"), row(4)]
-    assert writers(scan(*rows)) == (TOPIC, "persistent://t/n/y")
-    assert writers(scan(*rows), {TOPIC}) == ("persistent://t/n/y",)
+def test_after_a_round_what_was_there_is_done() -> None:
+    under_way = replace(MEMO, handles=Handles(after="persistent://t/n/z", suspect=3), through=40)
+    assert round_now(under_way) == replace(MEMO, handles=Handles(unloaded=40))
+    missed = replace(under_way, missed=True)
+    assert round_now(missed) == replace(under_way, handles=Handles(suspect=3), missed=False)
+
+
+def test_what_was_made_while_it_was_writable_is_suspected() -> None:
+    first = readonly_now(LeavingMemo(ME, 3, NOW), RUN)
+    assert (first.run, first.handles) == (RUN, Handles())
+    assert readonly_now(first, RUN) is first, "a pass that was killed is no restart"
+    copying = replace(first, asked="h0", seen=40, handles=Handles(unloaded=39))
+    again = readonly_now(copying, "uid/1")
+    assert (again.run, again.asked, again.handles) == ("uid/1", None, Handles(unloaded=39, suspect=40))
+    assert readonly_now(replace(copying, freed=True), RUN).handles.suspect == 40
+    assert readonly_now(replace(again, seen=60), "uid/2").handles.suspect == 40, "the earlier one is not done yet"
 
 
 @pytest.mark.parametrize("step", Step)
@@ -223,7 +256,9 @@ def test_ordinals_are_numbers() -> None:
     assert subject(OWN, [], 2, 1) == 1
 
 
-@pytest.mark.parametrize("memo", [MEMO, ASKED, replace(ASKED, stopped=7, why="because", freed=True, naming=0)])
+@pytest.mark.parametrize(
+    "memo", [MEMO, ASKED, replace(ASKED, stopped=7, why="because", freed=True, naming=0), FULL_MEMO]
+)
 def test_a_memo_is_read_as_it_was_written(memo: LeavingMemo) -> None:
     assert parse_leaving_memo(memo.data()) == memo
 
@@ -273,7 +308,7 @@ FACTS = st.builds(
     pod=st.booleans(),
     readonly=st.sampled_from([None, True, False]),
     claims=st.sampled_from([(), (CLAIM,), (replace(CLAIM, mark=EmptyMark(ME, "i", "")),)]),
-    memo=st.sampled_from([None, MEMO, ASKED, replace(MEMO, stopped=5), replace(MEMO, stopped=4, freed=True)]),
+    memo=st.sampled_from([None, MEMO, ASKED, FORGOT, replace(MEMO, stopped=5), replace(MEMO, stopped=4, freed=True)]),
     step=st.sampled_from([None, *(each.value for each in Step)]),
     helpers=st.sampled_from([(), (Helper(0, "h0"),), (Helper(1, "h1"),)]),
     widest=st.one_of(st.none(), st.builds(Widest, st.integers(1, 4), st.just("w"))),
@@ -282,7 +317,7 @@ FACTS = st.builds(
     now=st.integers(0, 1000).map(lambda seconds: NOW + timedelta(seconds=seconds)),
     timeout=st.just(600.0),
     scan=SCANS,
-    unknown=st.sampled_from([frozenset(), frozenset({TOPIC})]),
+    process=st.sampled_from([RUN, "uid/1"]),
 )
 
 
@@ -301,8 +336,9 @@ def test_nothing_goes_that_a_ledger_may_need(facts: Leaving) -> None:
         assert not facts.pod and not facts.registered and facts.replicas <= 3 and facts.wanted <= 3
     if found.act is Act.MARK:
         assert not facts.has_cookie and not facts.registered and facts.memo is not None
+        assert facts.memo.forgot or (facts.scan is not None and facts.scan.clear), "a claim is marked after a look"
     if found.act is Act.COPY:
-        assert facts.scan is not None and not writers(facts.scan, facts.unknown), "a writer would be fenced"
+        assert facts.scan is not None and not facts.scan.writers, "a writer would be fenced"
     if found.act is Act.RAISE:
         assert facts.scan is not None and not facts.scan.clear and facts.claims
     if found.act in (Act.READ_ONLY, Act.UNLOAD, Act.COPY, Act.LOWER):
@@ -316,6 +352,6 @@ def test_more_facts_are_asked_for_once(facts: Leaving) -> None:
     if found is not None and found.act is Act.LOOK:
         assert facts.scan is None
         further = next_step(replace(facts, scan=CLEAR))
-        assert further is not None and further.act not in (Act.LOOK, Act.ASK)
+        assert further is not None and further.act is not Act.LOOK
     if found is not None and found.act is Act.ASK:
         assert facts.widest is None

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, next_step, subject
+from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, next_step, readonly_now, round_now, subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leaving, Next, Widest
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, may_return
 
 OWN = OwnBookies("c-bookie", "h.ns.svc.cluster.local:3181")
@@ -29,6 +29,8 @@ class Bookie:
     """One with a pod."""
 
     readonly: bool = False
+    run: int = 0
+    """How often it started."""
 
 
 @dataclass
@@ -106,6 +108,7 @@ class Model:
         """A bookie forgets that it is read-only."""
         if ordinal in self.pods:
             self.pods[ordinal].readonly = False
+            self.pods[ordinal].run += 1
 
     # ---------------------------------------------------------------------------------------------------- operator
 
@@ -127,6 +130,7 @@ class Model:
             pod=pod is not None, readonly=pod.readonly if pod is not None else None, claims=self.claims(found),
             memo=self.memo, step=self.step.get(OWN.id(found)), helpers=(Helper(0, f"h{self.helper}"),),
             widest=Widest(ENSEMBLE, "w"), obstacle=None, generation=1, now=self.now, timeout=1e9,
+            process=f"u/{pod.run}" if pod is not None else "",
         )  # fmt: skip
 
     def claims(self, ordinal: int) -> tuple[Claim, ...]:
@@ -152,7 +156,13 @@ class Model:
         unfinished = tuple(each for each in rows if each.state is LedgerState.OPEN)
         closed = tuple(each for each in rows if each not in unfinished)
         widest = rows[0] if rows else None
-        return LedgerScan(9, len(rows), len(unfinished), 0, {}, unfinished, closed, (), widest)
+        handles = self.memo.handles if self.memo is not None else Handles()
+        names = {each.writer for each in rows if each.writer is not None and each.ledger > handles.unloaded}
+        writers = tuple(sorted(each for each in names if each > handles.after))
+        highest = max(self.ledgers, default=-1)
+        return LedgerScan(
+            9, len(rows), len(unfinished), 0, {}, unfinished, closed, (), widest, writers=writers, highest=highest
+        )
 
     def operate(self, *, killed: bool) -> None:
         """A pass; ``killed``: it ends before the status is written."""
@@ -163,7 +173,7 @@ class Model:
         if facts is not None:
             forgotten = facts.forgotten
             found = next_step(facts)
-            if found is not None and found.act is Act.LOOK:
+            while found is not None and found.act is Act.LOOK and facts.scan is None:
                 facts = replace(facts, scan=self.scan(facts.ordinal))
                 found = next_step(facts)
             if found is not None:
@@ -182,10 +192,17 @@ class Model:
         elif found.act in (Act.READ_ONLY, Act.WRITABLE):
             assert memo is not None
             self.pods[ordinal].readonly = found.act is Act.READ_ONLY
-            self.memo = replace(memo, freed=found.act is Act.WRITABLE)
+            to = replace(memo, freed=True)
+            self.memo = readonly_now(memo, facts.process) if found.act is Act.READ_ONLY else to
         elif found.act is Act.UNLOAD:
+            assert memo is not None and facts.scan is not None
             for topic in found.topics:
                 self.close(topic)
+            through = facts.scan.highest if memo.through is None else memo.through
+            self.memo = replace(memo, handles=replace(memo.handles, after=found.topics[-1]), through=through)
+        elif found.act is Act.ROUND:
+            assert memo is not None
+            self.memo = round_now(memo)
         elif found.act in (Act.COPY, Act.NOTE):
             assert memo is not None and found.helper is not None and facts.scan is not None
             self.memo = asked_now(memo, found.helper, facts.scan, self.now)
@@ -196,6 +213,8 @@ class Model:
         elif found.act is Act.RAISE:
             self.grow(ordinal + 1)
         elif found.act is Act.FORGET:
+            assert memo is not None
+            self.memo = replace(memo, forgot=True)
             self.cookies.discard(ordinal)
             self.gone.append(ordinal)
             assert not any(ordinal in each.on for each in self.ledgers.values()), "a ledger may need it"
