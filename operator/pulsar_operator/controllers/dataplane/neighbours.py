@@ -99,7 +99,7 @@ async def _in_common(deps: Deps, other: Json, mine: Callable[[], Change | None])
     live = await observe_children(deps, other)
     if not unfinished(live):
         return None
-    theirs, ours = tried(live, _names(other)), mine()
+    theirs, ours = tried(live, _names(other), meta_of(other).namespace), mine()
     if theirs is None or ours is None:
         return "it is not known whether it tries the same change"
     common = ours.common(theirs)
@@ -111,7 +111,7 @@ async def _in_common(deps: Deps, other: Json, mine: Callable[[], Change | None])
 
 def changes_of(cluster: Json, version: str, live: Live, rendered: RenderedCluster) -> Change | None:
     """What a cluster would change in the pods it has; None = not known."""
-    return wanted(live, rendered.components, version, _names(cluster))
+    return wanted(live, rendered.components, version, _names(cluster), meta_of(cluster).namespace)
 
 
 def _names(cluster: Json) -> Collection[str]:
