@@ -248,6 +248,36 @@ async def test_a_record_from_an_old_backup_takes_no_copies_away(labels: bool) ->
     assert "If 1/1/1 is meant, set spec.bookkeeper.ensemble" in message
 
 
+@pytest.mark.parametrize("change", [{"ensembleSize": 3}, {}])
+async def test_a_record_that_cannot_be_read_changes_nothing(change: dict[str, int]) -> None:
+    """Until it is repaired: also not where a broker's pod is made anew."""
+    world = await brought_up(3)
+    await put_back(world, "two of them")
+    await world.run()
+    assert (await world.condition(Kind.CLUSTER, "east", "MetadataReady"))[1] == "MetadataConflict"
+    template = (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"]
+
+    def asked(spec: Json) -> None:
+        keeper(3, **change)(spec)
+        spec["broker"]["config"] = {"maxProducersPerTopic": "7"}
+
+    await world.change(Kind.CLUSTER, "east", asked)
+    await world.run()
+    before = await world.uids(PODS)
+    await world.backstage.remove(PODS, NS, "east-broker-0")
+    await world.run()
+    assert before["east-broker-0"] != (await world.uids(PODS))["east-broker-0"]
+    assert (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"] == template
+    assert (await of_brokers(world), await recorded(world)) == ("2/2/2", "two of them")
+    rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
+    assert (rollout["component"], rollout["podsDone"]) == ("broker", 0)
+    assert rollout["waitingFor"] == f"ConfigMap {RECORD} to be repaired: see MetadataReady"
+    await put_back(world, "2/2/2")
+    await world.run()
+    assert await everywhere(world) == {"3/2/2" if change else "2/2/2"}
+    assert (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"] != template
+
+
 async def test_a_record_that_was_restored_without_labels_is_found() -> None:
     """Without brokers nothing else is known."""
     world = await brought_up(4)
