@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
-from pulsar_operator.ports import CUSTOM, Json
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json
 from tests.support.cluster.ledgers import STORE, LedgerWorld
 from tests.support.cluster.world import NS
 
@@ -125,3 +125,17 @@ async def test_a_bookie_is_replaced_without_a_word_of_what_is_elsewhere(clusters
     assert len([name for name in world.journal.pods_gone() if "bookie" in name]) == 3
     told = [event.message for event in world.journal.events if event.reason == "WritesPause"]
     assert bool(told) is ("east" in clusters)
+
+
+@pytest.mark.parametrize("clusters", [["west"], ["east", "west"]])
+async def test_a_bookie_leaves_whatever_is_asked_for_elsewhere(clusters: list[str]) -> None:
+    world = await LedgerWorld.up(3)
+    policies = {"replication_clusters": clusters, "persistence": {"bookkeeperEnsemble": 5}}
+    world.store.put("/admin/policies/shop/wide", json.dumps(policies))
+    await world.apply(topic("PulsarTopic", "elsewhere"))
+    await world.resize(2)
+    await world.run()
+    _, reason, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
+    left = 3 if "east" in clusters else 2
+    assert (await world.get(STATEFUL_SETS, "east-bookie"))["spec"]["replicas"] == left, message
+    assert (reason == "DecommissionRefused") is (left == 3)

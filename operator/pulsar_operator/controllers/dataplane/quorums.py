@@ -21,14 +21,14 @@ AT_ONCE: Final = 32
 """Reads in flight."""
 
 
-async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json | None = None) -> int:
+async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json) -> int:
     """Bookies that the largest ensemble takes; else as `widest_ensemble`."""
     return (await widest_ensemble(deps, store, default, cluster)).size
 
 
-async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json | None = None) -> Widest:
-    """The largest ensemble, and who asks for it, in a PulsarCluster; None = in any there is. ``default`` is that of its
-    brokers. Raises PortError: less than all is not known.
+async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json) -> Widest:
+    """The largest ensemble, and who asks for it, in a PulsarCluster; ``default`` is that of its brokers. Raises
+    PortError: less than all is not known.
 
     Namespaces are read in the configuration store, ``/admin/policies/<tenant>/<namespace>``, member persistence (class
     Policies), declared or not; those that name clusters, and not this one, have no topic in it. Policies of topics are
@@ -47,7 +47,7 @@ async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, clu
             return name, _policies(await store.get(f"{POLICIES_PATH}/{name}"))
 
     policies = dict(await asyncio.gather(*(read(name) for name in names)))
-    here = None if cluster is None else pulsar_name(cluster)
+    here = pulsar_name(cluster)
     found += [
         Widest(_number((each.get("persistence") or {}).get("bookkeeperEnsemble")), f"namespace {name}")
         for name, each in policies.items()
@@ -60,7 +60,7 @@ async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, clu
             if size <= default:
                 continue  # most: no parent is looked up for them
             place = await whereabouts.place_of(site_of(kind, each))
-            if cluster is None or _in_it(each, place, policies, cluster):
+            if _in_it(each, place, policies, cluster):
                 found.append(Widest(size, f"{kind.value} {meta['namespace']}/{meta['name']}"))
     return max(found, key=lambda each: each.size)
 
@@ -82,10 +82,10 @@ def _in_it(topic: Json, place: Place, policies: Mapping[str, Json], cluster: Jso
     return not declared or here in seen
 
 
-def _holds(policies: Json, cluster: str | None) -> bool:
+def _holds(policies: Json, cluster: str) -> bool:
     """Whether a namespace may have topics in a cluster."""
     holders = clusters_of(policies)
-    return cluster is None or not holders or cluster in holders
+    return not holders or cluster in holders
 
 
 def _policies(node: Node | None) -> Json:
