@@ -151,6 +151,25 @@ async def test_a_roll_in_which_nothing_happens_any_more_holds_its_own_change_alo
         assert "nothing happens since" in await words(world) and "maxProducersPerTopic" in await words(world)
 
 
+async def test_a_cluster_that_drains_as_long_as_it_may_goes_on() -> None:
+    """Nothing is seen to happen while a broker drains."""
+    world = await two(1, one_of_each)
+    let_hang(world, "east-broker-0")
+
+    def patient(spec: Json) -> None:
+        unrelated(spec)
+        spec["broker"]["drain"] = {"timeoutSeconds": 7200}
+
+    await world.change(Kind.CLUSTER, "east", patient)
+    await rounds(world)
+    await world.change(Kind.CLUSTER, "west", lambda spec: spec.update(image={"broker": "b:2"}))
+    await rounds(world)
+    for seconds, went in ((2 * HOUR, []), (HOUR / 4, ["west-broker-0"])):
+        world.clock.forward(seconds)
+        await rounds(world)
+        assert of(world, "west") == went
+
+
 @pytest.mark.parametrize("same", [True, False])
 async def test_a_specification_that_cannot_be_read_holds_what_it_tried(same: bool) -> None:
     world = await two(1, one_of_each)

@@ -212,16 +212,99 @@ async def test_nothing_is_held_to_a_record_before_there_is_a_bookie() -> None:
     assert await everywhere(world) == {"2/2/2"}
 
 
-async def test_a_record_that_was_restored_without_labels_is_believed() -> None:
-    world = await brought_up(4)
+async def put_back(world: ClusterWorld, text: str, *, labels: bool = True) -> None:
+    """Somebody restores the record from a backup."""
 
     def restored(obj: Json) -> None:
-        del obj["metadata"]["labels"]
-        obj["data"]["ensemble"] = "4/3/2"
+        if not labels:
+            del obj["metadata"]["labels"]
+        obj["data"]["ensemble"] = text
 
     await world.backstage.edit(CONFIG_MAPS, NS, RECORD, restored)
+
+
+def repairs(world: ClusterWorld) -> list[str]:
+    """What is told of a record that was not believed."""
+    return [each.message for each in world.journal.events if each.reason == "DriftRepaired"]
+
+
+@pytest.mark.parametrize("labels", [True, False])
+async def test_a_record_from_an_old_backup_takes_no_copies_away(labels: bool) -> None:
+    """The field that asked for more copies is taken out by then, and the list shows what has our labels."""
+    world = await brought_up(1)
+    old = await recorded(world)
+    await world.change(Kind.CLUSTER, "east", keeper(4, ensembleSize=3, writeQuorum=3, ackQuorum=2))
     await world.run()
-    assert await everywhere(world) == {"4/3/2"}
+    await world.change(Kind.CLUSTER, "east", keeper(4))
+    await world.run()
+    assert (old, await everywhere(world), repairs(world)) == ("1/1/1", {"3/3/2"}, [])
+    pods = await world.uids(PODS)
+    await put_back(world, "1/1/1", labels=labels)
+    await world.run()
+    assert await everywhere(world) == {"3/3/2"}
+    assert (await world.uids(PODS)) == pods
+    (message,) = repairs(world)
+    assert f"ConfigMap {RECORD} said 1/1/1" in message and "brokers have 3/3/2" in message
+    assert "If 1/1/1 is meant, set spec.bookkeeper.ensemble" in message
+
+
+@pytest.mark.parametrize("change", [{"ensembleSize": 3}, {}])
+async def test_a_record_that_cannot_be_read_changes_nothing(change: dict[str, int]) -> None:
+    """Until it is repaired: also not where a broker's pod is made anew."""
+    world = await brought_up(3)
+    await put_back(world, "two of them")
+    await world.run()
+    assert (await world.condition(Kind.CLUSTER, "east", "MetadataReady"))[1] == "MetadataConflict"
+    template = (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"]
+
+    def asked(spec: Json) -> None:
+        keeper(3, **change)(spec)
+        spec["broker"]["config"] = {"maxProducersPerTopic": "7"}
+
+    await world.change(Kind.CLUSTER, "east", asked)
+    await world.run()
+    before = await world.uids(PODS)
+    await world.backstage.remove(PODS, NS, "east-broker-0")
+    await world.run()
+    assert before["east-broker-0"] != (await world.uids(PODS))["east-broker-0"]
+    assert (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"] == template
+    assert (await of_brokers(world), await recorded(world)) == ("2/2/2", "two of them")
+    rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
+    assert (rollout["component"], rollout["podsDone"]) == ("broker", 0)
+    assert rollout["waitingFor"] == f"ConfigMap {RECORD} to be repaired: see MetadataReady"
+    await put_back(world, "2/2/2")
+    await world.run()
+    assert await everywhere(world) == {"3/2/2" if change else "2/2/2"}
+    assert (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"] != template
+
+
+async def test_a_record_that_was_restored_without_labels_is_found() -> None:
+    """Without brokers nothing else is known."""
+    world = await brought_up(4)
+    await brokers_lost(world)
+    await put_back(world, "4/3/2", labels=False)
+    await world.run()
+    assert (await everywhere(world), repairs(world)) == ({"4/3/2"}, [])
+
+
+async def test_a_change_on_record_is_applied_where_brokers_have_to_wait_for_it() -> None:
+    """Killed after the record is written, before any broker has it."""
+    world = await brought_up(4)
+    written: list[str] = []
+
+    def killed(call: PortCall) -> None:
+        if call.port == KUBERNETES and call.is_write and call.name.startswith("east-broker") and not written:
+            written.append(call.name)
+            raise Killed
+
+    await world.change(Kind.CLUSTER, "east", keeper(4, ensembleSize=2))
+    world.journal.before.append(killed)
+    with pytest.raises(Killed):
+        await world.run()
+    assert (written, await recorded(world), await of_brokers(world)) == ([written[0]], "2/2/2", "3/3/2")
+    world.restart()
+    await world.run()
+    assert (await everywhere(world), repairs(world)) == ({"2/2/2"}, [])
 
 
 async def test_one_pod_has_none() -> None:
@@ -243,7 +326,7 @@ async def test_a_paused_cluster_says_what_it_would_record() -> None:
     assert (await recorded(world), await told(world), await of_brokers(world)) == (None, "3/3/2", "3/3/2")
 
 
-async def test_who_records_others_in_the_middle_of_a_pass_is_not_overruled() -> None:
+async def test_who_records_others_in_the_middle_of_a_pass_is_looked_at_first() -> None:
     world = await brought_up(4)
     other = ["2/2/2"]
 
@@ -261,8 +344,9 @@ async def test_who_records_others_in_the_middle_of_a_pass_is_not_overruled() -> 
 
     await world.run(each=look)
     assert other == []
-    assert await everywhere(world) == {"2/2/1"}
-    assert set(given) == {"3/3/2", "2/2/1"}, "never 3/3/1, by the record that was read first"
+    assert await everywhere(world) == {"3/3/1"}
+    assert set(given) == {"3/3/2", "3/3/1"}, "never by what nobody asked for"
+    assert len(repairs(world)) == 1 and "said 2/2/2" in repairs(world)[0] and "3/3/1 is on record" in repairs(world)[0]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -39,7 +39,8 @@ ALL = (Component.BOOKIE, Component.BROKER)
 @pytest.mark.parametrize(
     ("there", "record", "status", "volumes", "expected"),
     [
-        pytest.param(ALL, "5/4/3", STATUS, True, "5/4/3", id="the record counts"),
+        pytest.param(ALL, "5/4/3", STATUS, True, "2/2/1", id="a record that nothing explains: what brokers have"),
+        pytest.param((Component.BOOKIE,), "5/4/3", STATUS, True, "5/4/3", id="no brokers: the record"),
         pytest.param((), "5/4/3", STATUS, True, "5/4/3", id="the record of volumes that wait for their object"),
         pytest.param(ALL, None, STATUS, True, "2/2/1", id="no record: what brokers have"),
         pytest.param(ALL, "3/3", STATUS, True, "2/2/1", id="damaged record: what brokers have"),
@@ -63,6 +64,38 @@ def test_what_is_known(
     keeper = BookKeeper(replicas=2)
     found = known_quorum(keeper, live, record=data, status=status, volumes=volumes)
     assert (None if found is None else str(found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "record", "expected"),
+    [
+        pytest.param({"ensembleSize": 3, "writeQuorum": 3}, "3/3/1", "3/3/1", id="a change that brokers wait for"),
+        pytest.param({"ensembleSize": 3}, "3/2/1", "3/2/1", id="of one value"),
+        pytest.param({"ensembleSize": 9}, "9/2/1", "9/2/1", id="also where it is refused for the number of bookies"),
+        pytest.param({"ensembleSize": 3}, "1/1/1", "2/2/1", id="an old record while a change is pending"),
+        pytest.param({"ensembleSize": 2}, "1/1/1", "2/2/1", id="an old record, and a value that brokers have"),
+        pytest.param({"ackQuorum": 3, "writeQuorum": 2}, "1/1/1", "2/2/1", id="an old record, and values in disorder"),
+    ],
+)
+def test_a_record_that_brokers_do_not_have(ensemble: Json, record: str, expected: str) -> None:
+    live = Live.of(OWNER, children(*ALL, quorum=Quorum(2, 2, 1)))
+    keeper = BookKeeper.model_validate({"replicas": 4, "ensemble": ensemble})
+    data = {**RECORD.to_data(), "ensemble": record}
+    assert str(known_quorum(keeper, live, record=data, status=STATUS, volumes=True)) == expected
+
+
+def test_a_configuration_that_somebody_edited_overrules_no_record() -> None:
+    objects = children(*ALL, quorum=Quorum(2, 2, 1))
+    for each in objects:
+        if each["kind"] == "ConfigMap" and "overrides.conf" in each["data"]:
+            text = each["data"]["overrides.conf"]
+            each["data"] = {
+                **each["data"],
+                "overrides.conf": text.replace("DefaultEnsembleSize=2", "DefaultEnsembleSize=4"),
+            }
+    live = Live.of(OWNER, objects)
+    for record, expected in (({**RECORD.to_data(), "ensemble": "2/2/1"}, "2/2/1"), (RECORD.to_data(), "4/2/1")):
+        assert str(known_quorum(BookKeeper(), live, record=record, status={}, volumes=True)) == expected
 
 
 def test_bookies_there_are_with_what_is_set() -> None:

@@ -26,7 +26,7 @@ def of(
         for each, text, version in zip((old, new), files, versions, strict=True)
     ]
     assert found[0] is not None and found[1] is not None
-    return change(found[0], found[1], {name})
+    return change(found[0], found[1], {name}, "pulsar")
 
 
 def images(name: str, new: str, **more: tuple[str, str]) -> Change:
@@ -62,10 +62,23 @@ def test_what_two_changes_have_in_common(east: Change, west: Change, common: lis
     assert "secret" not in str(common)
 
 
+@pytest.mark.parametrize("value", ["bad.at.{name}-broker.{space}.svc", "{name} of {space}/org.apache.pulsar.Bad"])
+def test_the_same_change_in_another_kubernetes_namespace_is_in_common(value: str) -> None:
+    """Also where a namespace is called as what both values have in them, or a part of it."""
+    key = "config.overrides.conf.brokerEntryMetadataInterceptors"
+    east, west, north = (
+        change({}, {key: value.format(name=name, space=space)}, {name}, space)
+        for name, space in (("east", "pulsar"), ("west", "pulsar-west"), ("north", "pul"))
+    )
+    assert east.common(west) == west.common(east) == east.common(north) == [key]
+    other = change({}, {key: value.format(name="west", space="pulsar-west") + "2"}, {"west"}, "pulsar-west")
+    assert east.common(other) == []
+
+
 def test_an_option_of_the_jvm_is_told_by_no_word_of_it() -> None:
     found = [parts(template("east"), {"jvm.conf": text}, "1") for text in ("", "-javaagent:a.jar:secret")]
     assert found[0] is not None and found[1] is not None
-    (path,) = {path for path, _ in change(found[0], found[1], ()).parts}
+    (path,) = {path for path, _ in change(found[0], found[1], (), "").parts}
     assert path.startswith("config.jvm.conf[") and "secret" not in path
 
 

@@ -199,3 +199,19 @@ def test_what_is_waited_for_and_why_is_said() -> None:
     assert turn.waiting_for == "zookeeper pods to be up to date and ready"
     assert turn.reason == "image changed from pulsar:1 to pulsar:2"
     assert found.pending is BROKER
+
+
+@pytest.mark.parametrize(
+    ("fixed", "wanted"),
+    [
+        (tier(BROKER, pods=[BROKEN, BROKEN, BROKEN]), "old"),
+        (tier(BROKER, record=stopped()), "old"),
+        (tier(BROKER, record=NEVER), None),
+        (tier(BROKER, exists=False), "new"),
+        (tier(BROKER, changed=False), "new"),
+    ],
+)
+def test_what_gets_no_other_template(fixed: Tier, wanted: str | None) -> None:
+    found = turns([tier(BOOKIE), fixed, tier(PROXY, changed=False)], fixed={BROKER: "somebody"})
+    assert given(found) == {BOOKIE: "new", BROKER: wanted, PROXY: "new"}
+    assert found.of[BROKER].waiting_for == (None if wanted == "new" else "somebody")

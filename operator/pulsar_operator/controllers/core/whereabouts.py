@@ -2,8 +2,8 @@
 
 A PulsarNamespace is renamed by applying it under its new name together with what is in it: for a while two objects
 stand for one namespace, each with its own children. For the management of an object only one of the two counts, since
-the other is a duplicate and its children wait. For a deletion both do. Used by namesakes.py, logical/topic.py and
-topicset/listing.py.
+the other is a duplicate and its children wait. For a deletion both do. Used by namesakes.py, logical/topic.py,
+topicset/listing.py and dataplane/quorums.py.
 """
 
 from __future__ import annotations
@@ -23,6 +23,16 @@ class Site:
     parents: frozenset[Key]
     told: str | None
     """What it is in, as its status says by names inside Pulsar; None where it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a site is found to be."""
+
+    instance: Key | None
+    """None where nobody can tell, since a parent is not there, or not named."""
+    path: str | None
+    """Of names inside Pulsar, such as ``tenant/namespace``."""
 
 
 def site_of(kind: Kind, obj: Json) -> Site:
@@ -49,6 +59,21 @@ class Whereabouts:
         if found is None:
             return one.told is None or other.told is None or one.told == other.told
         return found
+
+    async def place_of(self, site: Site) -> Place:
+        """Where a site is, as far as its parents are there. Raises PortError."""
+        names: list[str] = []
+        above = site.parents
+        while len(above) == 1:
+            (key,) = above
+            if key.kind is Kind.INSTANCE:
+                return Place(key, "/".join(reversed(names)))
+            parent = await self._get(key)
+            if parent is None:
+                break
+            names.append(name_of(parent))
+            above = references(key.kind, parent)
+        return Place(None, None)
 
     async def _are_same(self, one: frozenset[Key], other: frozenset[Key]) -> bool | None:
         """None = a parent is not there, or not named."""

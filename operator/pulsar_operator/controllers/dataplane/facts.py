@@ -46,6 +46,12 @@ class ClusterFacts:
     """What of it the record says."""
 
     @property
+    def overruled(self) -> bool:
+        """Whether the quorums on record are others than those that count: brokers have these, and nothing asked for
+        those."""
+        return self.quorum is not None and self.quorum_on_record not in (None, self.quorum)
+
+    @property
     def record(self) -> Record | None:
         """The record of the instance id; None where there is none that can be read."""
         try:

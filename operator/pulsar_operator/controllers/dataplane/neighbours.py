@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import ANNOTATION_PAUSE, ConditionType, Reason
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import Broker, PulsarClusterSpec
 from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of
@@ -88,7 +88,10 @@ def _patience(other: Json) -> timedelta:
     """For a specification that can be read."""
     spec = PulsarClusterSpec.model_validate(other["spec"])
     canary = spec.upgrade.canary.minutes if spec.upgrade.canary is not None else 0
-    return timedelta(seconds=max(PATIENCE_SECONDS, spec.progress_deadline_seconds), minutes=canary)
+    # A broker that drains is still there, and nothing is seen to happen; its new pod has its own deadline.
+    drain = (spec.broker or Broker()).drain
+    longest = (drain.timeout_seconds if drain.enabled else 0) + spec.progress_deadline_seconds
+    return timedelta(seconds=max(PATIENCE_SECONDS, longest), minutes=canary)
 
 
 async def _in_common(deps: Deps, other: Json, mine: Callable[[], Change | None]) -> str | None:
@@ -96,7 +99,7 @@ async def _in_common(deps: Deps, other: Json, mine: Callable[[], Change | None])
     live = await observe_children(deps, other)
     if not unfinished(live):
         return None
-    theirs, ours = tried(live, _names(other)), mine()
+    theirs, ours = tried(live, _names(other), meta_of(other).namespace), mine()
     if theirs is None or ours is None:
         return "it is not known whether it tries the same change"
     common = ours.common(theirs)
@@ -108,7 +111,7 @@ async def _in_common(deps: Deps, other: Json, mine: Callable[[], Change | None])
 
 def changes_of(cluster: Json, version: str, live: Live, rendered: RenderedCluster) -> Change | None:
     """What a cluster would change in the pods it has; None = not known."""
-    return wanted(live, rendered.components, version, _names(cluster))
+    return wanted(live, rendered.components, version, _names(cluster), meta_of(cluster).namespace)
 
 
 def _names(cluster: Json) -> Collection[str]:

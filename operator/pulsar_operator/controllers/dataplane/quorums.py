@@ -1,34 +1,39 @@
-"""The largest ensemble that any topic asks for, and whose: of the brokers' default, of namespaces and of topics."""
+"""The largest ensemble that any topic in a cluster asks for, and whose: of the brokers' default, of namespaces and of
+topics."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.core.whereabouts import Place, Whereabouts, site_of
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
-from pulsar_operator.ports import Deps, Node, ZooKeeperSession
+from pulsar_operator.domain.logical.clusters import clusters_of
+from pulsar_operator.ports import Deps, Json, Node, ZooKeeperSession
 
 POLICIES_PATH: Final = "/admin/policies"
 AT_ONCE: Final = 32
 """Reads in flight."""
 
 
-async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int) -> int:
-    """Bookies that the largest ensemble takes; ``default`` is that of the brokers. Raises PortError: less than all is
-    not known."""
-    return (await widest_ensemble(deps, store, default)).size
+async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json) -> int:
+    """Bookies that the largest ensemble takes; else as `widest_ensemble`."""
+    return (await widest_ensemble(deps, store, default, cluster)).size
 
 
-async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int) -> Widest:
-    """The largest ensemble, and who asks for it; ``default`` is that of the brokers. Raises PortError: less than all is
-    not known.
+async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json) -> Widest:
+    """The largest ensemble, and who asks for it, in a PulsarCluster; ``default`` is that of its brokers. Raises
+    PortError: less than all is not known.
 
     Namespaces are read in the configuration store, ``/admin/policies/<tenant>/<namespace>``, member persistence (class
-    Policies), declared or not. Policies of topics are in topics themselves, which nobody can list at once: those that
-    PulsarTopics and the sets declare count.
+    Policies), declared or not; those that name clusters, and not this one, have no topic in it. Policies of topics are
+    in topics themselves, which nobody can list at once: those that PulsarTopics and the sets of its instance declare
+    count.
     """
     found = [Widest(default, "the default of managed ledgers")]
     tenants = await store.children(POLICIES_PATH) or []
@@ -37,32 +42,69 @@ async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int) -> 
         names += [f"{tenant}/{name}" for name in await store.children(f"{POLICIES_PATH}/{tenant}") or []]
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def read(name: str) -> Widest:
+    async def read(name: str) -> tuple[str, Json]:
         async with gate:
-            return Widest(_ensemble(await store.get(f"{POLICIES_PATH}/{name}")), f"namespace {name}")
+            return name, _policies(await store.get(f"{POLICIES_PATH}/{name}"))
 
-    found += await asyncio.gather(*(read(name) for name in names))
+    policies = dict(await asyncio.gather(*(read(name) for name in names)))
+    here = pulsar_name(cluster)
+    found += [
+        Widest(_number((each.get("persistence") or {}).get("bookkeeperEnsemble")), f"namespace {name}")
+        for name, each in policies.items()
+        if _holds(each, here)
+    ]
+    whereabouts = Whereabouts(deps)
     for kind in (Kind.TOPIC, Kind.TOPIC_SET):
         for each in await reader_of(deps).every(kind):
-            meta = each["metadata"]
-            found.append(Widest(_declared(each), f"{kind.value} {meta['namespace']}/{meta['name']}"))
+            meta, size = each["metadata"], _declared(each)
+            if size <= default:
+                continue  # most: no parent is looked up for them
+            place = await whereabouts.place_of(site_of(kind, each))
+            if _in_it(each, place, policies, cluster):
+                found.append(Widest(size, f"{kind.value} {meta['namespace']}/{meta['name']}"))
     return max(found, key=lambda each: each.size)
 
 
-def _ensemble(node: Node | None) -> int:
-    """Of a namespace's policies; 0 where it has the brokers' default."""
+def _in_it(topic: Json, place: Place, policies: Mapping[str, Json], cluster: Json) -> bool:
+    """Whether a PulsarTopic, or a set of them, may be in a cluster."""
+    status, here = topic.get("status") or {}, pulsar_name(cluster)
+    if place.instance is None:
+        return bool(status.get("pulsarName"))  # nobody can tell where, but it was in Pulsar
+    if place.instance != instance_of(cluster):
+        return False
+    declared = _spec(topic).get("replicationClusters") or ()
+    if here in declared:
+        return True
+    if not _holds(policies.get(place.path or "") or {}, here):
+        return False
+    # One that is left out keeps the topic with what it has, where it had it.
+    seen = {each.get("name") for each in status.get("clusters") or () if isinstance(each, dict) and each.get("exists")}
+    return not declared or here in seen
+
+
+def _holds(policies: Json, cluster: str) -> bool:
+    """Whether a namespace may have topics in a cluster."""
+    holders = clusters_of(policies)
+    return not holders or cluster in holders
+
+
+def _policies(node: Node | None) -> Json:
+    """Of a namespace; what cannot be read says nothing."""
     try:
-        policies = json.loads(node.data) if node is not None and node.data else {}
+        found = json.loads(node.data) if node is not None and node.data else {}
     except ValueError:
-        return 0
-    persistence = policies.get("persistence") if isinstance(policies, dict) else None
-    return _number((persistence or {}).get("bookkeeperEnsemble"))
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _declared(obj: Any) -> int:
-    spec = obj.get("spec") or {}
+def _spec(topic: Json) -> Json:
+    spec = topic.get("spec") or {}
     template = spec.get("template") or spec
-    return _number(((template.get("policies") or {}).get("persistence") or {}).get("ensembleSize"))
+    return dict(template)
+
+
+def _declared(topic: Json) -> int:
+    return _number(((_spec(topic).get("policies") or {}).get("persistence") or {}).get("ensembleSize"))
 
 
 def _number(value: Any) -> int:

@@ -1,12 +1,15 @@
 """What a change of pods consists of, so that the changes of two clusters can be compared. Pure.
 
 A part is a field of a pod template, a key of the configuration that it mounts, or the version of Pulsar, with the value
-that it gets. Values may name the cluster itself, so each part counts as it is and with the cluster's own names taken
-out: two clusters have a part in common where either is equal. That errs on the side of "in common".
+that it gets. Values may name the cluster itself and the Kubernetes namespace that it is in. So each part counts as it
+is, with the cluster's own names taken out, and with the words taken out that are names or namespaces of either cluster
+(a namespace called pulsar is in much that does not mean it): two clusters have a part in common where any of the three
+is equal. That errs on the side of "in common".
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,23 +36,36 @@ class Change:
     """Parts of a change."""
 
     parts: frozenset[Part] = frozenset()
-    neutral: frozenset[Part] = frozenset()
-    """The same without the cluster's own names."""
+    names: frozenset[str] = frozenset()
+    """The cluster's own."""
+    namespaces: frozenset[str] = frozenset()
+    """Where it is in Kubernetes."""
 
     def __or__(self, other: Change) -> Change:
         """Both."""
-        return Change(self.parts | other.parts, self.neutral | other.neutral)
+        return Change(self.parts | other.parts, self.names | other.names, self.namespaces | other.namespaces)
 
     def common(self, other: Change) -> list[str]:
         """Paths of the parts that another change has too, in order."""
-        return sorted({path for path, _ in (self.parts & other.parts) | (self.neutral & other.neutral)})
+        found = (self.parts & other.parts) | (self._neutral() & other._neutral())
+        words = _pattern(self.names | other.names | self.namespaces | other.namespaces)
+        found |= self._without(words) & other._without(words)
+        return sorted({path for path, _ in found})
+
+    def _neutral(self) -> frozenset[Part]:
+        """Without the cluster's own names."""
+        return frozenset((_without(path, self.names), _without(value, self.names)) for path, value in self.parts)
+
+    def _without(self, words: re.Pattern[str]) -> frozenset[Part]:
+        return frozenset((words.sub(_OWN, path), words.sub(_OWN, value)) for path, value in self.parts)
 
 
-def change(old: Mapping[str, str], new: Mapping[str, str], names: Collection[str]) -> Change:
-    """From one to another rendering, as `parts` has them; ``names`` are those of the cluster."""
+def change(old: Mapping[str, str], new: Mapping[str, str], names: Collection[str], namespace: str) -> Change:
+    """From one to another rendering, as `parts` has them; ``names`` are those of the cluster, ``namespace`` where it is
+    in Kubernetes."""
     found = {(path, value) for path, value in new.items() if old.get(path) != value}
     found |= {(path, "") for path in old if path not in new}
-    return Change(frozenset(found), frozenset((_without(path, names), _without(value, names)) for path, value in found))
+    return Change(frozenset(found), frozenset(names), frozenset({namespace} - {""}))
 
 
 def parts(template: Json, files: Mapping[str, str] | None, version: str | None) -> dict[str, str] | None:
@@ -94,7 +110,7 @@ def unfinished(live: Live) -> list[Component]:
     ]
 
 
-def tried(live: Live, names: Collection[str]) -> Change | None:
+def tried(live: Live, names: Collection[str], namespace: str) -> Change | None:
     """What a cluster tries, or tried when its roll stopped, and has not proved yet; None = not known.
 
     Components that wait for their turn have tried nothing.
@@ -112,12 +128,12 @@ def tried(live: Live, names: Collection[str]) -> Change | None:
         old_parts, new_parts = (_parts(live, each) for each in (good, new))
         if old_parts is None or new_parts is None:
             return None
-        found |= change(old_parts, new_parts, names)
+        found |= change(old_parts, new_parts, names, namespace)
     return found
 
 
 def wanted(
-    live: Live, rendered: Mapping[Component, Iterable[Json]], version: str, names: Collection[str]
+    live: Live, rendered: Mapping[Component, Iterable[Json]], version: str, names: Collection[str], namespace: str
 ) -> Change | None:
     """What a cluster would change in the pods it has; None = not known. ``rendered`` are manifests by component, of a
     version of Pulsar."""
@@ -138,7 +154,7 @@ def wanted(
         old_parts, new_parts = _parts(live, good), parts(template, files, version)
         if old_parts is None or new_parts is None:
             return None
-        found |= change(old_parts, new_parts, names)
+        found |= change(old_parts, new_parts, names, namespace)
     return found
 
 
@@ -172,3 +188,9 @@ def _without(text: str, names: Collection[str]) -> str:
     for name in sorted(names, key=len, reverse=True):
         text = text.replace(name, _OWN)
     return text
+
+
+def _pattern(words: Collection[str]) -> re.Pattern[str]:
+    """Any of the words, the longest first, where no letter or digit is next to it; without words, nothing."""
+    each = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.compile(f"(?<![A-Za-z0-9])(?:{each})(?![A-Za-z0-9])" if each else "(?!)")

@@ -2,8 +2,10 @@
 
 They are resolved once, at the first bring-up, and recorded in the ConfigMap with the instance id (metadata.py), which
 lives as long as the volumes. Every later change of them is a change of ``spec.bookkeeper.ensemble``, and goes on record
-before a broker has it. Where the record is lost, or an operator that wrote none brought the cluster up, what its
-brokers are given says the same; without brokers, the status; without that, the bookies there are.
+before a broker has it. So a record that is not what brokers are given is that change, not applied to them yet; else it
+was restored from an old backup or edited, and what brokers have counts. Where the record is lost, or an operator that
+wrote none brought the cluster up, what its brokers are given says the same; without brokers, the status; without that,
+the bookies there are.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.metadata import recorded_quorum
 from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum
+from pulsar_operator.domain.render.common import config_hash
 from pulsar_operator.domain.render.config import OVERRIDES_FILE
 from pulsar_operator.domain.render.quorum import BROKER_KEYS, default_quorum
 
@@ -34,15 +37,35 @@ def known_quorum(
         found = recorded_quorum(record)
     except ValueError:
         found = None  # said by whoever reads the whole record
-    return found or _of_brokers(live) or _of_status(status) or _of_bookies(keeper, live)
+    if found is not None:
+        return found if _explained(keeper, found, _of_brokers(live, proved=True)) else _of_brokers(live)
+    return _of_brokers(live) or _of_status(status) or _of_bookies(keeper, live)
 
 
-def _of_brokers(live: Live) -> Quorum | None:
-    """What the configuration says that brokers' pods are made with."""
+def _explained(keeper: BookKeeper, recorded: Quorum, given: Quorum | None) -> bool:
+    """Whether a record is what brokers are given, or what the specification makes of that."""
+    if given is None or recorded == given:
+        return True
+    # By the specification alone: where it asks for more bookies than there are to be, it is refused elsewhere.
+    most = max(keeper.replicas, given.ensemble_size, recorded.ensemble_size)
+    try:
+        return resolve_quorum(keeper.ensemble, most, given) == recorded
+    except QuorumError:
+        return False
+
+
+def _of_brokers(live: Live, *, proved: bool = False) -> Quorum | None:
+    """What the configuration says that brokers' pods are made with. ``proved``: only where it is as it was rendered, by
+    the hash in the template; what somebody edited is set back, and says nothing."""
     workload = live.stateful_set(Component.BROKER)
-    volumes = workload["spec"]["template"]["spec"].get("volumes") or () if workload is not None else ()
+    template = workload["spec"]["template"] if workload is not None else {"spec": {}}
+    hashed = ((template.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION_CONFIG_HASH)
+    volumes = template["spec"].get("volumes") or ()
     for name in (str(volume["configMap"].get("name")) for volume in volumes if "configMap" in volume):
-        text = str((((live.get("ConfigMap", name) or {}).get("data")) or {}).get(OVERRIDES_FILE, ""))
+        data = (live.get("ConfigMap", name) or {}).get("data") or {}
+        if proved and config_hash(data) != hashed:
+            continue
+        text = str(data.get(OVERRIDES_FILE, ""))
         values = dict(line.partition("=")[::2] for line in text.splitlines())
         if all(key in values for key in BROKER_KEYS):
             return _parsed(*(values[key] for key in BROKER_KEYS))

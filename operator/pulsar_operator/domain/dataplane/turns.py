@@ -3,6 +3,7 @@
 For each component, in the order of the roll:
 
 * What does not exist is created as rendered, and what has the newest rendering keeps it.
+* Where it is not known what the newest must say, a component keeps what it has, whatever its pods do.
 * A component whose roll to this rendering stopped goes back to the last template that all its pods ran, where that is
   no jump between versions that nobody tested. Those that depend on it wait; those before it may hold the cure.
 * One without a pod that serves takes the newest at once: nobody is served by waiting. So does one with a pod that was
@@ -152,10 +153,12 @@ def turns(
     order: RollOrder = FORWARDS,
     watched: Mapping[Component, str] | None = None,
     unplaced: Mapping[Component, str] | None = None,
+    fixed: Mapping[Component, str] | None = None,
 ) -> Turns:
     """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster, ``watched`` what
-    components wait for whose first pod is watched, ``unplaced`` those that have no node for a pod that was added."""
-    watched, unplaced = watched or {}, unplaced or {}
+    components wait for whose first pod is watched, ``unplaced`` those that have no node for a pod that was added,
+    ``fixed`` what those wait for that get no other template."""
+    watched, unplaced, fixed = watched or {}, unplaced or {}, fixed or {}
     by_component = {tier.component: tier for tier in tiers}
     ordered = [by_component[component] for component in order.sorted(by_component)]
     stopped = next((tier for tier in ordered if tier.stop is not None and tier.state is not None), None)
@@ -172,7 +175,10 @@ def turns(
     for tier in ordered:
         before = order.before(tier.component)
         waiting = [words for component, words in busy.items() if component in before]
-        of[tier.component] = _turn(tier, before & behind, waiting, stopping.get(tier.component, held))
+        if tier.state is not None and tier.changed and tier.component in fixed:
+            of[tier.component] = _kept(tier, fixed[tier.component])
+        else:
+            of[tier.component] = _turn(tier, before & behind, waiting, stopping.get(tier.component, held))
         if tier.state is None:
             continue
         if tier.changed or tier.state.outdated:

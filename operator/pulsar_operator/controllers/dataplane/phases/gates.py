@@ -62,7 +62,8 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     policies = session if facts.instance.own_store else await deps.zookeeper.session(store.servers or "", store.chroot)
     assert step.rendered.quorum is not None
     default = step.rendered.quorum.ensemble_size
-    storage, ensemble = await asyncio.gather(storage_facts(session), largest_ensemble(deps, policies, default))
+    wanted = largest_ensemble(deps, policies, default, facts.obj)
+    storage, ensemble = await asyncio.gather(storage_facts(session), wanted)
     workload = workload_name(facts.owner.name, Component.BOOKIE)
     own = OwnBookies.of(bookie_id(workload, 0, facts.owner.namespace, facts.spec.cluster_domain))
     # Somebody may have scaled by hand: one that is gone and has data is missed like the others.

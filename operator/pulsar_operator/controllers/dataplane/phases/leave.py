@@ -267,7 +267,7 @@ class _Departure:
         own = step.facts.instance.own_store
         policies = session if own else await deps.zookeeper.session(store.servers or "", store.chroot)
         assert step.rendered.quorum is not None
-        return await widest_ensemble(deps, policies, step.rendered.quorum.ensemble_size)
+        return await widest_ensemble(deps, policies, step.rendered.quorum.ensemble_size, step.facts.obj)
 
     async def _act(self, session: ZooKeeperSession, bookie: Leaving, found: Next) -> LeaveFact:
         hand = self.step.hand

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.clusters import pulsar_name
-from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
+from pulsar_operator.controllers.dataplane.bootstrap import (
+    BootstrapRequest,
+    Store,
+    ensure_cluster_metadata,
+    record_name,
+)
 from pulsar_operator.controllers.dataplane.ensemble import has_quorum
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.bring_up import MetadataFact
 from pulsar_operator.domain.dataplane.registration import ClusterUrls
 from pulsar_operator.domain.render.names import labels
+from pulsar_operator.domain.render.quorum import FIELD
 from pulsar_operator.ports import ConflictError
 
 
@@ -51,6 +57,13 @@ async def metadata(step: Step) -> MetadataFact | None:
     if result.quorum not in (None, facts.quorum_on_record, rendered.quorum):
         raise ConflictError(f"the quorums on record became {result.quorum} while the cluster was looked at")
     hand.pending.extend(result.pending)
+    if facts.overruled and result.quorum == rendered.quorum:
+        await hand.warn(
+            Reason.DRIFT_REPAIRED,
+            f"ConfigMap {record_name(facts.meta.name)} said {facts.quorum_on_record} as ensemble size and quorums, but "
+            f"brokers have {facts.quorum}, and {FIELD} does not ask for the change: what brokers have counts, and "
+            f"{result.quorum} is on record now. If {facts.quorum_on_record} is meant, set {FIELD}",
+        )
     for action in (*result.actions, *(result.notes if result.actions else ())):
         await hand.record_event(Reason.METADATA_INITIALIZED, action)
     return MetadataFact(

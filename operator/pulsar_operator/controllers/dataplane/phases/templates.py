@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.comparison import compared, stored_canaries
+from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.canary import watch
@@ -61,11 +63,19 @@ async def templates(step: Step) -> Turns:
             continue
         await _write(step, tier.component, record)
         tiers[index] = replace(tier, record=record)
-    found = turns(tiers, order=step.facts.order, watched=watched, unplaced=crowded)
+    asked = partial(turns, tiers, order=step.facts.order, watched=watched, unplaced=crowded, fixed=_fixed(step.facts))
+    found = asked()
     if any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
         held = await held_for(step.facts, step.hand, step.live, step.rendered)
-        found = turns(tiers, held=held, order=step.facts.order, watched=watched, unplaced=crowded)
+        found = asked(held=held)
     return replace(found, canaries=canaries)
+
+
+def _fixed(facts: ClusterFacts) -> dict[Component, str]:
+    """Brokers, while the record that says their quorums cannot be read."""
+    if facts.config_map is None or facts.record is not None:
+        return {}
+    return {Component.BROKER: f"ConfigMap {facts.config_map['metadata']['name']} to be repaired: see MetadataReady"}
 
 
 def _tiers(step: Step) -> list[Tier]:
