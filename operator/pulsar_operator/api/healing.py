@@ -62,6 +62,7 @@ _CHANGE = {
     Reason.DECOMMISSION_REFUSED,
     Reason.DECOMMISSION_STUCK,
     Reason.FOREIGN_VOLUME,
+    Reason.VOLUME_LOST,
 }
 _ITSELF = {
     Reason.READY,
