@@ -53,6 +53,7 @@ SLICES: Sequence[Slice] = (
     Slice("rolls", 6, "what Pulsar promises while bookies, brokers and ZooKeeper fail"),
     Slice("rolls", 7, "pauses that producers feel, by operation and stage", soak=True),
     Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
+    Slice("bookies", 2, "a bookie that loses its volume, and one that is to have another"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
 )
