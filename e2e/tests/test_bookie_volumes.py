@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from e2e.conftest import Deployed
+from e2e.support.admin import ask
 from e2e.support.changes import answers, patch_cluster
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition
@@ -107,24 +107,14 @@ def test_a_lost_volume_has_other_copies(deployed: Deployed, capsys: pytest.Captu
 def test_another_volume_is_asked_for(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     three(deployed)
 
-    def ask() -> None:
+    def annotate() -> None:
         note = "pulsaroperator.io/replace-volume=a test"
         deployed.kubectl.run("annotate", "pod", "-n", deployed.namespace, POD, note)
 
-    under_traffic(deployed, "a volume replaced", ask, capsys)
-    assert "gets a new volume: somebody wants a new one" in told(deployed) or "a test" in told(deployed)
-
-
-def admin(deployed: Deployed, method: str, path: str, body: object = None) -> bytes:
-    """A call of Pulsar's admin API."""
-    request = urllib.request.Request(
-        f"{deployed.admin_url}/admin/v2/{path}",
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
+    under_traffic(deployed, "a volume replaced", annotate, capsys)
+    assert f"{POD}.east-bookie-headless.{deployed.namespace}.svc.cluster.local:3181 gets a new volume: a test" in told(
+        deployed
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return bytes(answer.read())
 
 
 @pytest.mark.bookies(2)
@@ -133,18 +123,20 @@ def test_what_was_only_there_is_given_up_by_a_confirmation(
 ) -> None:
     """Topics with one copy: those of the lost volume open again once somebody confirmed it, the others have all."""
     three(deployed)
-    admin(deployed, "PUT", f"namespaces/{SINGLE}")
+    ask(deployed.admin_url, "PUT", f"namespaces/{SINGLE}")
     one = {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1}
-    admin(deployed, "POST", f"namespaces/{SINGLE}/persistence", {**one, "managedLedgerMaxMarkDeleteRate": 0})
+    ask(deployed.admin_url, "POST", f"namespaces/{SINGLE}/persistence", {**one, "managedLedgerMaxMarkDeleteRate": 0})
     client = simple.client(deployed.service_url)
     hit: list[str] = []
+    made = 0
     for number in range(40):
+        made = number + 1
         topic = f"persistent://{SINGLE}/t{number}"
         producer = client.create_producer(topic, send_timeout_millis=60_000)
         producer.send(b"one")
         producer.close()
-        stats = admin(deployed, "GET", f"persistent/{SINGLE}/t{number}/internalStats?metadata=true").decode()
-        hit += [topic] if POD in stats else []
+        stats = ask(deployed.admin_url, "GET", f"persistent/{SINGLE}/t{number}/internalStats?metadata=true")
+        hit += [topic] if POD in json.dumps(stats) else []
         if len(hit) == 2 and number >= 3:
             break
     assert hit, "no ledger came to the bookie"
@@ -167,6 +159,10 @@ def test_what_was_only_there_is_given_up_by_a_confirmation(
     for topic in hit:
         producer = client.create_producer(topic, send_timeout_millis=60_000)
         producer.send(b"two")
+        producer.close()
     client.close()
+    for number in range(made):
+        ask(deployed.admin_url, "DELETE", f"persistent/{SINGLE}/t{number}?force=true")
+    ask(deployed.admin_url, "DELETE", f"namespaces/{SINGLE}")
     with capsys.disabled():
         print(f"\n{text}\nsteps seen: {sorted(steps)}\n{told(deployed)}")
