@@ -35,6 +35,7 @@ CHAPTERS = (
 )
 AREAS = (
     "test_balance",
+    "test_bookie_volumes",
     "test_distributed",
     "test_disturbed",
     "test_failed_compaction",
