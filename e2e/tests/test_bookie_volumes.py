@@ -53,7 +53,7 @@ def back(deployed: Deployed, former: dict[str, str], steps: set[str]) -> bool:
     there = [(row.get("ordinal"), row["state"], row.get("step")) for row in rows]
     now = volumes(deployed)
     renewed = len(now) == len(CLAIMS) and not set(now.values()) & set(former.values())
-    return renewed and there == [(n, "Writable", None) for n in range(3)]
+    return renewed and "Forgetting" in steps and there == [(n, "Writable", None) for n in range(3)]
 
 
 def told(deployed: Deployed) -> str:

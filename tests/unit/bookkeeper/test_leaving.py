@@ -190,10 +190,12 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
      "Its claims are kept"),
     ("cookie gone by another hand, clear", outside(storage=FORGOTTEN, scan=CLEAR), Act.MARK, FORGETTING, None, ""),
     ("cookie gone", outside(storage=FORGOTTEN, memo=FORGOT), Act.MARK, FORGETTING, None, ""),
-    ("cookie gone, raised again", outside(storage=FORGOTTEN, wanted=4, memo=FORGOT), Act.MARK, FORGETTING, None, ""),
-    ("marked", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, mark=EmptyMark(ME, "i", "")),)), Act.END, None,
-     None, ""),
-    ("claims go", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, going=True),)), Act.END, None, None, ""),
+    ("cookie gone, raised again", outside(storage=FORGOTTEN, wanted=4, memo=FORGOT), Act.MARK, FORGETTING, None,
+     ""),
+    ("marked", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, mark=EmptyMark(ME, "i", "")),)), Act.END,
+     None, None, ""),
+    ("claims go", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, going=True),)), Act.END, None, None,
+     ""),
 ]  # fmt: skip
 
 

@@ -242,6 +242,22 @@ async def test_a_lost_volume_comes_before_a_removal(world: LedgerWorld) -> None:
     assert reasons.index("VolumeReplaced") < reasons.index("BookieRemoved")
 
 
+async def test_a_registration_that_outlives_its_process_is_no_bookie_that_came_up(world: LedgerWorld) -> None:
+    """A session ends half a minute after its process was killed; by then the pod is there again, with new claims."""
+    await world.run()
+    known = world.store.nodes[VOLUMES_PATH].data
+    await lose(world, *CLAIMS)
+    await world.workloads.step()
+    await world.workloads.step()
+    assert await world.live(PVCS, CLAIMS[0]) is not None and bookie(2) in world.store.children(AVAILABLE)
+    (key,) = [each for each in await world.keys() if each.kind is Kind.CLUSTER]
+    await world.reconcile(key)
+    assert world.store.nodes[VOLUMES_PATH].data == known
+    await world.run(rounds=200)
+    await well(world)
+    assert [event.reason for event in world.journal.events].count("VolumeLost") == 1
+
+
 async def test_a_bookie_on_a_copy_of_its_volume_is_told(world: LedgerWorld) -> None:
     """A restored snapshot has the cookie and lacks what came after it."""
     await world.run()

@@ -11,6 +11,7 @@ from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, READONLY, ledger_path
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, STATEFUL_SETS, Json, UnavailableError
+from tests.fakes.admin import AdminCall
 from tests.support.cluster.ledgers import PULSAR, TOPICS, WORKLOAD, LedgerWorld, bookie
 from tests.support.cluster.world import NS
 from tests.support.core.journal import BOOKIES, ZOOKEEPER, PortCall
@@ -201,7 +202,13 @@ async def test_a_copy_is_asked_for_once_and_again_without_progress(world: Ledger
 
 async def test_a_topic_that_does_not_close_its_ledgers_keeps_the_bookie(world: LedgerWorld) -> None:
     """apache/bookkeeper#4812: a copy would close the ledger behind its broker's back."""
+
+    def refuses(call: AdminCall) -> None:
+        if call.path[-1] == "unload" and not world.unloads:
+            raise UnavailableError("HTTP 500", status=500)
+
     world.unloads = False
+    world.admin.before.append(refuses)
     await world.resize(2)
     for _ in range(40):
         await world.round()
@@ -235,7 +242,7 @@ async def test_many_topics_are_unloaded_a_few_at_a_time(world: LedgerWorld) -> N
         most = max(most, len([path for _, path in world.admin.writes[mark:] if path.endswith("/unload")]))
         mark = len(world.admin.writes)
     await world.run(rounds=200)
-    assert most == 20
+    assert 10 < most <= 20
     await left(world)
 
 

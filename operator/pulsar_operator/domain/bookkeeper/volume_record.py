@@ -83,9 +83,13 @@ def recorded(
     claims: Collection[Claim],
     storage: StorageFacts,
     *,
+    ready: Collection[int],
     renewed: str | None,
 ) -> Recorded:
     """The record after a look: of bookies that are registered, with the volumes that they have now.
+
+    ``ready`` are ordinals whose pods are ready, looked at after the claims: the registration of a process that was
+    killed stays until its session ends, and by then its pod may have been made again, with other claims.
 
     A bookie without a cookie has none; ``renewed`` is one that gets a new volume by this operator.
     """
@@ -93,7 +97,7 @@ def recorded(
     others = []
     for ordinal in sorted({claim.ordinal for claim in claims}):
         bookie, mine = own.id(ordinal), [claim for claim in claims if claim.ordinal == ordinal]
-        if bookie not in storage.registered or bookie not in storage.cookies:
+        if bookie not in storage.registered or bookie not in storage.cookies or ordinal not in ready:
             continue
         if any(claim.going or claim.lost or not claim.volume for claim in mine):
             continue
@@ -103,7 +107,7 @@ def recorded(
         found[bookie] = {claim.name: Volume(claim.uid, claim.volume) for claim in mine}
     with_claims = {claim.ordinal for claim in claims}
     for bookie in storage.missing - known.keys():
-        ordinal = own.ordinal(bookie)
-        if ordinal is not None and ordinal not in with_claims:
+        number = own.ordinal(bookie)
+        if number is not None and number not in with_claims:
             found[bookie] = {NONE: Volume("", "")}
     return Recorded(found, tuple(others))

@@ -20,7 +20,9 @@ from pulsar_operator.domain.bookkeeper.volume_record import (
 )
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
 from pulsar_operator.domain.dataplane.cluster_view import VolumesFact
-from pulsar_operator.ports import PODS, ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
+from pulsar_operator.domain.dataplane.pods import pods_of
+from pulsar_operator.domain.render import selector_text
+from pulsar_operator.ports import PODS, ConflictError, Json, Node, NotFoundError, PortError, ZooKeeperSession
 
 
 async def volumes(step: Step) -> VolumesFact | None:
@@ -36,7 +38,12 @@ async def volumes(step: Step) -> VolumesFact | None:
         known = parse_volumes(node.data) if node is not None else {}
         leaving = parse_leaving_memo(memo.data) if memo is not None else None
         renewed = leaving.bookie if leaving is not None and leaving.renewal is not None else None
-        found = recorded(known, own, every, facts, renewed=renewed)
+        component = step.live.facts(Component.BOOKIE)
+        ready = {pod.ordinal for pod in component.pods if pod.ready} if component is not None else set()
+        found = recorded(known, own, every, facts, ready=ready, renewed=renewed)
+        if found.volumes != known:
+            ready = await _ready_now(step, there)
+            found = recorded(known, own, every, facts, ready=ready, renewed=renewed)
         if found.volumes != known and step.hand.act:
             await _write(session, node, volumes_data(found.volumes))
             for other in found.others:
@@ -52,6 +59,13 @@ async def volumes(step: Step) -> VolumesFact | None:
             if words:
                 lost[ordinal] = "; ".join(words)
     return VolumesFact(lost)
+
+
+async def _ready_now(step: Step, there: Json) -> set[int]:
+    """Ordinals whose pods are ready, read after the claims. Raises PortError."""
+    owner = step.facts.owner
+    found = await step.hand.deps.kube.list(PODS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
+    return {pod.ordinal for pod in pods_of(there, found) if pod.ready and not pod.terminating}
 
 
 async def _marked(
