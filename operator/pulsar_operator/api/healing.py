@@ -65,6 +65,8 @@ _CHANGE = {
     Reason.VOLUME_LOST,
 }
 _ITSELF = {
+    Reason.REPLACING_VOLUME,
+    Reason.VOLUME_REPLACED,
     Reason.READY,
     Reason.NOT_READY,
     Reason.PENDING,

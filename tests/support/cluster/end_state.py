@@ -36,6 +36,11 @@ async def end_state(world: ClusterWorld) -> Json:
     state = {"kubernetes": objects, "zookeeper": await world.trees(), "pulsar": _pulsar(world)}
     text = json.dumps(state, sort_keys=True, default=str).replace(world.namespace, NS)
     text = without_hashes(text)
+    for claim in await world.backstage.all(PVCS):
+        name = claim["metadata"]["name"]
+        text = text.replace(claim["metadata"]["uid"], f"UID of {name}")
+        if volume := claim["spec"].get("volumeName"):
+            text = text.replace(volume, f"volume of {name}")
     for number, instance_id in enumerate(dict.fromkeys(await instance_ids(world))):
         text = text.replace(instance_id, f"ID-{number}")
     return dict(json.loads(text))
