@@ -41,6 +41,9 @@ async def end_state(world: ClusterWorld) -> Json:
         text = text.replace(claim["metadata"]["uid"], f"UID of {name}")
         if volume := claim["spec"].get("volumeName"):
             text = text.replace(volume, f"volume of {name}")
+    # On record of bookies whose claims are gone.
+    text = re.sub(r'(claim[\\"]+: [\\"]+)[0-9a-f-]{36}', r"\1UID of one that is gone", text)
+    text = re.sub(r"pvc-[0-9a-f-]{36}", "volume that is gone", text)
     for number, instance_id in enumerate(dict.fromkeys(await instance_ids(world))):
         text = text.replace(instance_id, f"ID-{number}")
     return dict(json.loads(text))
