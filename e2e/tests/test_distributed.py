@@ -11,6 +11,7 @@ from e2e.conftest import Deployed
 from e2e.support.eventually import eventually
 from e2e.support.trading import counting, trading_cluster
 from e2e.support.watched import Watched, is_up
+from pulsar_conformance.counting import simple
 
 TOPIC = "persistent://trade/fills/europe"
 
@@ -61,6 +62,10 @@ def test_quorums_fit_the_bookies(trading: Deployed) -> None:
 
 @pytest.mark.bookies(1)
 def test_messages_survive_the_loss_of_one_of_each(trading: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    # A message that no subscription waits for is deleted when its ledger is closed, as when its topic moves.
+    waiting = simple.client(trading.second_url)
+    waiting.subscribe(TOPIC, "all").close()
+    waiting.close()
     client(trading, "produce", TOPIC, "-m", "one,two,three")
     with counting(trading) as run:
         with run.operation("one ZooKeeper server, bookie and broker replaced"):

@@ -18,7 +18,7 @@ from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, LEDGERS, READONLY_NAME, ledger_id, ledger_path
 from pulsar_operator.domain.render.names import bookie_id
-from pulsar_operator.ports import PVCS, Json
+from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json
 from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
@@ -210,6 +210,31 @@ class LedgerWorld(ClusterWorld):
         """A bookie's row of the status."""
         rows = (await self.status(Kind.CLUSTER, "east")).get("bookies") or ()
         return next((row for row in rows if row["id"] == bookie(ordinal)), None)
+
+    async def at(self, step: str, ordinal: int = 2) -> None:
+        """Rounds until the status shows a bookie at that step."""
+
+        async def there() -> bool:
+            return ((await self.row(ordinal)) or {}).get("step") == step
+
+        await self.until(there)
+
+    async def replicas(self) -> int:
+        """Pods that the StatefulSet wants."""
+        return int((await self.get(STATEFUL_SETS, WORKLOAD))["spec"]["replicas"])
+
+    async def settle(self, rounds: int = 300) -> None:
+        """Until quiet, or not; a world that never rests is looked at all the same."""
+        try:
+            await self.run(rounds=rounds)
+        except AssertionError as error:
+            if "no end after" not in str(error):
+                raise
+
+    def unloads(self, topic: str) -> int:
+        """How often a topic was unloaded, or tried to be."""
+        path = topic.replace("://", "/") + "/unload"
+        return len([each for _, each in self.admin.writes if each.endswith(path)])
 
     async def progressing(self) -> tuple[str, str, str]:
         """Condition Progressing."""

@@ -74,7 +74,9 @@ def test_claims_of_other_workloads_are_left_out() -> None:
             claim("ledgers-0-cc-bookie-1"),
             claim("ledgers-0-c-bookie-01"),
             claim("ledgers-0-c-bookie-1-copy"),
+            claim("ledgers-9-c-bookie-9"),
         ],
+        {"journal-1", "ledgers-0"},
     )
     assert [(each.ordinal, each.name, each.going, each.mark) for each in found] == [
         (9, "journal-1-c-bookie-9", False, None),

@@ -57,15 +57,6 @@ async def annotate(world: LedgerWorld, value: str | None) -> None:
     await world.backstage.edit(PODS, NS, POD, change)
 
 
-async def at(world: LedgerWorld, step: str) -> None:
-    """Rounds until the status shows a step."""
-
-    async def there() -> bool:
-        return ((await world.row(2)) or {}).get("step") == step
-
-    await world.until(there)
-
-
 async def well(world: LedgerWorld) -> None:
     """Three bookies, all writable, and nothing is under way or lost."""
     assert await world.all_ready() == {}
@@ -166,7 +157,7 @@ async def test_a_volume_that_is_asked_for(world: LedgerWorld) -> None:
 async def test_taken_back_it_keeps_its_volume(world: LedgerWorld, step: str, value: str | None) -> None:
     before = world.volume(bookie(2))
     await annotate(world, "a test")
-    await at(world, step)
+    await world.at(step)
     await annotate(world, value)
     await world.run(rounds=200)
     await well(world)
@@ -177,7 +168,7 @@ async def test_its_pod_may_be_evicted_meanwhile(world: LedgerWorld) -> None:
     before = world.volume(bookie(2))
     world.copies = False
     await annotate(world, "a test")
-    await at(world, "Copying")
+    await world.at("Copying")
     await world.backstage.remove(PODS, NS, POD)
     for _ in range(4):
         await world.round()
@@ -192,7 +183,7 @@ async def test_a_bookie_that_comes_back_with_its_volume_is_left_alone(world: Led
     obj = await world.get(PVCS, CLAIMS[0])
     world.copies = False
     await lose(world, *CLAIMS)
-    await at(world, "Copying")
+    await world.at("Copying")
     assert obj["metadata"]["uid"] != (await world.get(PVCS, CLAIMS[0]))["metadata"]["uid"]
     kept = {}
     for claim in CLAIMS:
@@ -230,7 +221,7 @@ async def test_it_is_refused_where_too_few_bookies_are_left(world: LedgerWorld) 
 async def test_a_lost_volume_comes_before_a_removal(world: LedgerWorld) -> None:
     world.copies = False
     await world.resize(2)
-    await at(world, "Copying")
+    await world.at("Copying")
     world.copies = True
     for claim in (f"journal-0-{WORKLOAD}-0", f"ledgers-0-{WORKLOAD}-0"):
         await world.backstage.remove(PVCS, NS, claim)
@@ -240,6 +231,21 @@ async def test_a_lost_volume_comes_before_a_removal(world: LedgerWorld) -> None:
     assert COOKIE not in world.store.nodes
     reasons = [event.reason for event in world.journal.events]
     assert reasons.index("VolumeReplaced") < reasons.index("BookieRemoved")
+
+
+async def test_one_that_is_to_be_removed_and_lost_its_volume_keeps_nobody_else_from_leaving() -> None:
+    """5 to 3 bookies, and number 3 has a new volume: number 4 waits for it to be writable."""
+    world = await LedgerWorld.up(5, ensemble={"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2})
+    for _ in range(5):
+        world.ledger(state="CLOSED")
+    for claim in (f"journal-0-{WORKLOAD}-3", f"ledgers-0-{WORKLOAD}-3"):
+        await world.backstage.remove(PVCS, NS, claim)
+    await world.backstage.remove(PODS, NS, f"{WORKLOAD}-3")
+    await world.resize(3)
+    await world.run(rounds=500)
+    assert (await world.progressing())[:2] == ("False", "Ready"), await world.progressing()
+    assert sorted(name for name in world.store.children(COOKIES)) == [bookie(n) for n in range(3)]
+    assert world.lost() == []
 
 
 async def test_a_registration_that_outlives_its_process_is_no_bookie_that_came_up(world: LedgerWorld) -> None:

@@ -40,27 +40,14 @@ async def world(made: dict[str, LedgerWorld]) -> LedgerWorld:
     return found
 
 
-async def replicas(world: LedgerWorld) -> int:
-    return int((await world.get(STATEFUL_SETS, WORKLOAD))["spec"]["replicas"])
-
-
 async def by_hand(world: LedgerWorld, number: int) -> None:
     """Somebody scales the StatefulSet."""
     await world.backstage.edit(STATEFUL_SETS, NS, WORKLOAD, lambda obj: obj["spec"].update(replicas=number))
 
 
-async def at(world: LedgerWorld, step: str) -> None:
-    """Rounds until the status shows a step."""
-
-    async def there() -> bool:
-        return ((await world.row(2)) or {}).get("step") == step
-
-    await world.until(there)
-
-
 async def stays(world: LedgerWorld) -> None:
     """Three bookies, all writable, and nothing is under way."""
-    assert await replicas(world) == 3 and await world.all_ready() == {}
+    assert await world.replicas() == 3 and await world.all_ready() == {}
     assert {bookie(n) for n in range(3)} <= set(world.store.children(AVAILABLE))
     assert world.store.children(READONLY) == [] and MEMO_PATH not in world.store.nodes
     assert "step" not in ((await world.row(2)) or {})
@@ -70,7 +57,7 @@ async def stays(world: LedgerWorld) -> None:
 
 async def left(world: LedgerWorld) -> None:
     """Two bookies, and nothing of the third but its claims, which are marked."""
-    assert await replicas(world) == 2 and await world.row(2) is None
+    assert await world.replicas() == 2 and await world.row(2) is None
     assert COOKIE not in world.store.nodes and MEMO_PATH not in world.store.nodes
     for claim in CLAIMS:
         text = (await world.get(PVCS, claim))["metadata"]["annotations"][ANNOTATION_VERIFIED_EMPTY]
@@ -104,7 +91,7 @@ async def test_raised_again_it_stays(world: LedgerWorld, step: str) -> None:
     """With what it has, until its cookie is gone."""
     uid = world.volume(bookie(2))
     await world.resize(2)
-    await at(world, step)
+    await world.at(step)
     assert COOKIE in world.store.nodes
     await world.resize(3)
     await world.run(rounds=200)
@@ -130,7 +117,7 @@ async def test_raised_again_when_its_cookie_is_gone_it_comes_back_as_a_new_one(w
 async def test_a_restart_undoes_read_only_and_it_is_told_again(world: LedgerWorld) -> None:
     world.copies = False
     await world.resize(2)
-    await at(world, "Copying")
+    await world.at("Copying")
     await world.backstage.remove(PODS, NS, f"{WORKLOAD}-2")
     await world.workloads.step()
     await world.workloads.step()
@@ -150,7 +137,7 @@ async def test_what_was_placed_on_it_at_the_last_moment_brings_it_back(world: Le
     await world.resize(2)
 
     async def lowered() -> bool:
-        return await replicas(world) == 2
+        return await world.replicas() == 2
 
     await world.until(lowered)
     late = world.ledger(state="CLOSED", on=(bookie(1), bookie(2)))
@@ -163,19 +150,19 @@ async def test_what_was_placed_on_it_at_the_last_moment_brings_it_back(world: Le
 async def test_after_its_time_it_is_writable_again_until_something_changes(world: LedgerWorld) -> None:
     world.copies = False
     await world.resize(2)
-    await at(world, "Copying")
+    await world.at("Copying")
     world.clock.forward(HOUR)
     await world.run(rounds=200)
     status, reason, message = await world.progressing()
     assert (status, reason) == ("False", "DecommissionStuck")
     assert f"{world.naming(2)[0]}" in message and "step Copying" in message
-    assert bookie(2) in world.store.children(AVAILABLE) and await replicas(world) == 3
+    assert bookie(2) in world.store.children(AVAILABLE) and await world.replicas() == 3
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True", "it serves"
     assert [event.reason for event in world.journal.events].count("DecommissionStuck") == 1
     world.copies = True
     world.clock.forward(10 * HOUR)
     await world.run()
-    assert await replicas(world) == 3, "not by time alone"
+    assert await world.replicas() == 3, "not by time alone"
     await world.change(
         Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(decommission={"timeoutSeconds": 7200})
     )
@@ -186,7 +173,7 @@ async def test_after_its_time_it_is_writable_again_until_something_changes(world
 async def test_a_copy_is_asked_for_once_and_again_without_progress(world: LedgerWorld) -> None:
     world.copies = False
     await world.resize(2)
-    await at(world, "Copying")
+    await world.at("Copying")
     for _ in range(10):
         await world.round()
 
@@ -212,7 +199,7 @@ async def test_a_topic_that_does_not_close_its_ledgers_keeps_the_bookie(world: L
     await world.resize(2)
     for _ in range(40):
         await world.round()
-    assert await replicas(world) == 3 and ((await world.row(2)) or {})["step"] == "Unloading"
+    assert await world.replicas() == 3 and ((await world.row(2)) or {})["step"] == "Unloading"
     assert [c for c in world.journal.effects if (c.port, c.verb) == (BOOKIES, "recover")] == []
     assert world.lost() == []
     world.unloads = True
@@ -264,7 +251,7 @@ async def test_what_cannot_be_done_without_it_is_named(world: LedgerWorld, what:
     await world.run()
     status, reason, message = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused") and said in message
-    assert await replicas(world) == 3 and MEMO_PATH not in world.store.nodes
+    assert await world.replicas() == 3 and MEMO_PATH not in world.store.nodes
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
     assert (await world.condition(Kind.CLUSTER, "east", "Stalled"))[:2] == ("True", "DecommissionRefused")
     world.store.remove(path)
@@ -280,7 +267,7 @@ async def test_lowered_by_hand_it_is_raised_again_and_emptied_first(world: Ledge
     seen: set[int] = set()
 
     async def look() -> None:
-        seen.add(await replicas(world))
+        seen.add(await world.replicas())
         assert COOKIE in world.store.nodes or world.naming(2) == []
 
     await world.run(rounds=200, each=look)
@@ -296,7 +283,7 @@ async def test_a_cookie_of_nobody_is_forgotten_once_no_ledger_names_it(world: Le
     path = f"{COOKIES}/{bookie(11)}"
     world.store.put(path, "cookie")
     await world.run()
-    assert path not in world.store.nodes and await replicas(world) == 3
+    assert path not in world.store.nodes and await world.replicas() == 3
 
 
 async def test_a_cookie_without_a_volume_is_kept_while_ledgers_name_it(world: LedgerWorld) -> None:
@@ -304,7 +291,7 @@ async def test_a_cookie_without_a_volume_is_kept_while_ledgers_name_it(world: Le
     world.store.put(path, "cookie")
     world.put(900, "CLOSED", (bookie(0), bookie(11)), {})
     await world.run()
-    assert path in world.store.nodes and await replicas(world) == 3
+    assert path in world.store.nodes and await world.replicas() == 3
     told = await world.progressing()
     assert told[:2] == ("False", "DecommissionRefused") and "900" in told[2]
 
@@ -322,7 +309,7 @@ async def test_a_volume_that_is_not_marked_starts_no_bookie(world: LedgerWorld) 
     await world.run()
     told = await world.progressing()
     assert told[:2] == ("False", "ForeignVolume") and CLAIMS[1] in told[2]
-    assert await replicas(world) == 2 and world.volume(bookie(2)) == uid
+    assert await world.replicas() == 2 and world.volume(bookie(2)) == uid
     await world.backstage.remove(PVCS, NS, CLAIMS[1])
     await world.run(rounds=200)
     await stays(world)
@@ -333,14 +320,14 @@ async def test_claims_go_where_the_data_may(world: LedgerWorld) -> None:
     await world.resize(2)
     await world.run(rounds=200)
     assert not set(CLAIMS) & set(await world.names(PVCS))
-    assert await replicas(world) == 2 and COOKIE not in world.store.nodes and world.lost() == []
+    assert await world.replicas() == 2 and COOKIE not in world.store.nodes and world.lost() == []
 
 
 @pytest.mark.parametrize("how", ["pause", "dry_run"])
 @pytest.mark.parametrize("step", ["ReadOnly", "Copying", "Stopping"])
 async def test_paused_nothing_goes_on(world: LedgerWorld, how: str, step: str) -> None:
     await world.resize(2)
-    await at(world, step)
+    await world.at(step)
     hold = getattr(world, how)
     await hold(Kind.CLUSTER, "east")
     await world.round()
@@ -357,7 +344,7 @@ async def test_paused_nothing_goes_on(world: LedgerWorld, how: str, step: str) -
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_lost_status_changes_nothing(world: LedgerWorld, step: str) -> None:
     await world.resize(2)
-    await at(world, step)
+    await world.at(step)
     world.kube.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {})
     assert await world.row(2) is None
     await world.run(rounds=200)
@@ -369,7 +356,7 @@ async def test_a_roll_waits_for_it(world: LedgerWorld, lost: bool) -> None:
     """Also when the status, by which templates are held, is lost again and again."""
     world.copies = False
     await world.resize(2)
-    await at(world, "Copying")
+    await world.at("Copying")
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(config={"maxProducersPerTopic": "7"}))
     for _ in range(20):
         if lost:
@@ -383,7 +370,7 @@ async def test_a_roll_waits_for_it(world: LedgerWorld, lost: bool) -> None:
         return bool(world.journal.pods_gone())
 
     await world.until(gone, rounds=200)
-    assert await replicas(world) == 2 and COOKIE not in world.store.nodes
+    assert await world.replicas() == 2 and COOKIE not in world.store.nodes
     await world.run(rounds=300)
     await left(world)
 
@@ -407,20 +394,20 @@ async def test_it_waits_for_a_roll(world: LedgerWorld) -> None:
 @pytest.mark.parametrize("step", ["Unloading", "Stopping", "Forgetting"])
 async def test_while_the_store_is_away_nothing_is_done(world: LedgerWorld, step: str) -> None:
     await world.resize(2)
-    await at(world, step)
+    await world.at(step)
 
     def away(call: PortCall) -> None:
         if call.port == ZOOKEEPER and call.verb in ("get", "children"):
             raise UnavailableError("no server answers")
 
     world.journal.before.append(away)
-    before = (await replicas(world), COOKIE in world.store.nodes)
+    before = (await world.replicas(), COOKIE in world.store.nodes)
     await world.round()
     mark = len(world.journal.attempts)
     for _ in range(5):
         await world.round()
     assert [call for call in world.journal.attempts[mark:] if call.port in (ZOOKEEPER, BOOKIES)] == []
-    assert (await replicas(world), COOKIE in world.store.nodes) == before
+    assert (await world.replicas(), COOKIE in world.store.nodes) == before
     world.journal.before.remove(away)
     await world.run(rounds=200)
     await left(world)
@@ -430,7 +417,7 @@ async def test_while_the_store_is_away_nothing_is_done(world: LedgerWorld, step:
 async def test_scaled_by_hand_right_before_it_is_lowered(world: LedgerWorld, verb: str) -> None:
     """Two replicas less at once would take a bookie that was not emptied."""
     await world.resize(2)
-    await at(world, "Stopping")
+    await world.at("Stopping")
     looks: list[str] = []
 
     def hand(call: PortCall) -> None:
@@ -442,7 +429,7 @@ async def test_scaled_by_hand_right_before_it_is_lowered(world: LedgerWorld, ver
     seen: list[int] = []
 
     async def look() -> None:
-        seen.append(await replicas(world))
+        seen.append(await world.replicas())
 
     await world.run(rounds=400, each=look)
     assert looks and 5 in seen
@@ -477,4 +464,4 @@ async def test_a_statefulset_that_is_made_again_takes_no_foreign_volume(world: L
     assert await world.live(STATEFUL_SETS, WORKLOAD) is None
     world.store.put(COOKIE, node.data)
     await world.run(rounds=200)
-    assert await replicas(world) == 3
+    assert await world.replicas() == 3

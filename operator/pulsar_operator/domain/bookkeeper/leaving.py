@@ -302,7 +302,9 @@ def readonly_now(memo: LeavingMemo, process: str) -> LeavingMemo:
     if memo.run and memo.seen is not None:
         suspect = memo.seen if suspect is None else min(suspect, memo.seen)
     handles = replace(memo.handles, after="", suspect=suspect)
-    return replace(memo, freed=False, asked=None, run=process, handles=handles, through=None, missed=False)
+    return replace(
+        memo, freed=False, asked=None, run=process, handles=handles, through=None, missed=False, forgot=False
+    )
 
 
 def asked_now(memo: LeavingMemo, helper: Helper, scan: LedgerScan, now: datetime) -> LeavingMemo:

@@ -139,8 +139,6 @@ class Leaving:
     """Whether somebody confirmed, and the status says so, that ledgers with entries on no other bookie are lost."""
     process: str = ""
     """Its pod's UID and how often its container started; empty = there is none."""
-    ready: bool = False
-    """Whether its pod is ready."""
 
     @property
     def state(self) -> BookieState:

@@ -43,7 +43,9 @@ def next_step(bookie: Leaving) -> Next | None:
         return _renewed(bookie, memo, memo.renewal)
     if memo is not None and bookie.first is not None and bookie.ordinal < bookie.replicas:
         return stays(bookie, bookie.first)
-    if memo is None and bookie.ordinal < min(bookie.wanted, bookie.replicas):
+    stays_on = bookie.ordinal < min(bookie.wanted, bookie.replicas)
+    # Also one that is to be removed: those of higher ordinals wait for it to be writable.
+    if memo is None and (stays_on or (bookie.lost is not None and bookie.ordinal < bookie.replicas)):
         return _begins(bookie)
     return next_of_leaving(bookie)
 
@@ -105,12 +107,12 @@ def _renewed(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | Non
 def _taken_back(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> str | None:
     """Why nobody wants it any more, in words. The annotation ends with its pod, and the pod may be replaced meanwhile:
     then who does not want it any more says so at the new one."""
-    if bookie.ordinal >= min(bookie.wanted, bookie.replicas):
-        return "it is to be removed"
     if bookie.first is not None:
         return bookie.first
     if renewal.cause is Cause.LOST:
         return "it is up with its volume" if bookie.registered else None
+    if bookie.ordinal >= min(bookie.wanted, bookie.replicas):
+        return "it is to be removed"
     if bookie.asked == FALSE:
         return f"the annotation is {FALSE}"
     if bookie.asked is None and bookie.uid and bookie.uid == renewal.pod:
@@ -168,13 +170,14 @@ def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | 
     """Its claims are deleted, or were being: there is no way back."""
     name, scan = bookie.bookie, bookie.scan
     old = [claim for claim in bookie.claims if renewal.claims.get(claim.name) == claim.uid]
-    if any(not claim.going for claim in old):
-        return Next(Act.DISCARD, f"bookie {name} gets a new volume", Step.STOPPING)
-    if bookie.uid and bookie.uid == renewal.ending:
+    kept = any(not claim.going for claim in old)
+    if kept or (bookie.uid and bookie.uid == renewal.ending):
         # What is on the volumes is there until the pod ends.
         found = None if renewal.accepted and not bookie.registered else _emptied(bookie, memo)
         if found is not None:
             return found
+        if kept:
+            return Next(Act.DISCARD, f"bookie {name} gets a new volume, and {_why(bookie, renewal)}", Step.STOPPING)
         if bookie.ends:
             return Next(Act.NOTHING, f"the pod of bookie {name} to be gone", Step.STOPPING)
         return Next(Act.REPLACE, f"bookie {name} gets a new volume, and {_why(bookie, renewal)}", Step.STOPPING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -72,9 +72,11 @@ class Claim:
     """Whether its PersistentVolume is gone (phase Lost of the claim)."""
 
 
-def claims_of(workload: str, objects: Iterable[Json]) -> list[Claim]:
-    """The claims of a StatefulSet of bookies, ``<journal or ledgers>-<i>-<workload>-<ordinal>``, by name."""
-    pattern = re.compile(rf"(?:journal|ledgers)-[0-9]+-{re.escape(workload)}-(0|[1-9][0-9]{{0,9}})", re.ASCII)
+def claims_of(workload: str, objects: Iterable[Json], volumes: Collection[str]) -> list[Claim]:
+    """The claims of a StatefulSet of bookies, ``<volume>-<workload>-<ordinal>``, by name; ``volumes`` are the names of
+    its claim templates."""
+    names = "|".join(map(re.escape, sorted(volumes)))
+    pattern = re.compile(rf"(?:{names})-{re.escape(workload)}-(0|[1-9][0-9]{{0,9}})", re.ASCII)
     found = []
     for obj in objects:
         meta = obj["metadata"]

@@ -13,7 +13,7 @@ from pulsar_operator.domain.bookkeeper.facts import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, claims_of, may_return
 from pulsar_operator.domain.render.names import bookie_id, workload_name
-from pulsar_operator.ports import PVCS, PortError
+from pulsar_operator.ports import PVCS, STATEFUL_SETS, PortError
 
 
 def own_bookies(step: Step) -> OwnBookies:
@@ -25,10 +25,12 @@ def own_bookies(step: Step) -> OwnBookies:
 
 async def claims(step: Step) -> list[Claim]:
     """All claims of the bookies' volumes, as they are now: by their names, as a StatefulSet takes them. Who brings a
-    volume back need not know the labels. Raises PortError."""
+    volume back need not know the labels; a claim that only looks like one is somebody else's. Raises PortError."""
     owner = step.facts.owner
+    workload = next(each for each in step.rendered.of(Component.BOOKIE) if each["kind"] == STATEFUL_SETS.kind)
+    volumes = {each["metadata"]["name"] for each in workload["spec"]["volumeClaimTemplates"]}
     found = await step.hand.deps.kube.list(PVCS, owner.namespace)
-    return claims_of(workload_name(owner.name, Component.BOOKIE), found)
+    return claims_of(workload_name(owner.name, Component.BOOKIE), found, volumes)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,196 @@
+"""What is known of a bookie that leaves, or gets a new volume: read in this pass, with every ledger if that matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Component, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
+from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
+from pulsar_operator.controllers.dataplane.replacement import roll_plan
+from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
+from pulsar_operator.domain.bookkeeper.leaving import subject
+from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
+from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.bookkeeper.renewing import next_step
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.znodes import COOKIES
+from pulsar_operator.domain.dataplane.bookie_roll import given_up
+from pulsar_operator.domain.dataplane.pods import pods_of, restarts
+from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.domain.render.names import pod_host, workload_name
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import Json, PortError, ZooKeeperSession
+
+WORDS = 200
+"""Characters of an annotation that are told."""
+DECISIONS = 5
+"""Of one pass: each but the last only looks at more."""
+
+
+def stored_row(step: Step) -> dict[str, Any] | None:
+    """The row of the status that has a step; None = none has."""
+    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
+    return next((row for row in status.get("bookies") or () if row.get("step")), None)
+
+
+@dataclass
+class Seen:
+    """Reads what a pass knows of one bookie."""
+
+    step: Step
+    there: Json
+    """The StatefulSet."""
+    session: ZooKeeperSession
+    cookie_version: int | None = None
+    """Of the bookie's cookie, before the ledgers were looked at."""
+    confirmed: UsedClusterConfirmation | None = None
+    """That what only the bookie had is given up."""
+
+    async def bookie(self, storage: StorageFacts, memo: LeavingMemo | None) -> Leaving | None:
+        """The one that something may have to be done about; None = there is none. Raises PortError of Kubernetes."""
+        own, replicas = own_bookies(self.step), replicas_of(self.there)
+        manifests = self.step.rendered.of(Component.BOOKIE)
+        wanted = replicas_of(next(each for each in manifests if each["kind"] == self.there["kind"]))
+        ordinal = memo.ordinal if memo is not None else self._subject(own, storage, replicas, wanted)
+        if ordinal is None:
+            return None
+        return await self._leaving(storage, ordinal, memo, replicas=replicas, wanted=wanted)
+
+    async def decide(self, bookie: Leaving) -> tuple[Leaving, Next | None]:
+        """What is next, with all that had to be looked at for it. Raises PortError."""
+        cookie = await self.session.get(f"{COOKIES}/{bookie.bookie}")
+        self.cookie_version = cookie.version if cookie is not None else None
+        bookie = replace(bookie, cookie=cookie.created if cookie is not None else None)
+        found = next_step(bookie)
+        for _ in range(DECISIONS):
+            if found is None:
+                break
+            if found.act is Act.ASK:
+                bookie = replace(bookie, widest=await self._widest())
+            elif found.act is Act.LOOK:
+                bookie = replace(bookie, scan=await self._scan(bookie))
+            else:
+                break
+            found = next_step(bookie)
+        return bookie, found
+
+    def _subject(self, own: OwnBookies, storage: StorageFacts, replicas: int, wanted: int) -> int | None:
+        """The bookie that something is to be done about: one that lost its volume first."""
+        volumes = self.step.view.volumes
+        lost = sorted(volumes.lost if volumes is not None else ())
+        asked = sorted(ordinal for ordinal, why in self._asked().items() if why != FALSE)
+        down = [each for each in asked if own.id(each) not in storage.registered and each < min(wanted, replicas)]
+        if lost or down:
+            return [*lost, *down][0]
+        found = subject(own, storage.cookies, replicas, wanted)
+        return found if found is not None else next((each for each in asked if each < wanted), None)
+
+    def _asked(self) -> dict[int, str]:
+        """Why somebody wants a new volume, by ordinal."""
+        found = {}
+        for pod in pods_of(self.there, self.step.live.pods(Component.BOOKIE)):
+            why = (pod.raw["metadata"].get("annotations") or {}).get(ANNOTATION_REPLACE_VOLUME)
+            if why is not None:
+                found[pod.ordinal] = str(why)[:WORDS] or "no reason is given"
+        return found
+
+    def _first(self, ordinal: int) -> str | None:
+        """A bookie that lost its volume comes first."""
+        volumes = self.step.view.volumes
+        others = sorted(set(volumes.lost) - {ordinal}) if volumes is not None else []
+        if not others or ordinal in (volumes.lost if volumes is not None else ()):
+            return None
+        return f"bookie {own_bookies(self.step).id(others[0])} lost its volume, which comes first"
+
+    async def _leaving(
+        self, storage: StorageFacts, ordinal: int, memo: LeavingMemo | None, *, replicas: int, wanted: int
+    ) -> Leaving:
+        step, own = self.step, own_bookies(self.step)
+        pods = pods_of(self.there, step.live.pods(Component.BOOKIE))
+        pod = next((each for each in pods if each.ordinal == ordinal), None)
+        keeper, row = step.facts.spec.bookkeeper, stored_row(step)
+        assert keeper is not None
+        bookie, volumes = own.id(ordinal), step.view.volumes
+        status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
+        used = [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
+        now = step.hand.deps.clock.now()
+        if memo is not None:
+            self.confirmed = given_up(step.facts.spec.confirmations, used, ordinal, memo.since, now)
+        return Leaving(
+            bookie=bookie,
+            ordinal=ordinal,
+            replicas=replicas,
+            wanted=wanted,
+            others=tuple(own.id(each) for each in range(replicas) if each != ordinal),
+            storage=storage,
+            pod=pod is not None,
+            readonly=await self.readonly(ordinal) if pod is not None else None,
+            claims=tuple(claim for claim in await claims(step) if claim.ordinal == ordinal),
+            memo=memo,
+            step=row["step"] if row is not None and row["id"] == bookie else None,
+            helpers=self._helpers(),
+            widest=None,
+            obstacle=_roll(step),
+            generation=step.facts.meta.generation,
+            now=now,
+            timeout=keeper.decommission.timeout_seconds,
+            uid=pod.uid if pod is not None else "",
+            ends=pod is not None and pod.terminating,
+            process=f"{pod.uid}/{restarts(pod.raw)}" if pod is not None else "",
+            first=self._first(ordinal),
+            lost=volumes.lost.get(ordinal) if volumes is not None else None,
+            asked=self._asked().get(ordinal),
+            accepted=self.confirmed is not None and self.confirmed in used,
+        )
+
+    def host(self, component: Component, ordinal: int) -> str:
+        """Host name of a pod."""
+        owner = self.step.facts.owner
+        workload = workload_name(owner.name, component)
+        return pod_host(workload, ordinal, owner.namespace, self.step.facts.spec.cluster_domain)
+
+    async def readonly(self, ordinal: int) -> bool | None:
+        """What a bookie says of itself; None = it does not answer."""
+        try:
+            return await self.step.hand.deps.bookies.readonly(self.host(Component.BOOKIE, ordinal))
+        except PortError:
+            return None
+
+    def _helpers(self) -> tuple[Helper, ...]:
+        there = self.step.live.stateful_set(Component.AUTORECOVERY)
+        pods = pods_of(there, self.step.live.pods(Component.AUTORECOVERY)) if there is not None else ()
+        return tuple(Helper(pod.ordinal, pod.uid) for pod in pods if pod.ready and not pod.terminating)
+
+    async def _scan(self, bookie: Leaving) -> LedgerScan:
+        alive = bookie.storage.registered
+        handles = bookie.memo.handles if bookie.memo is not None else None
+        return await ledgers_naming(self.session, frozenset({bookie.bookie}), alive=alive, handles=handles)
+
+    async def _widest(self) -> Widest:
+        step, store = self.step, self.step.facts.instance.store
+        deps = step.hand.deps
+        own = step.facts.instance.own_store
+        policies = self.session if own else await deps.zookeeper.session(store.servers or "", store.chroot)
+        assert step.rendered.quorum is not None
+        return await widest_ensemble(deps, policies, step.rendered.quorum.ensemble_size, step.facts.obj)
+
+
+def _roll(step: Step) -> str | None:
+    """A roll that must end first, in words; None = there is none. One that waits for its window has not begun."""
+    plan = roll_plan(step.live, BRING_UP_ORDER, order=step.facts.order)
+    if plan.rolling and plan.component is not None:
+        return f"the roll of {plan.component.value} pods to end"
+    turns = step.view.turns
+    if turns is None or not step.live.settled():
+        return "the pod templates to be applied"
+    pending, held = turns.pending, turns.held
+    if pending is None or (held is not None and held.reason is Reason.MAINTENANCE_WINDOW):
+        return None
+    return f"the roll of {pending.value} pods to end"

@@ -1,0 +1,193 @@
+"""domain/bookkeeper/renewing.py: what is next for a bookie that gets a new volume; and what it is decided by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.dataplane.unloading import unloaded_by
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
+from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Step, Widest
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, Segment
+from pulsar_operator.domain.bookkeeper.renewing import AUDITOR, next_step
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.volume_record import (
+    NONE,
+    Volume,
+    lost_volumes,
+    parse_volumes,
+    recorded,
+    volumes_data,
+)
+from pulsar_operator.domain.bookkeeper.volumes import Claim
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OWN = OwnBookies("c-bookie", "h.ns.svc.cluster.local:3181")
+B = [OWN.id(n) for n in range(4)]
+ME = B[2]
+GONE = StorageFacts(
+    writable=frozenset({B[0], B[1]}),
+    readonly=frozenset(),
+    cookies=frozenset(B[:3]),
+    under_replicated=UnderReplicated(0),
+    auditor="a",
+    disabled=False,
+    lost_bookie_recovery_delay=0,
+)
+QUIET = replace(GONE, readonly=frozenset({ME}))
+FULL = replace(GONE, writable=frozenset(B[:3]))
+CLAIM = Claim("ledgers-0-c-bookie-2", "old", 2, volume="pv1")
+NEW = replace(CLAIM, uid="new", volume="pv2")
+LOST = Renewal(Cause.LOST, "gone")
+ASKED = Renewal(Cause.ASKED, "smoke", "pod")
+DELETED = replace(LOST, claims={CLAIM.name: "old"}, ending="pod", cookie=7)
+
+
+def scan(naming: int = 0, only: int = 0, writers: tuple[str, ...] = ()) -> LedgerScan:
+    rows = tuple(
+        NamingLedger(n, LedgerState.CLOSED, frozenset({ME}), LedgerUse.DATA, f"t{n}", None, 2, n < only)
+        for n in range(naming)
+    )
+    return LedgerScan(9, naming, 0, 0, {}, (), rows, (), None, writers, 9, only, rows[:only])
+
+
+def bookie(renewal: Renewal | None = LOST, **facts: Any) -> Leaving:
+    """Not up, its volume lost, every ledger looked at: none names it."""
+    memo = LeavingMemo(ME, 2, NOW, renewal=renewal, run="pod/0") if renewal is not None else None
+    base = Leaving(
+        bookie=ME, ordinal=2, replicas=3, wanted=3, others=(B[0], B[1]), storage=GONE, pod=True, readonly=None,
+        claims=(CLAIM,), memo=memo, step="Stopping", helpers=(Helper(0, "h"),), widest=Widest(2, "the default"),
+        obstacle=None, generation=5, now=NOW + timedelta(seconds=10), timeout=600, scan=scan(), cookie=7,
+        uid="pod", process="pod/0",
+    )  # fmt: skip
+    return replace(base, **facts)
+
+
+def asked(found: Leaving, **memo: Any) -> Leaving:
+    assert found.memo is not None
+    return replace(found, memo=replace(found.memo, asked=AUDITOR, asked_at=NOW, naming=3, **memo))
+
+
+LATE = {"now": NOW + timedelta(seconds=STALL_SECONDS)}
+CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
+    ("lost", bookie(None, lost="gone"), Act.BEGIN, Step.READ_ONLY, None, "its volume is lost: gone"),
+    ("lost, and to be removed", bookie(None, lost="gone", wanted=2), Act.BEGIN, Step.READ_ONLY, None, "lost"),
+    ("asked, and not up", bookie(None, asked="smoke"), Act.BEGIN, Step.READ_ONLY, None, "smoke"),
+    ("asked", bookie(None, asked="smoke", storage=FULL, readonly=False), Act.BEGIN, Step.READ_ONLY, None, "smoke"),
+    ("asked in a roll", bookie(None, asked="smoke", storage=FULL, obstacle="the roll to end"), Act.NOTHING, None, None,
+     "the roll"),
+    ("back with its volume", bookie(storage=FULL, readonly=False), Act.END, None, None, "up with its volume"),
+    ("annotation off", bookie(ASKED, storage=QUIET, readonly=True), Act.WRITABLE, Step.STOPPING, None, "taken off"),
+    ("annotation ended with its pod", bookie(ASKED, storage=QUIET, readonly=True, uid="other"), Act.DISCARD,
+     Step.STOPPING, None, ""),
+    ("writers", bookie(scan=scan(3, writers=("t",))), Act.UNLOAD, Step.UNLOADING, None, "t"),
+    ("to be copied", bookie(scan=scan(3)), Act.AUDIT, Step.COPYING, None, "3 ledgers"),
+    ("no auditor", bookie(scan=scan(3), storage=replace(GONE, auditor=None)), Act.NOTHING, Step.COPYING, None,
+     "an auditor"),
+    ("being copied", asked(bookie(scan=scan(3))), Act.NOTHING, Step.COPYING, None, "3 ledgers"),
+    ("progress", asked(bookie(scan=scan(2))), Act.NOTE, Step.COPYING, None, ""),
+    ("no progress", asked(bookie(scan=scan(3), **LATE)), Act.AUDIT, Step.COPYING, None, "none was in"),
+    ("no progress again", asked(bookie(scan=scan(3)), stalled=True), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST,
+     "cannot be copied"),
+    ("nowhere else", bookie(scan=scan(2, only=2)), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, "0 (t0), 1 (t1)"),
+    ("nowhere else, another away", bookie(scan=scan(2, only=2), accepted=True,
+     storage=replace(GONE, writable=frozenset({B[0]}))), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, B[1]),
+    ("nowhere else, confirmed", bookie(scan=scan(2, only=2), accepted=True), Act.DISCARD, Step.STOPPING, None,
+     "given up"),
+    ("some elsewhere, confirmed", bookie(scan=scan(3, only=2), accepted=True), Act.AUDIT, Step.COPYING, None, ""),
+    ("empty", bookie(), Act.DISCARD, Step.STOPPING, None, "no ledger of 9"),
+    ("empty for the first time", bookie(step="Copying"), Act.NOTHING, Step.VERIFYING, None, "another look"),
+    # its claims are deleted, or were to be
+    ("killed before it deleted them", bookie(DELETED), Act.DISCARD, Step.STOPPING, None, ""),
+    ("killed before it deleted them, and written since", bookie(DELETED, scan=scan(1)), Act.AUDIT, Step.COPYING, None,
+     ""),
+    ("killed before it deleted them, and up", bookie(DELETED, storage=FULL, readonly=False), Act.READ_ONLY,
+     Step.READ_ONLY, None, ""),
+    ("claims go", bookie(DELETED, claims=(replace(CLAIM, going=True),)), Act.REPLACE, Step.STOPPING, None, ""),
+    ("its pod ends", bookie(DELETED, claims=(replace(CLAIM, going=True),), ends=True), Act.NOTHING, Step.STOPPING, None,
+     "the pod"),
+    ("claims to be gone", bookie(DELETED, claims=(replace(CLAIM, going=True),), uid=""), Act.NOTHING, Step.STOPPING,
+     None, "to be gone"),
+    ("new claims, old cookie", bookie(DELETED, claims=(NEW,), uid="next"), Act.FORGET, Step.FORGETTING, None, ""),
+    ("new claims, and a ledger", bookie(DELETED, claims=(NEW,), uid="next", scan=scan(1)), Act.AUDIT, Step.COPYING,
+     None, ""),
+    ("a new cookie, not up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8), Act.NOTHING, Step.FORGETTING, None,
+     "to start"),
+    ("up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8, storage=FULL), Act.END, None, None, "is back"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "act", "step", "reason", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_next(facts: Leaving, act: Act, step: Step | None, reason: Reason | None, said: str) -> None:
+    found = next_step(facts)
+    assert found is not None
+    assert (found.act, found.step, found.reason) == (act, step, reason), found
+    assert said in found.text
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "quorum", "alive", "only"),
+    [
+        (("a", "b"), 2, {"b"}, False),
+        (("a", "b"), 2, set(), True),
+        (("a",), 1, {"b"}, True),
+        (("a", "b", "c"), 2, {"b", "c"}, False),
+        (("a", "b", "c"), 2, {"b"}, True),  # entries that are on c and a
+        (("b", "c"), 1, set(), False),
+    ],
+)
+def test_entries_that_are_on_no_other_bookie(
+    ensemble: tuple[str, ...], quorum: int, alive: set[str], only: bool
+) -> None:
+    ledger = Ledger(LedgerState.CLOSED, len(ensemble), quorum, quorum, 9, 1, (Segment(0, ensemble),))
+    assert ledger.only_on({"a"}, alive) is only
+    empty = replace(ledger, last_entry_id=-1)
+    assert not empty.only_on({"a"}, alive)
+
+
+@pytest.mark.parametrize(
+    ("topic", "names"),
+    [
+        ("persistent://t/n/x", ["persistent://t/n/x"]),
+        (
+            "persistent://pulsar/system/__transaction_log_3",
+            ["persistent://pulsar/system/transaction_coordinator_assign-partition-3"],
+        ),
+        ("persistent://t/n/a-b-s__transaction_pending_ack", ["persistent://t/n/a", "persistent://t/n/a-b"]),
+    ],
+)
+def test_what_unloads_what_is_kept_under_a_name(topic: str, names: list[str]) -> None:
+    assert unloaded_by(topic) == names
+
+
+def test_a_volume_is_lost_where_the_claim_has_another() -> None:
+    known = {CLAIM.name: Volume("old", "pv1")}
+    assert lost_volumes(known, [CLAIM]) == ()
+    assert lost_volumes(known, [replace(CLAIM, uid="new")]) == (), "made anew for the same volume"
+    assert lost_volumes(known, [replace(CLAIM, volume="", uid="new")]) == (), "it may get the old one yet"
+    assert lost_volumes(known, [NEW]) == (f"PersistentVolumeClaim {CLAIM.name} has volume pv2, and had pv1",)
+    assert lost_volumes({}, [NEW]) == (), "nothing is on record"
+    assert lost_volumes({}, [replace(CLAIM, lost=True)]) != ()
+    assert lost_volumes({NONE: Volume("", "")}, [NEW]) != ()
+
+
+def test_only_what_is_up_goes_on_record() -> None:
+    known = {ME: {CLAIM.name: Volume("old", "pv1")}, B[3]: {}}
+    new = {ME: {CLAIM.name: Volume("new", "pv2")}}
+    same = {ME: known[ME]}
+    found = recorded(known, OWN, [NEW], FULL, ready={2}, renewed=None)
+    assert found.volumes == new and len(found.others) == 1
+    assert recorded(known, OWN, [NEW], FULL, ready={2}, renewed=ME).others == ()
+    assert recorded(known, OWN, [NEW], FULL, ready=set(), renewed=None).volumes == same, (
+        "a session may outlive a process"
+    )
+    assert recorded(known, OWN, [NEW], GONE, ready={2}, renewed=None).volumes == same
+    assert recorded({}, OWN, [], GONE, ready=set(), renewed=None).volumes == {ME: {NONE: Volume("", "")}}
+    assert parse_volumes(volumes_data(new)) == new and parse_volumes(b"\xff") == {}
