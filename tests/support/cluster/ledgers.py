@@ -231,7 +231,7 @@ class LedgerWorld(ClusterWorld):
             if "no end after" not in str(error):
                 raise
 
-    def unloads(self, topic: str) -> int:
+    def unloaded_times(self, topic: str) -> int:
         """How often a topic was unloaded, or tried to be."""
         path = topic.replace("://", "/") + "/unload"
         return len([each for _, each in self.admin.writes if each.endswith(path)])

@@ -87,7 +87,7 @@ async def test_the_list_of_writers_is_cut_and_the_guard_is_passed() -> None:
         return recovers(world) > 0
 
     await world.until(asked, rounds=60)
-    told = sum(world.unloads(each) for each in TOPICS)
+    told = sum(world.unloaded_times(each) for each in TOPICS)
     assert told, "a copy was asked for while topics write to ledgers on the bookie, and none was unloaded"
 
 

@@ -34,7 +34,7 @@ async def test_two_hundred_deleted_topics_keep_the_others_from_being_unloaded() 
     world.load(TOPICS[1])
     await world.resize(2)
     await world.settle(60)
-    assert sum(world.unloads(each) for each in TOPICS), "none was unloaded in 60 passes"
+    assert sum(world.unloaded_times(each) for each in TOPICS), "none was unloaded in 60 passes"
     assert await world.replicas() == 2
 
 
@@ -144,7 +144,7 @@ async def test_a_leaked_ledger_does_not_have_its_topic_unloaded_for_ever() -> No
     await world.resize(2)
     for _ in range(60):
         await world.round()
-    assert world.unloads(TOPICS[0]) <= 5, await world.progressing()
+    assert world.unloaded_times(TOPICS[0]) <= 5, await world.progressing()
 
 
 async def test_a_volume_that_is_brought_back_under_its_name_is_seen() -> None:
@@ -310,4 +310,4 @@ async def test_one_topic_that_fails_inside_does_not_keep_others_from_being_unloa
     await world.resize(2)
     await world.settle(40)
     assert broken.ledger in world.ledgers()
-    assert sum(world.unloads(each) for each in TOPICS), "none of the others was, in 40 passes"
+    assert sum(world.unloaded_times(each) for each in TOPICS), "none of the others was, in 40 passes"
