@@ -12,16 +12,11 @@ from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.ports import PVCS, STATEFUL_SETS
 from tests.support.cluster.ledgers import PULSAR, TOPICS, WORKLOAD, LedgerWorld, bookie
 from tests.support.cluster.world import NS
-from tests.support.core.journal import BOOKIES
 
 CLAIMS = (f"journal-0-{WORKLOAD}-2", f"ledgers-0-{WORKLOAD}-2")
 COOKIE = f"{COOKIES}/{bookie(2)}"
 HOUR = 3600.0
 TWO = {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2}
-
-
-def recovers(world: LedgerWorld) -> int:
-    return len([c for c in world.journal.effects if (c.port, c.verb) == (BOOKIES, "recover")])
 
 
 @pytest.mark.parametrize("reclaim", ["Retain", "Delete"])
@@ -67,43 +62,6 @@ async def test_a_handle_on_a_ledger_that_auto_recovery_closed(  # apache/bookkee
     await world.resize(4)
     await world.settle()
     assert await world.replicas() == 4
-    assert world.lost() == []
-
-
-async def test_the_list_of_writers_is_cut_and_the_guard_is_passed() -> None:
-    """A thousand open ledgers of deleted topics hide the ledger of a topic that writes."""
-    world = await LedgerWorld.up(3, topics=())
-    for number in range(100):
-        custom = {**PULSAR, "pulsar/managed-ledger": f"shop/orders/persistent/gone-{number}".encode()}
-        for cursor in range(10):
-            world.ledger(on=(bookie(1), bookie(2)), custom={**custom, "pulsar/cursor": f"s{cursor}".encode()})
-    world.load(TOPICS[0])
-    world.load(TOPICS[1])
-    written = {h.ledger for handles in world.handles.values() for h in handles if bookie(2) in h.bookies}
-    assert written
-    await world.resize(2)
-
-    async def asked() -> bool:
-        return recovers(world) > 0
-
-    await world.until(asked, rounds=60)
-    told = sum(world.unloaded_times(each) for each in TOPICS)
-    assert told, "a copy was asked for while topics write to ledgers on the bookie, and none was unloaded"
-
-
-async def test_cut_list_end_to_end() -> None:
-    world = await LedgerWorld.up(3, topics=())
-    for number in range(100):
-        custom = {**PULSAR, "pulsar/managed-ledger": f"shop/orders/persistent/gone-{number}".encode()}
-        for cursor in range(10):
-            world.ledger(on=(bookie(1), bookie(2)), custom={**custom, "pulsar/cursor": f"s{cursor}".encode()})
-    world.load(TOPICS[0])
-    world.load(TOPICS[1])
-    await world.resize(2)
-    await world.settle()
-    assert await world.replicas() == 2
-    await world.resize(3)
-    await world.settle()
     assert world.lost() == []
 
 

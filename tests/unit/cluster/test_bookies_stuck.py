@@ -25,9 +25,9 @@ def recovers(world: LedgerWorld) -> int:
     return len([c for c in world.journal.effects if (c.port, c.verb) == (BOOKIES, "recover")])
 
 
-async def test_two_hundred_deleted_topics_keep_the_others_from_being_unloaded() -> None:
+async def test_deleted_topics_keep_no_other_from_being_unloaded() -> None:
     world = await LedgerWorld.up(3, topics=())
-    for number in range(201):
+    for number in range(60):
         custom = {**PULSAR, "pulsar/managed-ledger": f"shop/orders/persistent/gone-{number}".encode()}
         world.ledger(on=(bookie(1), bookie(2)), custom=custom)
     world.load(TOPICS[0])
