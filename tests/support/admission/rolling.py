@@ -6,11 +6,16 @@ from typing import Any
 
 from tests.support.admission.rules import PATTERN, PC, STANDALONE, Create, Json
 
+LOST = "bookie is the ordinal of the bookie whose ledgers are given up"
 ZONE = "timeZone must be a name of the IANA time zone database"
 
 
 def _windows(*windows: Json) -> Json:
     return {"maintenanceWindows": list(windows)}
+
+
+def _confirmed(action: str, **fields: Any) -> Json:
+    return {"confirmations": [{"action": action, "expiresTime": "2026-12-01T18:00:00Z"} | fields]}
 
 
 def _window(**fields: Any) -> Json:
@@ -58,4 +63,12 @@ ROLLING_CREATES: tuple[Create, ...] = (
     Create(PC, "canary-1441", {"upgrade": {"canary": {"minutes": 1441}}}, "less than or equal to 1440"),
     Create(PC, "canary-negative", {"upgrade": {"canary": {"minutes": -1}}}, "greater than or equal to 0"),
     Create(PC, "canary-without-minutes", {"upgrade": {"canary": {}}}, "minutes: Required value"),
+    Create(PC, "confirmed-roll", _confirmed("RollUnderReplicated")),
+    Create(PC, "confirmed-roll-of-a-bookie", _confirmed("RollUnderReplicated", bookie=0), LOST),
+    Create(PC, "confirmed-loss", _confirmed("LoseLedgers", bookie=0)),
+    Create(PC, "confirmed-loss-standalone", STANDALONE | _confirmed("LoseLedgers", bookie=0)),
+    Create(PC, "confirmed-loss-of-no-bookie", _confirmed("LoseLedgers"), LOST),
+    Create(PC, "confirmed-loss-of-bookie-512", _confirmed("LoseLedgers", bookie=512), "less than or equal to 511"),
+    Create(PC, "confirmed-loss-without-end", {"confirmations": [{"action": "LoseLedgers", "bookie": 0}]}, "Required"),
+    Create(PC, "confirmed-deed-unknown", _confirmed("DropAll"), "Unsupported value"),
 )
