@@ -18,15 +18,20 @@ PARTITIONS = (8, 10, 16)
 SINGLES = 20
 MESSAGES = 300_000.0
 """Messages per second published in a quiet hour, in all."""
+ZIPF, STEEP = 0.8, 1.1
+"""Exponents of the law that the traffic of topics follows; the latter of steep Zipf."""
 LOAD = 0.45
 """Mean utilization in a quiet hour, with all brokers."""
 
 
-def population(chance: Randomness, *, striped: bool = False, namespaces: int = NAMESPACES) -> list[Topic]:
+def population(
+    chance: Randomness, *, striped: bool = False, namespaces: int = NAMESPACES, steep: bool = False
+) -> list[Topic]:
     """Topics whose traffic follows Zipf's law over topics, partitions sharing theirs evenly.
 
     Mixed: each of the namespaces has three partitioned topics and 20 others; partitioned ones tend to be the hot ones.
     Striped: only 8- and 10-partition topics, three to a namespace: with 16 even bundles each lies on 4 of them.
+    Steep: a larger exponent, and the hottest ones are partitioned; the first would be more than two brokers' share.
     """
     names: list[tuple[str, int]] = []
     for number in range(namespaces):
@@ -35,8 +40,9 @@ def population(chance: Randomness, *, striped: bool = False, namespaces: int = N
             names.append((f"{namespace}/orders-{kind}-{chance.randrange(10_000)}", partitions))
         if not striped:
             names += [(f"{namespace}/events-{chance.randrange(1_000_000)}-{other}", 0) for other in range(SINGLES)]
-    order = sorted(range(len(names)), key=lambda index: chance.random() * (0.3 if names[index][1] else 1.0))
-    weights = {index: 1.0 / (rank + 1) ** 0.8 for rank, index in enumerate(order)}
+    ahead, exponent = (0.01, STEEP) if steep else (0.3, ZIPF)
+    order = sorted(range(len(names)), key=lambda index: chance.random() * (ahead if names[index][1] else 1.0))
+    weights = {index: 1.0 / (rank + 1) ** exponent for rank, index in enumerate(order)}
     scale = MESSAGES / sum(weights.values())
     topics: list[Topic] = []
     for index, (name, partitions) in enumerate(names):
@@ -159,6 +165,7 @@ NAMES = (
     "5-10-5 brokers",
     "mixed brokers",
     "crc stripes",
+    "steep Zipf",
     "spare broker",
     "hot topic",
     "foreign CPU",
@@ -187,7 +194,12 @@ def scenario(
     The traffic of a seed is the same whatever the hidden costs are, and so is the mean utilization in a quiet hour.
     """
     few = name in NAMES[-3:]
-    topics = population(chance, striped=name == "crc stripes", namespaces=FEW_NAMESPACES if few else NAMESPACES)
+    topics = population(
+        chance,
+        striped=name == "crc stripes",
+        namespaces=FEW_NAMESPACES if few else NAMESPACES,
+        steep=name == "steep Zipf",
+    )
     if name == "spare broker":
         topics.append(replace(ISOLATED, group=1 + max(topic.group for topic in topics)))
     if name == "hot topic":
@@ -231,6 +243,8 @@ def scenario(
             about = "brokers of 0.5, 1 and 1.5 times the size"
         case "crc stripes":
             day.amplitude, about = 0.3, "8- and 10-partition topics alone, each on 4 of 16 bundles"
+        case "steep Zipf":
+            day.amplitude, about = 0.3, "topics follow Zipf's law with 1.1, not 0.8"
         case "spare broker":
             allowed = {each: frozenset(host.id for host in hosts) for each in recording.namespaces}
             allowed[ISOLATED.namespace] = frozenset((SPARE,))
