@@ -29,8 +29,8 @@ from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
-SAMPLE = {"bring-up": 10, "update": 4}
-"""Kills in the sample; the short deletions get two each."""
+SAMPLE = {"bring-up": 6, "update": 3}
+"""Kills in the sample; the short deletions get one each."""
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ async def test_a_sample_of_kills(
     servers: RealServers, undisturbed: Undisturbed, scenario: Scenario, faults_summary: Summary
 ) -> None:
     calm = (await undisturbed(scenario)).run
-    chosen = sample(f"kills {scenario.name}", kills(calm), SAMPLE.get(scenario.name, 2))
+    chosen = sample(f"kills {scenario.name}", kills(calm), SAMPLE.get(scenario.name, 1))
     title = f"kills on real servers, {scenario.name}, sample"
     await _all(servers, scenario, calm, chosen, faults_summary.begin(title, len(chosen), len(kills(calm))))
 
