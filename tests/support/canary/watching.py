@@ -115,13 +115,13 @@ async def live(base: ClusterWorld, kind: Kind, path: str, seen: Seen) -> None:
     world = await _restarted(base)
     if form is not None:
         await _apply(world, kind, planted(kind, plain, path, form))
-        await _rounds(world, seen, 8)
+        await _rounds(world, seen, 5)
         await _drift(world)
-        await _rounds(world, seen, 4)
+        await _rounds(world, seen, 3)
         await _apply(world, kind, planted(kind, plain, path, form.replace(CANARY, OTHER)), dry_run=True)
         await _rounds(world, seen, 2)
         await _apply(world, kind, planted(kind, plain, path, form.replace(CANARY, OTHER)), dry_run=False)
-        await _rounds(world, seen, 4)
+        await _rounds(world, seen, 3)
     for unreadable in UNREADABLE:
         await _apply(world, kind, planted(kind, plain, path, unreadable(CANARY)))
         for key in await world.keys():  # without the cluster around it, which is not made for such values
@@ -130,7 +130,7 @@ async def live(base: ClusterWorld, kind: Kind, path: str, seen: Seen) -> None:
     if form is not None:
         await _apply(world, kind, planted(kind, plain, path, form))
     await world.delete(kind, name_of(kind))
-    await _rounds(world, seen, 4)
+    await _rounds(world, seen, 3)
 
 
 async def _restarted(base: ClusterWorld) -> CanaryWorld:

@@ -20,6 +20,12 @@ ERRORS: dict[str, Callable[[], PortError]] = {
 }
 
 
+EVERY = pytest.mark.parametrize(
+    "every", [pytest.param(1, marks=[pytest.mark.slow, pytest.mark.faults], id="each"), pytest.param(4, id="sample")]
+)
+"""All places, and the sample of them that each run of the tests takes."""
+
+
 class Calm:
     """An undisturbed bring-up, with a copy of the world before each round."""
 
@@ -59,29 +65,30 @@ async def calm() -> Calm:
     return Calm(world.journal.calls, await end_state(world), copies)
 
 
+@EVERY
 @pytest.mark.parametrize("name", ["500", "409"])
-async def test_any_kubernetes_call_may_fail_once(calm: Calm, name: str) -> None:
+async def test_any_kubernetes_call_may_fail_once(calm: Calm, name: str, every: int) -> None:
     """429 reaches the controllers as 500 does, with a time to wait that is the engine's."""
     wrong: list[str] = []
-    for call in calm.calls:
-        if call.port == KUBERNETES and (name == "500" or call.is_write):
+    for call in [each for each in calm.calls if each.port == KUBERNETES][::every]:
+        if name == "500" or call.is_write:
             wrong += await calm.fail_once(call, ERRORS[name](), after=False)
     assert wrong == []
 
 
-async def test_any_write_may_take_effect_and_lose_its_answer(calm: Calm) -> None:
+@EVERY
+async def test_any_write_may_take_effect_and_lose_its_answer(calm: Calm, every: int) -> None:
     wrong: list[str] = []
-    for call in calm.calls:
-        if call.is_write:
-            wrong += await calm.fail_once(call, ERRORS["500"](), after=True)
+    for call in [each for each in calm.calls if each.is_write][::every]:
+        wrong += await calm.fail_once(call, ERRORS["500"](), after=True)
     assert wrong == []
 
 
-async def test_any_zookeeper_or_admin_call_may_fail_once(calm: Calm) -> None:
+@EVERY
+async def test_any_zookeeper_or_admin_call_may_fail_once(calm: Calm, every: int) -> None:
     wrong: list[str] = []
-    for call in calm.calls:
-        if call.port in (ZOOKEEPER, ADMIN):
-            wrong += await calm.fail_once(call, ERRORS["500"](), after=False)
+    for call in [each for each in calm.calls if each.port in (ZOOKEEPER, ADMIN)][::every]:
+        wrong += await calm.fail_once(call, ERRORS["500"](), after=False)
     assert wrong == []
 
 
