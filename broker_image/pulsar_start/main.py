@@ -13,6 +13,7 @@ from pulsar_start.errors import StartError
 from pulsar_start.files import read, read_if_there, write_atomically
 from pulsar_start.paths import Paths
 from pulsar_start.probe import probe_zookeeper
+from pulsar_start.rack import await_rack
 
 USAGE = f"usage: pulsar_start {{{'|'.join(COMPONENTS)}}} | pulsar_start probe zookeeper"
 
@@ -69,6 +70,9 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
             say(f"{component.name}: {zookeeper.await_leader(server)} leads a quorum")
         conf, computed = prepared.conf, prepared.jvm
     else:
+        waited = await_rack(environ) if component.name == "bookie" else None
+        if waited is not None:
+            say(f"{component.name}: {waited}")
         conf, computed = paths.rendered / component.conf_file, []
         write_atomically(conf, layering.layer(read(paths.stock_conf / component.conf_file), overrides))
     say(f"{component.name}: java {layering.describe_arguments(tuning)}")

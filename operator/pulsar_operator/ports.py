@@ -106,6 +106,8 @@ PVCS = ResourceType("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PDBS = ResourceType("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 NAMESPACES = ResourceType("", "v1", "namespaces", "Namespace")
 """Of Kubernetes; they are in none themselves, so they are asked for with an empty namespace."""
+NODES = ResourceType("", "v1", "nodes", "Node")
+"""Of Kubernetes, in no namespace. Read only for racks by a label that pods lack; needs a right of its own."""
 
 CUSTOM: dict[Kind, ResourceType] = {kind: ResourceType(GROUP, VERSION, PLURALS[kind], kind.value) for kind in Kind}
 """Resource types of this API group."""

@@ -49,10 +49,10 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
   resources: [statefulsets]
   verbs: [get, list, watch, create, patch, delete]
 # Pods are made by StatefulSets. The operator watches their readiness and deletes one that serves nobody to roll it
-# (updateStrategy OnDelete). It never runs a command in a pod.
+# (updateStrategy OnDelete). Patched is one annotation of a bookie's: its rack. It never runs a command in a pod.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, delete]
+  verbs: [get, list, watch, patch, delete]
 # A pod that serves is replaced by eviction: its budget counts it, so that a roll and a node drain never take two.
 - apiGroups: [""]
   resources: [pods/eviction]
@@ -99,6 +99,13 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
   resources: [leases]
   resourceNames: [pulsar-operator]
   verbs: [get, update]
+{{- end -}}
+
+{{/* Rights on nodes (rbac.readNodes), which are in no namespace: for racks of bookies by a label that pods lack. */}}
+{{- define "pulsar-operator.nodeRules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get]
 {{- end -}}
 
 {{/* Rights of the uninstall hook in each watched namespace: find our objects and take the finalizer off. */}}

@@ -39,6 +39,9 @@ _OTHERS = {
     Reason.CONFLICTING_WRITER,
     # Somebody switched it off, and may be at work.
     Reason.REPLICATION_DISABLED,
+    # A node of another rack may come.
+    Reason.RACK_UNKNOWN,
+    Reason.TOO_FEW_RACKS,
 }
 _CONSENT = {
     Reason.PAUSED,
@@ -63,10 +66,12 @@ _CHANGE = {
     Reason.DECOMMISSION_STUCK,
     Reason.FOREIGN_VOLUME,
     Reason.VOLUME_LOST,
+    Reason.RACKS_UNREADABLE,
 }
 _ITSELF = {
     Reason.REPLACING_VOLUME,
     Reason.VOLUME_REPLACED,
+    Reason.RACKS_KNOWN,
     Reason.READY,
     Reason.NOT_READY,
     Reason.PENDING,

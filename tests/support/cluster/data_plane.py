@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
-from pulsar_operator.api.constants import LABEL_COMPONENT, Component
+from pulsar_operator.api.constants import ANNOTATION_RACK, LABEL_COMPONENT, Component
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.domain.render.names import bookie_id
+from pulsar_operator.domain.render.racks import RACK_VARIABLE
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     PODS,
@@ -37,6 +38,8 @@ AVAILABLE = "/ledgers/available"
 READONLY = f"{AVAILABLE}/readonly"
 AUDITOR = "/ledgers/underreplication/leader"
 DELAY = "/ledgers/underreplication/lostBookieRecoveryDelay"
+LOOKS = 12
+"""How often a bookie looks for its rack before it starts without: a minute."""
 STORES = (Component.ZOOKEEPER.value, Component.CONFIGURATION_STORE.value)
 
 
@@ -62,6 +65,10 @@ class DataPlane:
         """Client addresses of the ensembles that ever served."""
         self._audited: dict[str, int] = {}
         """Version of the auditor's delay at its last look, by store."""
+        self.waited: dict[str, int] = {}
+        """By UID of a bookie's pod, how often it looked for its rack in vain."""
+        self.unplaced: list[str] = []
+        """Bookies that waited for a rack, and started while the metadata store had none for them."""
         self.formatted: list[str] = []
         """Ensembles that started on an empty volume, in order."""
 
@@ -206,6 +213,8 @@ class DataPlane:
             setattr(self._pulsar, name, getattr(fresh, name))
 
     async def _bookie(self, pod: Json) -> bool:
+        if not self._knows_its_rack(pod):
+            return False
         config = await self._config(pod)
         session = await self._session(_store_of(config["metadataServiceUri"]))
         found = await session.get("/ledgers/INSTANCEID")
@@ -227,7 +236,18 @@ class DataPlane:
                 assert claim is not None
                 await self._backstage.edit(PVCS, meta["namespace"], claim["metadata"]["name"], change)
             await session.create(f"/ledgers/cookies/{bookie_of(pod)}", f"instanceId: {instance_id}".encode())
+        racks = await session.get("/bookies") if _waits(pod) else None
+        if _waits(pod) and (racks is None or bookie_of(pod).encode() not in racks.data):
+            self.unplaced.append(bookie_of(pod))
         return True
+
+    def _knows_its_rack(self, pod: Json) -> bool:
+        """Whether the start program goes on: the file has the annotation's value, or the time is over."""
+        uid = pod["metadata"]["uid"]
+        if not _waits(pod) or (pod["metadata"].get("annotations") or {}).get(ANNOTATION_RACK):
+            return True
+        self.waited[uid] = self.waited.get(uid, 0) + 1
+        return self.waited[uid] > LOOKS
 
     async def _broker(self, pod: Json, component: str) -> bool:
         if component == Component.STANDALONE:
@@ -254,6 +274,12 @@ class DataPlane:
         assert found is not None
         lines = found["data"]["overrides.conf"].splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _waits(pod: Json) -> bool:
+    """Whether a bookie waits for its rack."""
+    env = pod["spec"]["containers"][0]["env"]
+    return any(each["name"] == RACK_VARIABLE for each in env)
 
 
 def bookie_of(pod: Json) -> str:

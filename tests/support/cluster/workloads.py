@@ -30,6 +30,7 @@ KUBELET = "tests.example.com/kubelet"
 """Finalizer that keeps a deleted pod Terminating until the kubelet's next step."""
 PROTECTION = "kubernetes.io/pvc-protection"
 REVISION = "controller-revision-hash"
+ZONE = "topology.kubernetes.io/zone"
 OWNERS = (CUSTOM[Kind.INSTANCE], CUSTOM[Kind.CLUSTER], STATEFUL_SETS)
 
 
@@ -74,6 +75,10 @@ class Workloads:
     """By StatefulSet: most pods missing, ending or unready at once, since it was first complete."""
     order_gone: list[str] = field(default_factory=list)
     """StatefulSets in the order in which they were seen to be gone, pods included."""
+    zones: dict[str, str] = field(default_factory=dict)
+    """By name of a pod, the zone of the node that it is bound to."""
+    copies_zones: bool = True
+    """Whether the zone is put at the pod when it is bound, as by Kubernetes 1.35 and newer."""
     _owners: set[str] = field(default_factory=set)
     _complete: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
@@ -198,10 +203,20 @@ class Workloads:
             elif "deletionTimestamp" in found["metadata"]:
                 return 0
         try:
-            await self.backstage.put(_pod(sts, name, revision, volumes))
+            await self.backstage.put(self._bound(_pod(sts, name, revision, volumes)))
         except ConflictError:
             return 0
         return 1
+
+    def _bound(self, pod: Json) -> Json:
+        """A pod on its node."""
+        zone = self.zones.get(pod["metadata"]["name"])
+        if zone is None:
+            return pod
+        pod["spec"]["nodeName"] = f"node-of-{zone}"
+        if self.copies_zones:
+            pod["metadata"]["labels"][ZONE] = zone
+        return pod
 
     async def _report(self, sts: Json, revision: str, pods: list[Json]) -> int:
         meta, old = sts["metadata"], sts.get("status") or {}

@@ -21,6 +21,7 @@ from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
     NAMESPACES,
+    NODES,
     PDBS,
     PODS,
     PVCS,
@@ -45,7 +46,7 @@ NEEDED: dict[ResourceType, set[str]] = {
     **{kind: {"get", "list", "watch", "patch"} for kind in CUSTOM.values()},
     CUSTOM[Kind.REBALANCE]: {"get", "list", "watch", "patch", "create", "delete"},
     STATEFUL_SETS: {"get", "list", "watch", "create", "patch", "delete"},
-    PODS: {"get", "list", "watch", "delete"},
+    PODS: {"get", "list", "watch", "patch", "delete"},
     CONFIG_MAPS: {"get", "list", "watch", "create", "patch", "delete"},
     SERVICES: {"get", "list", "create", "patch", "delete"},
     SERVICE_ACCOUNTS: {"get", "list", "create", "patch", "delete"},
@@ -97,6 +98,13 @@ def test_rights_are_what_the_operator_does_and_no_more() -> None:
     assert granted("rules") == wanted
 
 
+def test_nodes_are_read_one_by_one_and_only_where_that_is_asked_for() -> None:
+    assert granted("nodeRules") == {(NODES.group, NODES.plural): {"get"}}
+    assert yaml.safe_load((OPERATOR / "values.yaml").read_text())["rbac"]["readNodes"] is False
+    around = (OPERATOR / "templates" / "rbac.yaml").read_text().split('include "pulsar-operator.nodeRules"')
+    assert len(around) == 2 and around[0].rindex(".Values.rbac.readNodes") > around[0].rindex("{{- end }}")
+
+
 def test_everything_watched_may_be_watched() -> None:
     rights = granted("rules")
     refused = [kind.plural for kind in watched() if not {"list", "watch"} <= rights[kind.group, kind.plural]]
@@ -143,7 +151,7 @@ def test_every_rule_says_why() -> None:
         assert part.rstrip().splitlines()[-1].lstrip().startswith("#"), part
 
 
-@pytest.mark.parametrize("name", ["rules", "leaseRules", "uninstallRules", *USER_RULES])
+@pytest.mark.parametrize("name", ["rules", "leaseRules", "nodeRules", "uninstallRules", *USER_RULES])
 def test_rights_table_of_the_readme(name: str) -> None:
     readme = (OPERATOR / "README.md").read_text()
     for rule in rules(name):

@@ -31,6 +31,7 @@ from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
 from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import KIBI, ByteSize
+from pulsar_operator.api.v1alpha1.racks import RACK_RULES, Racks
 from pulsar_operator.api.v1alpha1.rolling import MaintenanceWindow, Upgrade
 from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService
 
@@ -145,6 +146,8 @@ class Decommission(ApiModel):
 class BookKeeper(ApiModel):
     """The bookies."""
 
+    model_config = ConfigDict(json_schema_extra=validations(*RACK_RULES))
+
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
     """Number of bookies. Fewer: one after another is emptied and removed, the highest ordinal first."""
     journal: JournalVolumes = JournalVolumes()
@@ -153,6 +156,8 @@ class BookKeeper(ApiModel):
     """Volumes of the ledgers, where messages stay."""
     ensemble: Ensemble = Field(default=Ensemble())
     """Default quorums of new ledgers; absent values are fitted to the bookies at the first bring-up, and stay."""
+    racks: Racks | None = None
+    """In which rack each bookie is, so that the copies of an entry are in several; absent = nobody is told."""
     auto_recovery: AutoRecovery = Field(default=AutoRecovery())
     """Auto-recovery processes."""
     decommission: Decommission = Field(default=Decommission())

@@ -95,6 +95,8 @@ class BookieStatus(ApiModel):
     state: Annotated[str, Field(max_length=64)]
     """Writable; ReadOnly: it serves what it has and takes nothing new; Missing: it may have data and is not registered;
     New: it never was up."""
+    rack: Annotated[str, Field(max_length=256)] | None = None
+    """Rack it is in for brokers, by the metadata store; absent = they know none, or spec.bookkeeper.racks is absent."""
     usage: Annotated[int, Field(ge=0, le=100)] | None = None
     """Percent of its ledger disks that is used, within one, as it said at most one resync ago; absent = not known."""
     step: Annotated[str, Field(max_length=64)] | None = None

@@ -108,6 +108,8 @@ class ClusterController:
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
         if view.error is not None:
             return Outcome(backoff=True)
+        if view.racks is not None and view.racks.again and actor.act:
+            return Outcome(requeue_after=AGAIN_SECONDS)
         if view.balance is not None and view.balance.again:
             return Outcome(requeue_after=AGAIN_SECONDS)
         if view.leave is not None and view.leave.again and actor.act:

@@ -14,6 +14,8 @@ from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.controllers.dataplane.rack_facts import known_racks
+from pulsar_operator.domain.bookkeeper.racks import KnownRacks, too_few
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.live import Live
@@ -44,6 +46,16 @@ class ClusterFacts:
     """Quorums that ledgers have had so far; None = nothing was brought up yet, or the one pod of mode Standalone."""
     quorum_on_record: Quorum | None = None
     """What of it the record says."""
+    racks: KnownRacks | None = None
+    """In which rack the bookies are; None = the specification names no racks."""
+
+    @property
+    def too_few_racks(self) -> str | None:
+        """Why no ledger could be created once brokers enforce a minimum of racks, in words; None = it could."""
+        keeper = self.spec.bookkeeper
+        if keeper is None or keeper.racks is None or self.racks is None:
+            return None
+        return too_few(keeper.racks, self.racks)
 
     @property
     def overruled(self) -> bool:
@@ -104,7 +116,10 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
         # The list shows what has our labels: one that was restored by hand may have none.
         record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
     facts = ClusterFacts(obj, meta, spec, owner, instance, live, bool(claims), record)
-    return facts if spec.bookkeeper is None else _with_quorum(facts, spec.bookkeeper)
+    if spec.bookkeeper is None:
+        return facts
+    facts = replace(facts, racks=await known_racks(deps, spec.bookkeeper, live))
+    return _with_quorum(facts, spec.bookkeeper)
 
 
 def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:

@@ -186,12 +186,14 @@ def bookie_rows(
     previous: Iterable[BookieStatus] = (),
     usage: Mapping[str, int] = _NO_VALUES,
     steps: Mapping[str, str] = _NO_VALUES,
+    racks: Mapping[str, str] = _NO_VALUES,
 ) -> list[BookieStatus]:
     """Rows of status.bookies: bookies with a pod, a registration or a cookie; own ones by ordinal, then others by id.
 
     ``pods`` are the ordinals of the pods that are there or wanted. ``previous`` are the rows as stored: a state keeps
-    the time it began. ``usage`` (percent of the disk) and ``steps`` (where a bookie is on its way out) are by id; what
-    they lack is absent. Of more than MAX_BOOKIES rows the last are left out, and writable bookies before others.
+    the time it began. ``usage`` (percent of the disk), ``steps`` (where a bookie is on its way out) and ``racks`` are
+    by id; what they lack is absent. Of more than MAX_BOOKIES rows the last are left out, and writable bookies before
+    others.
     """
     before = {each.id: each for each in previous}
     ids = facts.registered | facts.cookies | {own.id(ordinal) for ordinal in pods}
@@ -204,6 +206,7 @@ def bookie_rows(
                 id=bookie,
                 ordinal=own.ordinal(bookie),
                 state=state,
+                rack=racks.get(bookie),
                 usage=_told(usage.get(bookie), old.usage if old is not None else None),
                 step=steps.get(bookie),
                 since=old.since if old is not None and old.state == state and old.since else timestamp(now),

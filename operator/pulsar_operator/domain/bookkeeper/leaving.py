@@ -113,6 +113,9 @@ def before(bookie: Leaving) -> Next:
                 f"Bookie {name} cannot be {bookie.deed}: {bookie.left} writable bookies would be left, and "
                 f"{widest.whose} takes {widest.size}. Lower that first, or raise spec.bookkeeper.replicas"
             )
+        racks = _racks(bookie)
+        if racks is not None:
+            return racks
     if scan is None:
         return Next(Act.LOOK, "")
     if scan.undecodable:
@@ -130,6 +133,20 @@ def before(bookie: Leaving) -> Next:
             "what is in it, or raise spec.bookkeeper.replicas"
         )
     return Next(Act.BEGIN, f"Bookie {name} leaves: spec.bookkeeper.replicas is {bookie.wanted}", Step.READ_ONLY)
+
+
+def _racks(bookie: Leaving) -> Next | None:
+    """Whether so many racks are left that new ledgers can be created."""
+    if not bookie.racks_wanted or (bookie.racks_left is not None and bookie.racks_left >= bookie.racks_wanted):
+        return None
+    if bookie.racks_left is None:
+        step = shown(bookie) if bookie.under_way else None
+        return Next(Act.NOTHING, "the racks of bookies to be known: see condition RacksKnown", step)
+    return _refused(
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}: writable bookies would be left in {bookie.racks_left} of the "
+        f"{bookie.racks_wanted} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. Add "
+        "bookies to other racks, lower minimum, or raise spec.bookkeeper.replicas"
+    )
 
 
 def _refused(text: str) -> Next:
@@ -157,12 +174,22 @@ def too_few(bookie: Leaving) -> Next | None:
     widest = bookie.widest
     if widest is None:
         return Next(Act.ASK, "", shown(bookie))
-    if not bookie.registered or bookie.left >= widest.size:
+    if not bookie.registered:
         return None
+    if bookie.left >= widest.size:
+        return _too_few_racks(bookie)
     text = (
         f"Bookie {bookie.bookie} stays as it is: {bookie.left} writable bookies would be left, and "
         f"{widest.whose} takes {widest.size} by now. It is tried again after the next change of the specification"
     )
+    return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
+
+
+def _too_few_racks(bookie: Leaving) -> Next | None:
+    found = _racks(bookie)
+    if found is None or found.reason is None:
+        return found
+    text = f"{found.text}. It is tried again after the next change of the specification"
     return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
 
@@ -266,6 +293,8 @@ def _without_pod(bookie: Leaving) -> Next | None:
                 why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
                 text = f"Bookie {name} has no pod and no cookie any more, and {why}. Its claims are kept"
                 return Next(Act.NOTHING, text, None, Reason.DECOMMISSION_REFUSED)
+        if bookie.rack:
+            return Next(Act.NOTHING, f"the rack of bookie {name} to be taken out", Step.FORGETTING)
         if any(not claim.going and claim.mark is None for claim in bookie.claims):
             return Next(Act.MARK, f"bookie {name} is removed, and no ledger named it", Step.FORGETTING)
         return Next(Act.END, f"Bookie {name} is removed")

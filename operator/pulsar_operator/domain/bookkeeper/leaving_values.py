@@ -137,6 +137,12 @@ class Leaving:
     """Why somebody wants a new volume for it, by annotation of its pod; None = nobody does, FALSE = nobody any more."""
     accepted: bool = False
     """Whether somebody confirmed, and the status says so, that ledgers with entries on no other bookie are lost."""
+    rack: bool = False
+    """Whether the metadata store still has a rack for it that the operator wrote and nobody wants."""
+    racks_left: int | None = None
+    """Racks of the other writable bookies; None = not known."""
+    racks_wanted: int = 0
+    """Racks without which no ledger is created; 0 = none are enforced."""
     process: str = ""
     """Its pod's UID and how often its container started; empty = there is none."""
 

@@ -74,6 +74,7 @@ def set_conditions(
         else:
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
         _replicated(conditions, view, acts=acts)
+        _racks(conditions, spec, view)
     _up_to_date(conditions, view)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
@@ -212,6 +213,15 @@ def _replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -> N
     conditions.set(kind, status, reason, text)
 
 
+def _racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
+    """Only where the specification names racks, or what was written for it cannot be taken out."""
+    kind = ConditionType.RACKS_KNOWN
+    if view.racks is not None and view.racks.said is not None:
+        conditions.set(kind, *view.racks.said)
+    elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
+
+
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
     """One pod is everything: its readiness is the readiness of each part."""
     for kind in (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY, ConditionType.BROKERS_READY):
@@ -279,7 +289,11 @@ def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
         steps = {leave.bookie: leave.step} if leave.bookie is not None and leave.step is not None else {}
         pods |= {leave.ordinal} if leave.ordinal is not None and steps else set()
     own, usage = OwnBookies.of(rendered.bookie_ids[0]), storage.usage
-    return bookie_rows(facts, own, sorted(pods), now=now, previous=previous, usage=usage, steps=steps)
+    written = view.racks.written if view.racks is not None else None
+    if written is None and (view.racks is None or view.racks.said is not None):
+        written = {each.id: each.rack for each in previous if each.rack}
+    listed, racks = sorted(pods), written or {}
+    return bookie_rows(facts, own, listed, now=now, previous=previous, usage=usage, steps=steps, racks=racks)
 
 
 def cluster_status(

@@ -13,6 +13,7 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, DrainStatus, RecoveryDelayStatus, RolloutStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.racks import Said
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
@@ -47,6 +48,20 @@ class StorageFact:
     """BookKeeper's lostBookieRecoveryDelay while it is raised."""
     usage: Mapping[str, int] = field(default_factory=dict)
     """Percent of its ledger disks that is used, by the id of each bookie that said so."""
+
+
+@dataclass(frozen=True)
+class RacksFact:
+    """What the metadata store says of the racks of bookies."""
+
+    written: Mapping[str, str] | None = None
+    """Rack by the bookie's id, also of bookies of others; None = not known, or nobody wants to know."""
+    ours: frozenset[str] = frozenset()
+    """Ids of bookies whose racks the operator wrote."""
+    said: Said | None = None
+    """Condition RacksKnown; None = the specification names no racks."""
+    again: bool = False
+    """Somebody else was faster: look again soon."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +177,7 @@ class ClusterView:
     metadata: MetadataFact | None = None
     """None also while ZooKeeper has no quorum."""
     storage: StorageFact | None = None
+    racks: RacksFact | None = None
     bookies: TierFact | None = None
     brokers: TierFact | None = None
     proxies: TierFact | None = None

@@ -19,6 +19,7 @@ from pulsar_operator.domain.render.common import (
 from pulsar_operator.domain.render.config import for_autorecovery, layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.racks import copying_racks
 from pulsar_operator.domain.render.services import disruption_budget, headless_service
 
 PORTS = {"http": 8000}
@@ -43,6 +44,7 @@ def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: St
         config=layered(
             preset_values(preset).config.get(Component.AUTORECOVERY),
             for_autorecovery(bookkeeper.config),
+            copying_racks(bookkeeper),
             bookkeeper_config(store, spec.broker.max_message_size if spec.broker else None),
         ),
         jvm=jvm_arguments(Component.AUTORECOVERY, preset, wanted.jvm),

@@ -19,6 +19,7 @@ from pulsar_operator.domain.render.common import (
 from pulsar_operator.domain.render.config import for_bookies, layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.racks import spread_over, told_by_pod, wait_for_rack
 from pulsar_operator.domain.render.services import disruption_budget, headless_service
 from pulsar_operator.domain.render.volumes import volume_limits
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
@@ -103,8 +104,10 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         ),
         pod=bookkeeper.pod,
         claims=claims,
+        downward=told_by_pod(bookkeeper),
+        spread_over=spread_over(bookkeeper),
     )
-    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
+    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template), *wait_for_rack(bookkeeper))
     settings = config_map(workload)
     return [
         *own_account(workload),

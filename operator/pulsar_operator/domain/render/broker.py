@@ -22,6 +22,7 @@ from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.quorum import Quorum
+from pulsar_operator.domain.render.racks import broker_racks
 from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
 
 PORTS = {"pulsar": 6650, "http": 8080}
@@ -68,6 +69,7 @@ def render_broker(
         "brokerServicePort": str(PORTS["pulsar"]),
         "webServicePort": str(PORTS["http"]),
         **quorum.settings(),
+        **broker_racks(spec.bookkeeper),
         "brokerShutdownTimeoutMs": str(shutdown_seconds(broker.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
     }

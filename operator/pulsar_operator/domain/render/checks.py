@@ -22,6 +22,7 @@ from pulsar_operator.domain.render.pod_checks import pod_problems, written_probl
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.properties import property_problems
 from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
+from pulsar_operator.domain.render.racks import rack_problems
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
 from pulsar_operator.domain.windows import window_problems
@@ -70,6 +71,7 @@ def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list
     found += memory_problems(Component.BROKER, "spec.broker", spec.preset, broker.jvm, broker.resources)
     found += write_cache_problems(keeper, spec.preset, broker.max_message_size)
     found += volume_problems(keeper, spec.preset)
+    found += rack_problems(keeper, broker)
     found += window_problems(spec.maintenance_windows)
     return [*found, *_quorum_problems(keeper, quorum), *_message_problems(broker, spec.preset)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
@@ -28,13 +28,15 @@ from pulsar_operator.domain.render.names import (
     service_host,
     workload_name,
 )
-from pulsar_operator.domain.render.placement import affinity, zone_spread
+from pulsar_operator.domain.render.placement import ZONE, affinity, zone_spread
 from pulsar_operator.domain.render.pod_extras import env_entries, env_sources, mount_entries, volume_entries
 
 Manifest = dict[str, Any]
 
 START = ("python3", "/opt/pulsar-operator/pulsar_start")
 CONFIG_FOLDER = "/etc/pulsar-operator/config"
+DOWNWARD, DOWNWARD_FOLDER = "pod", "/etc/pulsar-operator/pod"
+"""Volume of what the pod says of itself, and where it is."""
 RENDERED_FOLDER = "/pulsar/conf-rendered"
 IDS = {"runAsUser": 10000, "runAsGroup": 0, "fsGroup": 10000}
 """Users and groups of pods, where the platform does not choose them."""
@@ -87,6 +89,10 @@ class Workload:
     env: Sequence[Manifest] = ()
     claims: Sequence[Claim] = ()
     grace_seconds: int = 60
+    downward: Mapping[str, str] = field(default_factory=dict)
+    """Files in DOWNWARD_FOLDER, by name the field of the pod whose value each has; none = no such folder."""
+    spread_over: str = ZONE
+    """Label over whose values the pods are spread, where the user says nothing."""
     run_as: str | None = None
     """Name of the start program's component when it differs from ``component``."""
 
@@ -241,12 +247,13 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "affinity": affinity(pod, selector),
-        "topologySpreadConstraints": zone_spread(pod, selector),
+        "topologySpreadConstraints": zone_spread(pod, selector, workload.spread_over),
         **init_containers(pod),
         "containers": [_container(workload, pod), *sidecars(pod)],
         "volumes": [
             {"name": "config", "configMap": {"name": config_map_name(workload.name, config_hash(config_data))}},
             *({"name": name, "emptyDir": limited(pod, name)} for name in WRITABLE),
+            *_downward(workload),
             *volume_entries(pod.volumes),
         ],
     }
@@ -271,6 +278,8 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
     probes = workload.probes
     mounts = [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}]
     mounts += [{"name": name, "mountPath": path} for name, path in WRITABLE.items()]
+    if workload.downward:
+        mounts.append({"name": DOWNWARD, "mountPath": DOWNWARD_FOLDER, "readOnly": True})
     mounts += [{"name": claim.name, "mountPath": claim.path} for claim in workload.claims]
     mounts += mount_entries(pod.volume_mounts)
     # POD_NAME comes first: Kubernetes expands $(POD_NAME) only from variables defined before.
@@ -315,6 +324,11 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
         **pre_stop(pod),
         "volumeMounts": mounts,
     }
+
+
+def _downward(workload: Workload) -> list[Manifest]:
+    items = [{"path": name, "fieldRef": {"fieldPath": path}} for name, path in workload.downward.items()]
+    return [{"name": DOWNWARD, "downwardAPI": {"items": items}}] if items else []
 
 
 def _claim_template(workload: Workload, claim: Claim) -> Manifest:

@@ -29,14 +29,15 @@ def affinity(pod: PodTemplate, selector: Mapping[str, str]) -> Manifest:
     return {**given, "podAntiAffinity": {**apart, kind: [*(apart.get(kind) or ()), entry]}}
 
 
-def zone_spread(pod: PodTemplate, selector: Mapping[str, str]) -> list[Manifest]:
-    """Spread constraints of the pods: the user's, ours over zones, or with zoneSpread both."""
+def zone_spread(pod: PodTemplate, selector: Mapping[str, str], over: str = ZONE) -> list[Manifest]:
+    """Spread constraints of the pods: the user's, ours over zones, or with zoneSpread both. ``over`` is the label that
+    ours is over where the user says nothing."""
     given = pod.topology_spread_constraints
     if given is not None and pod.zone_spread is None:
         return given
     over_zones: Manifest = {
         "maxSkew": 1,
-        "topologyKey": ZONE,
+        "topologyKey": over if pod.zone_spread is None else ZONE,
         "whenUnsatisfiable": _when_unsatisfiable(pod),
         "labelSelector": {"matchLabels": dict(selector)},
     }

@@ -9,6 +9,7 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns, returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.racks import not_written
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, with_replicas
 from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
@@ -17,6 +18,9 @@ from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
 async def raise_to(step: Step, there: Json, replicas: int, cookies: frozenset[str]) -> Returns:
     """More bookies, as many as may come (bookie_volumes.py). Raises NameConflictError, PortError."""
     have = replicas_of(there)
+    missing = not_written(step, range(have, replicas))
+    if missing is not None:
+        return Returns(0, missing)
     found = await returns(step, range(have, replicas), cookies)
     if found.free:
         await _resize(step, there, have + found.free)

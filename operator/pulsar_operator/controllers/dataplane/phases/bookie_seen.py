@@ -18,6 +18,7 @@ from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.bookkeeper.leaving import subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.bookkeeper.rack_entries import distinct
 from pulsar_operator.domain.bookkeeper.renewing import next_step
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
@@ -143,12 +144,26 @@ class Seen:
             timeout=keeper.decommission.timeout_seconds,
             uid=pod.uid if pod is not None else "",
             ends=pod is not None and pod.terminating,
+            rack=self._has_rack(bookie, ordinal, wanted),
+            racks_left=self._racks_left(storage, bookie),
+            racks_wanted=keeper.racks.minimum if keeper.racks is not None and keeper.racks.enforce_minimum else 0,
             process=f"{pod.uid}/{restarts(pod.raw)}" if pod is not None else "",
             first=self._first(ordinal),
             lost=volumes.lost.get(ordinal) if volumes is not None else None,
             asked=self._asked().get(ordinal),
             accepted=self.confirmed is not None and self.confirmed in used,
         )
+
+    def _has_rack(self, bookie: str, ordinal: int, wanted: int) -> bool:
+        """Whether its rack is yet to be taken out (phases/racks.py)."""
+        racks = self.step.view.racks
+        return racks is not None and ordinal >= wanted and bookie in racks.ours and bookie in (racks.written or {})
+
+    def _racks_left(self, storage: StorageFacts, bookie: str) -> int | None:
+        written = self.step.view.racks.written if self.step.view.racks is not None else None
+        if written is None:
+            return None
+        return distinct(written[each] for each in storage.writable - {bookie} if each in written)
 
     def host(self, component: Component, ordinal: int) -> str:
         """Host name of a pod."""

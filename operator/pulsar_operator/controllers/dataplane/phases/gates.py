@@ -16,8 +16,9 @@ from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
+from pulsar_operator.domain.bookkeeper.racks import begun_first, ordinal_of
 from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate, confirmation
-from pulsar_operator.domain.dataplane.rollout import RollPlan
+from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, evaluate
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import bookie_id, workload_name
 from pulsar_operator.domain.stored import readable
@@ -69,7 +70,7 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     # Somebody may have scaled by hand: one that is gone and has data is missed like the others.
     gone = {each for each in storage.missing if own.ordinal(each) is not None}
     ids = sorted({own.id(ordinal) for ordinal in range(plan.pods_total)} | gone)
-    plan = _unwritable_first(step, plan, ids, storage)
+    plan = _unwritable_first(step, _by_rack(step, plan), ids, storage)
     assert plan.replace is not None
     mine = next(each for each in ids if each.startswith(f"{plan.replace.name}."))
     if plan.replace.repair and mine not in storage.registered:
@@ -93,15 +94,32 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     return Passed(plan, confirmed=by)
 
 
+def _by_rack(step: Step, plan: RollPlan) -> RollPlan:
+    """The plan with a bookie of the rack that has begun, if one has: all of one rack before the next."""
+    known, there = step.facts.racks, step.live.stateful_set(Component.BOOKIE)
+    assert plan.replace is not None
+    if plan.replace.repair or known is None or there is None:
+        return plan
+    state = evaluate(ComponentPods(Component.BOOKIE, there, step.live.pods(Component.BOOKIE)))
+    racks = {pod.name: rack for pod in state.pods if (rack := known.of.get(pod.ordinal)) is not None}
+    outdated = {pod.name for pod in state.outdated}
+    chosen = begun_first(racks, outdated, {pod.name for pod in state.pods if pod.name not in outdated})
+    return plan if plan.replace.name in chosen else _with_first(step, plan, max(chosen, key=ordinal_of, default=None))
+
+
+def _with_first(step: Step, plan: RollPlan, first: str | None) -> RollPlan:
+    """The plan with this pod, where nothing else comes first."""
+    again = roll_plan(step.live, BRING_UP_ORDER, order=step.facts.order, first=first)
+    return again if again.replace is not None and again.replace.name == first else plan
+
+
 def _unwritable_first(step: Step, plan: RollPlan, ids: list[str], storage: StorageFacts) -> RollPlan:
     """The plan with a bookie that takes nothing new first: what is changed may be its cure."""
     assert plan.replace is not None
     least = [each.partition(".")[0] for each in ids if each in storage.readonly]
     if plan.replace.repair or not least or plan.replace.name in least:
         return plan
-    again = roll_plan(step.live, BRING_UP_ORDER, order=step.facts.order, first=least[0])
-    same = again.replace is not None and again.replace.name == least[0]
-    return again if same else plan
+    return _with_first(step, plan, least[0])
 
 
 def _template(step: Step) -> str:

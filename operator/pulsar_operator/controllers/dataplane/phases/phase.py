@@ -17,7 +17,18 @@ from pulsar_operator.domain.render import RenderedCluster
 from pulsar_operator.ports import ResourceType
 
 Field = Literal[
-    "turns", "metadata", "storage", "bookies", "brokers", "proxies", "volumes", "leave", "roll", "scale", "balance"
+    "turns",
+    "metadata",
+    "storage",
+    "racks",
+    "bookies",
+    "brokers",
+    "proxies",
+    "volumes",
+    "leave",
+    "roll",
+    "scale",
+    "balance",
 ]
 """Fields of ClusterView that a phase fills."""
 

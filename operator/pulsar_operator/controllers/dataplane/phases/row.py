@@ -19,6 +19,7 @@ from pulsar_operator.controllers.dataplane.phases.leave import leave
 from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
 from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
+from pulsar_operator.controllers.dataplane.phases.racks import racks
 from pulsar_operator.controllers.dataplane.phases.remember import remember
 from pulsar_operator.controllers.dataplane.phases.replication import replication, replication_alone
 from pulsar_operator.controllers.dataplane.phases.roll import roll
@@ -69,6 +70,7 @@ ROWS: Final = {
         Phase("zookeeper", zookeeper, _CHILDREN, frozenset({"shared", "templates"})),
         Phase("metadata", metadata, frozenset(), frozenset({"shared", "zookeeper"}), "metadata"),
         Phase("replication", replication, frozenset(), frozenset({"templates", "metadata"}), "storage"),
+        Phase("racks", racks, frozenset({PODS}), _STORED, "racks"),
         Phase("bookies", bookies, _CHILDREN | {PVCS}, _STORED, "bookies"),
         Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),

@@ -72,9 +72,10 @@ async def templates(step: Step) -> Turns:
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, str]:
-    """Brokers, while the record that says their quorums cannot be read."""
+    """Brokers, while the record that says their quorums cannot be read, or there are fewer racks than they would
+    enforce."""
     if facts.config_map is None or facts.record is not None:
-        return {}
+        return {Component.BROKER: few} if (few := facts.too_few_racks) is not None else {}
     return {Component.BROKER: f"ConfigMap {facts.config_map['metadata']['name']} to be repaired: see MetadataReady"}
 
 

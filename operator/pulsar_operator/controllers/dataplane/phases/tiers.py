@@ -11,6 +11,7 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.racks import not_written
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.domain.apply import why_apply
 from pulsar_operator.domain.dataplane.bring_up import Gate, bring_up_facts, gates
@@ -54,6 +55,9 @@ async def _tier(step: Step, *components: Component) -> TierFact:
             found[component] = gate = await _by_volumes(step, _wanted(step, component))
             if gate is not None:
                 continue
+        if component not in there and (gate := _by_racks(step, component)) is not None:
+            found[component] = gate
+            continue
         manifests = await dressed(step, component)
         await apply_children(step.hand, step.live, _as_many(live, component, manifests))
     return TierFact(found)
@@ -61,6 +65,17 @@ async def _tier(step: Step, *components: Component) -> TierFact:
 
 def _wanted(step: Step, component: Component) -> int:
     return next(replicas_of(m) for m in step.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)
+
+
+def _by_racks(step: Step, component: Component) -> Gate | None:
+    """Why a component is not made yet: racks of bookies that nobody knows, or with which brokers could create no
+    ledger."""
+    if component is Component.BOOKIE:
+        missing = not_written(step, range(_wanted(step, component)))
+        return Gate(Reason.WAITING_FOR_METADATA, missing) if missing is not None else None
+    if component is Component.BROKER and (few := step.facts.too_few_racks) is not None:
+        return Gate(Reason.TOO_FEW_RACKS, few)
+    return None
 
 
 async def _by_volumes(step: Step, replicas: int) -> Gate | None:

@@ -1,0 +1,71 @@
+"""Racks of bookies, such as zones: in which one each bookie is, and over how many the copies of an entry are spread."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, validations
+
+LABEL_KEY = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+)
+"""Key of a label (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/)."""
+RACK_NAME = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+"""As the value of a label. No slash: all racks are of one depth, or BookKeeper takes none of them (class
+NetworkTopologyImpl, InvalidTopologyException)."""
+DEFAULT_RACK = "default-rack"
+"""Where BookKeeper puts bookies of which nobody says the rack (class NetworkTopology, DEFAULT_RACK)."""
+
+RACK_RULES = (
+    (
+        "!has(self.racks) || !self.racks.enforceMinimum || self.racks.minimum <= self.replicas",
+        "spec.bookkeeper.racks.minimum must not exceed spec.bookkeeper.replicas while enforceMinimum is true, since no "
+        "ledger could be created: lower minimum, or raise replicas",
+    ),
+    (
+        "!has(self.racks) || !self.racks.enforceMinimum || !has(self.racks.byOrdinal) || "
+        "self.racks.minimum <= self.racks.byOrdinal.size()",
+        "spec.bookkeeper.racks.byOrdinal has fewer racks than racks.minimum while enforceMinimum is true, so no ledger "
+        "could be created: add racks, or lower minimum",
+    ),
+)
+"""CEL rules of the bookies."""
+
+
+class Racks(ApiModel):
+    """In which rack each bookie is: by exactly one of topologyKey and byOrdinal."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "has(self.topologyKey) != has(self.byOrdinal)",
+                "exactly one of topologyKey and byOrdinal must be set in spec.bookkeeper.racks",
+            ),
+            (
+                f"!has(self.byOrdinal) || !('{DEFAULT_RACK}' in self.byOrdinal)",
+                f"spec.bookkeeper.racks.byOrdinal must not contain {DEFAULT_RACK}: BookKeeper puts bookies there whose "
+                "rack it does not know. Choose another name",
+            ),
+        )
+    )
+
+    topology_key: Annotated[str, Field(min_length=1, max_length=317, pattern=LABEL_KEY)] | None = None
+    """Label whose value is the rack, such as topology.kubernetes.io/zone: of the bookie's pod, where Kubernetes 1.35
+    and newer copies the node's zone and region; else of its node, if the operator may read nodes (rbac.readNodes of its
+    chart)."""
+    by_ordinal: (
+        Annotated[
+            list[Annotated[str, Field(min_length=1, max_length=63, pattern=RACK_NAME)]],
+            Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """Names of racks: the bookie of ordinal n is in the one at n modulo their number."""
+    minimum: Annotated[int, Field(ge=1, le=32)] = 2
+    """Racks that the copies of each entry are spread over where there are so many copies
+    (bookkeeperClientMinNumRacksPerWriteQuorum)."""
+    enforce_minimum: bool = False
+    """True: with fewer racks no ledger is created, and topics wait; bookies of unknown racks get none
+    (bookkeeperClientEnforceMinNumRacksPerWriteQuorum). False: then copies come together in one rack."""

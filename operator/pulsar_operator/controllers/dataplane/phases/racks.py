@@ -1,0 +1,183 @@
+"""Racks of bookies are written into the metadata store, and taken out again; and pods are told, who wait for it.
+
+The racks themselves are a fact (rack_facts.py). Entries that somebody else made are kept, and a znode that cannot be
+read is not written over (domain/bookkeeper/rack_entries.py). What the operator wrote is on record first, so that it
+takes out nothing else: once a bookie is gone with its cookie, and once racks leave the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from pulsar_operator.api.constants import ANNOTATION_RACK, Component, Reason
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+from pulsar_operator.domain.bookkeeper.rack_entries import (
+    RACKS_PATH,
+    RECORD_PATH,
+    entries_data,
+    merged,
+    parse_entries,
+    parse_record,
+    racks_of,
+    record_data,
+)
+from pulsar_operator.domain.bookkeeper.racks import racks_known, unreadable
+from pulsar_operator.domain.dataplane.cluster_view import RacksFact
+from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
+from pulsar_operator.ports import PODS, ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
+
+
+async def racks(step: Step) -> RacksFact:
+    """Write what is known and not there. Raises PortError of Kubernetes alone."""
+    metadata, storage = step.view.metadata, step.view.storage
+    if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
+        return _fact(step, None, problem=storage.problem if storage is not None else None)
+    store = local_store(step)
+    try:
+        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
+        written = await _written(step, session, storage.facts)
+    except PortError as error:
+        return _fact(step, None, problem=str(error))
+    except UndecodableError as error:
+        return RacksFact(said=unreadable(str(error)))
+    if written is None:
+        return RacksFact()
+    found = _fact(step, written)
+    return replace(found, again=written.again or not await _tell(step, written.racks))
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What the store has after this pass."""
+
+    racks: Mapping[str, str] = field(hash=False)
+    ours: frozenset[str] = frozenset()
+    again: bool = False
+
+
+def _fact(step: Step, written: _Written | None, *, problem: str | None = None) -> RacksFact:
+    keeper = step.facts.spec.bookkeeper
+    racks = written.racks if written is not None else None
+    said = racks_known(keeper.racks if keeper is not None else None, step.facts.racks, racks, problem)
+    return RacksFact(racks, written.ours if written is not None else frozenset(), said)
+
+
+async def _written(step: Step, session: ZooKeeperSession, storage: StorageFacts) -> _Written | None:
+    """Bring the entries to what they must be; None where there is nothing to write, and nothing of ours.
+
+    Raises PortError, and UndecodableError where the znode cannot be read.
+    """
+    wanted, node = _wanted(step), await session.get(RECORD_PATH)
+    record = parse_record(node.data) if node is not None else {}
+    if not wanted and not record and step.facts.racks is None:
+        return None
+    there = await session.get(RACKS_PATH)
+    before = parse_entries(there.data) if there is not None else {}
+    gone = _gone(step, record, storage)
+    after = merged(before, wanted, gone)
+    kept = {bookie: rack for bookie, rack in record.items() if bookie not in gone} | wanted
+    if after == before and kept == record:
+        return _Written(racks_of(before), frozenset(kept))
+    text = _words(racks_of(before), racks_of(after))
+    if not step.hand.act:
+        if after != before:
+            step.hand.pending.append(f"Write {text}")
+        return _Written(racks_of(before), frozenset(record))
+    try:
+        # First what will be ours, then what is not any more.
+        node = await _put(session, RECORD_PATH, node, record_data(record | wanted))
+        if after != before:
+            await _put(session, RACKS_PATH, there, entries_data(after))
+            await step.hand.record_event(Reason.APPLIED, f"Wrote {text}")
+        await _put(session, RECORD_PATH, node, record_data(kept))
+    except (ConflictError, NotFoundError):
+        return _Written(racks_of(before), frozenset(record), again=True)
+    return _Written(racks_of(after), frozenset(kept))
+
+
+def _wanted(step: Step) -> dict[str, str]:
+    """Rack by the bookie's id, of those that are known."""
+    known, own = step.facts.racks, own_bookies(step)
+    return {own.id(ordinal): rack for ordinal, rack in sorted(known.of.items())} if known is not None else {}
+
+
+def _gone(step: Step, record: Mapping[str, str], storage: StorageFacts) -> dict[str, str]:
+    """What the operator wrote and nobody needs: all of it without racks in the specification, else that of bookies that
+    are neither wanted, nor there, nor remembered by a cookie."""
+    if step.facts.racks is None:
+        return dict(record)
+    own, there = own_bookies(step), step.live.stateful_set(Component.BOOKIE)
+    replicas = int(there["spec"].get("replicas", 1)) if there is not None else 0
+    stay = {own.id(ordinal) for ordinal in range(max(replicas, len(step.rendered.bookie_ids)))}
+    stay |= {own.id(pod.ordinal) for pod in _pods(step)} | storage.cookies | storage.registered
+    return {bookie: rack for bookie, rack in record.items() if bookie not in stay}
+
+
+def _words(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """What changes, in words."""
+    changed = [f"{bookie} in {rack}" for bookie, rack in after.items() if before.get(bookie) != rack]
+    changed += [f"{bookie} taken out" for bookie in before if bookie not in after]
+    more = f" (and {len(changed) - 3} more)" if len(changed) > 3 else ""
+    return f"racks of bookies into znode {RACKS_PATH}: {', '.join(changed[:3])}{more}"
+
+
+async def _put(session: ZooKeeperSession, path: str, node: Node | None, data: bytes) -> Node:
+    """Content at the version that was read; nothing is written where it is there. Raises ConflictError where somebody
+    else wrote meanwhile, NotFoundError, UnavailableError."""
+    if node is None:
+        await session.create(path, data)
+        return Node(data, 0)
+    if node.data != data:
+        await session.set(path, data, version=node.version)
+        return Node(data, node.version + 1)
+    return node
+
+
+def _pods(step: Step) -> Collection[PodFacts]:
+    there = step.live.stateful_set(Component.BOOKIE)
+    return pods_of(there, step.live.pods(Component.BOOKIE)) if there is not None else ()
+
+
+async def _tell(step: Step, written: Mapping[str, str]) -> bool:
+    """Say at each pod which rack the store has for it: until then its bookie waits, for a minute at most. False where
+    a pod is another one by now. Raises PortError."""
+    known, own, all_told = step.facts.racks, own_bookies(step), True
+    keeper = step.facts.spec.bookkeeper
+    if known is None or keeper is None or keeper.racks is None or keeper.racks.topology_key is None:
+        return True
+    for pod in _pods(step):
+        rack, meta = written.get(own.id(pod.ordinal)), pod.raw["metadata"]
+        told = (meta.get("annotations") or {}).get(ANNOTATION_RACK)
+        if rack is None or rack != known.of.get(pod.ordinal) or rack == told or pod.terminating:
+            continue
+        if not step.hand.act:
+            step.hand.pending.append(f"Tell pod {pod.name} that it is in rack {rack}")
+            continue
+        identity = {"name": pod.name, "namespace": meta["namespace"], "uid": pod.uid}
+        annotated = {"metadata": {**identity, "annotations": {ANNOTATION_RACK: rack}}}
+        try:
+            await step.hand.deps.kube.apply({"apiVersion": PODS.api_version, "kind": PODS.kind, **annotated})
+        except (ConflictError, NotFoundError):
+            all_told = False
+            continue
+        await step.hand.record_event(Reason.APPLIED, f"Told pod {pod.name} that it is in rack {rack}")
+    return all_told
+
+
+def not_written(step: Step, ordinals: Collection[int]) -> str | None:
+    """What must be written before bookies of these ordinals are made, in words: their racks, where these are known
+    before there is a pod."""
+    keeper, found, known = step.facts.spec.bookkeeper, step.view.racks, step.facts.racks
+    if keeper is None or keeper.racks is None or keeper.racks.by_ordinal is None or known is None:
+        return None
+    own, written = own_bookies(step), (found.written if found is not None else None) or {}
+    missing = [own.id(each) for each in ordinals if written.get(own.id(each)) != known.of.get(each)]
+    if not missing:
+        return None
+    why = f": {found.said[2]}" if found is not None and found.said is not None and found.written is None else ""
+    return f"the rack of bookie {missing[0]} to be in znode {RACKS_PATH}{why}"

@@ -1,0 +1,65 @@
+"""In which rack each bookie is, by the specification, the labels of its pod, or those of its node. Only read."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.api.v1alpha1.racks import Racks
+from pulsar_operator.domain.bookkeeper.racks import COPIED_BY_KUBERNETES, KnownRacks, by_ordinal, rack_of
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
+from pulsar_operator.ports import NODES, Deps, ForbiddenError, PortError
+
+
+async def known_racks(deps: Deps, keeper: BookKeeper, live: Live) -> KnownRacks | None:
+    """What is known; None where the specification names no racks. A node that cannot be read is told in words."""
+    racks, there = keeper.racks, live.stateful_set(Component.BOOKIE)
+    if racks is None:
+        return None
+    if racks.by_ordinal is not None:
+        have = int(there["spec"].get("replicas", 1)) if there is not None else 0
+        return by_ordinal(racks.by_ordinal, range(max(have, keeper.replicas)))
+    pods = pods_of(there, live.pods(Component.BOOKIE)) if there is not None else ()
+    return await _by_label(deps, racks, [pod for pod in pods if not pod.terminating])
+
+
+async def _by_label(deps: Deps, racks: Racks, pods: list[PodFacts]) -> KnownRacks:
+    key = str(racks.topology_key)
+    of: dict[int, str] = {}
+    unknown: dict[int, str] = {}
+    pending: set[int] = set()
+    for pod in pods:
+        node = (pod.raw.get("spec") or {}).get("nodeName")
+        rack = rack_of(pod.raw["metadata"].get("labels") or {}, key)
+        if rack is not None:
+            of[pod.ordinal] = rack
+        elif not node:
+            pending.add(pod.ordinal)
+        else:
+            rack, why = await _of_node(deps, str(node), key)
+            if rack is not None:
+                of[pod.ordinal] = rack
+            else:
+                unknown[pod.ordinal] = f"Pod {pod.name} has no label {key}{_newer(key)}, and {why}"
+    return KnownRacks(of, unknown, frozenset(pending))
+
+
+def _newer(key: str) -> str:
+    """Why a pod may lack it."""
+    return " (Kubernetes 1.35 and newer copies it from the node)" if key in COPIED_BY_KUBERNETES else ""
+
+
+async def _of_node(deps: Deps, name: str, key: str) -> tuple[str | None, str]:
+    """What a node's labels say; or why they say nothing, in words."""
+    try:
+        node = await deps.kube.get(NODES, "", name)
+    except ForbiddenError:
+        return None, (
+            "the operator may not read its node: set rbac.readNodes of the operator's chart, or name the racks by "
+            "spec.bookkeeper.racks.byOrdinal"
+        )
+    except PortError as error:
+        return None, f"its node {name} could not be read: {error}"
+    labels = (node["metadata"].get("labels") or {}) if node is not None else {}
+    rack = rack_of(labels, key)
+    return rack, f"its node {name} has none either: label the node, or name another topologyKey"

@@ -1,0 +1,89 @@
+"""What racks of bookies mean for pods and settings; nothing where the specification names none.
+
+Brokers choose bookies by rack as they are (bookkeeperClientRackawarePolicyEnabled true, two racks, not enforced), and
+auto-recovery by the same mapping (reppDnsResolverClass of Pulsar's bookkeeper.conf). So settings are written only where
+they are others.
+"""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import ANNOTATION_RACK
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker
+from pulsar_operator.api.v1alpha1.racks import Racks
+from pulsar_operator.domain.render.common import DOWNWARD, DOWNWARD_FOLDER, Manifest, env_value
+from pulsar_operator.domain.render.placement import ZONE
+
+MINIMUM = "bookkeeperClientMinNumRacksPerWriteQuorum"
+ENFORCE = "bookkeeperClientEnforceMinNumRacksPerWriteQuorum"
+RACK_AWARE = "bookkeeperClientRackawarePolicyEnabled"
+REGION_AWARE = "bookkeeperClientRegionawarePolicyEnabled"
+COPIES_MINIMUM = "minNumRacksPerWriteQuorum"
+STOCK_MINIMUM = 2
+"""Of brokers and of auto-recovery."""
+RACK_FILE = "rack"
+RACK_VARIABLE = "PULSAR_OPERATOR_RACK"
+"""Tells the start program which file has the rack, once the metadata store has it."""
+
+
+def broker_racks(keeper: BookKeeper | None) -> dict[str, str]:
+    """Settings of brokers."""
+    racks = keeper.racks if keeper is not None else None
+    found = _minimum(MINIMUM, racks)
+    if racks is not None and racks.enforce_minimum:
+        found[ENFORCE] = "true"
+    return found
+
+
+def copying_racks(keeper: BookKeeper) -> dict[str, str]:
+    """Settings of auto-recovery. It enforces nothing: two copies in one rack are more than one copy."""
+    return _minimum(COPIES_MINIMUM, keeper.racks)
+
+
+def _minimum(key: str, racks: Racks | None) -> dict[str, str]:
+    return {key: str(racks.minimum)} if racks is not None and racks.minimum != STOCK_MINIMUM else {}
+
+
+def spread_over(keeper: BookKeeper) -> str:
+    """Label over whose values bookies are spread, where the user says nothing."""
+    return (keeper.racks.topology_key if keeper.racks is not None else None) or ZONE
+
+
+def told_by_pod(keeper: BookKeeper) -> dict[str, str]:
+    """Files of the pod's own: its rack, where only a pod that has a node has one."""
+    waits = keeper.racks is not None and keeper.racks.topology_key is not None
+    return {RACK_FILE: f"metadata.annotations['{ANNOTATION_RACK}']"} if waits else {}
+
+
+def wait_for_rack(keeper: BookKeeper) -> list[Manifest]:
+    """Variables with which the start program waits for that file to say something."""
+    return [env_value(RACK_VARIABLE, f"{DOWNWARD_FOLDER}/{RACK_FILE}")] if told_by_pod(keeper) else []
+
+
+def rack_problems(keeper: BookKeeper, broker: Broker) -> list[str]:
+    """Settings beside racks that say something else."""
+    if keeper.racks is None:
+        return []
+    given, copying = broker.config or {}, keeper.config or {}
+    found = [
+        f'spec.broker.config key "{key}" is set by spec.bookkeeper.racks.{field}: take it out'
+        for key, field in ((MINIMUM, "minimum"), (ENFORCE, "enforceMinimum"))
+        if key in given
+    ]
+    if COPIES_MINIMUM in copying:
+        found.append(f'spec.bookkeeper.config key "{COPIES_MINIMUM}" is set by racks.minimum: take it out')
+    if given.get(RACK_AWARE, "true").strip().lower() != "true":
+        found.append(
+            f'spec.broker.config key "{RACK_AWARE}" switches off what spec.bookkeeper.racks is for: take one out'
+        )
+    if given.get(REGION_AWARE, "false").strip().lower() == "true":
+        found.append(
+            f'spec.broker.config key "{REGION_AWARE}" wants regions in front of racks, and spec.bookkeeper.racks has '
+            "none: take one of them out"
+        )
+    volumes = (keeper.pod.volumes if keeper.pod else None) or ()
+    if told_by_pod(keeper) and any(volume.name == DOWNWARD for volume in volumes):
+        found.append(
+            f'spec.bookkeeper.pod.volumes name "{DOWNWARD}" is the operator\'s own volume where racks.topologyKey is '
+            "set: choose another name"
+        )
+    return found
