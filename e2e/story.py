@@ -41,6 +41,7 @@ AREAS = (
     "test_failed_compaction",
     "test_pauses",
     "test_proxies",
+    "test_racks",
     "test_safety",
     "test_upgrade",
     "test_versions",

@@ -54,6 +54,7 @@ SLICES: Sequence[Slice] = (
     Slice("rolls", 7, "pauses that producers feel, by operation and stage", soak=True),
     Slice("bookies", 1, "one ZooKeeper server, bookie and broker replaced"),
     Slice("bookies", 2, "a bookie that loses its volume, and one that is to have another"),
+    Slice("bookies", 3, "two zones, and every new ledger is in both"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
 )

@@ -42,6 +42,7 @@ ALLOWED = [
     ("pulsaroperator.io", "pulsarclusters", "finalizers", "update"),
     ("apps", "statefulsets", "", "create"),
     ("", "pods", "", "delete"),
+    ("", "pods", "", "patch"),
     ("", "pods", "eviction", "create"),
     ("", "secrets", "", "get"),
     ("", "namespaces", "", "get"),
@@ -63,6 +64,7 @@ FORBIDDEN = [
 CLUSTER_WIDE = [
     ("", "namespaces", "", "list"),
     ("", "nodes", "", "list"),
+    ("", "nodes", "", "get"),
     ("", "persistentvolumes", "", "list"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "", "list"),
 ]

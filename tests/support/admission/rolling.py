@@ -6,6 +6,10 @@ from typing import Any
 
 from tests.support.admission.rules import PATTERN, PC, STANDALONE, Create, Json
 
+MINIMUM = "spec.bookkeeper.racks.minimum must not exceed spec.bookkeeper.replicas"
+FEWER = "spec.bookkeeper.racks.byOrdinal has fewer racks than racks.minimum"
+EITHER = "exactly one of topologyKey and byOrdinal must be set in spec.bookkeeper.racks"
+DEFAULT = "spec.bookkeeper.racks.byOrdinal must not contain default-rack"
 LOST = "bookie is the ordinal of the bookie whose ledgers are given up"
 ZONE = "timeZone must be a name of the IANA time zone database"
 
@@ -16,6 +20,14 @@ def _windows(*windows: Json) -> Json:
 
 def _confirmed(action: str, **fields: Any) -> Json:
     return {"confirmations": [{"action": action, "expiresTime": "2026-12-01T18:00:00Z"} | fields]}
+
+
+def _racks(replicas: int = 3, **fields: Any) -> Json:
+    return {"bookkeeper": {"replicas": replicas, "racks": fields}}
+
+
+ROW = {"topologyKey": "example.com/row"}
+A_AND_B = {"byOrdinal": ["a", "b"]}
 
 
 def _window(**fields: Any) -> Json:
@@ -70,5 +82,26 @@ ROLLING_CREATES: tuple[Create, ...] = (
     Create(PC, "confirmed-loss-of-no-bookie", _confirmed("LoseLedgers"), LOST),
     Create(PC, "confirmed-loss-of-bookie-512", _confirmed("LoseLedgers", bookie=512), "less than or equal to 511"),
     Create(PC, "confirmed-loss-without-end", {"confirmations": [{"action": "LoseLedgers", "bookie": 0}]}, "Required"),
+    Create(PC, "racks-by-label", _racks(**ROW)),
+    Create(PC, "racks-by-ordinal", _racks(**A_AND_B)),
+    Create(PC, "racks-neither", _racks(), EITHER),
+    Create(PC, "racks-both", _racks(**ROW, **A_AND_B), EITHER),
+    Create(PC, "racks-minimum-alone", _racks(minimum=3), EITHER),
+    Create(PC, "racks-default", _racks(byOrdinal=["a", "default-rack"]), DEFAULT),
+    Create(PC, "racks-slash", _racks(byOrdinal=["a/b"]), PATTERN),
+    Create(PC, "racks-slash-in-front", _racks(byOrdinal=["/a"]), PATTERN),
+    Create(PC, "racks-empty-name", _racks(byOrdinal=[""]), "at least 1 chars long"),
+    Create(PC, "racks-none", _racks(byOrdinal=[]), "at least 1 items"),
+    Create(PC, "racks-twice", _racks(byOrdinal=["a", "a"]), "Duplicate value"),
+    Create(PC, "racks-65", _racks(byOrdinal=[f"r{n}" for n in range(65)]), "at most 64"),
+    Create(PC, "racks-label-of-two-slashes", _racks(topologyKey="a/b/c"), PATTERN),
+    Create(PC, "racks-label-empty", _racks(topologyKey=""), "at least 1 chars long"),
+    Create(PC, "racks-minimum-0", _racks(**ROW, minimum=0), "greater than or equal to 1"),
+    Create(PC, "racks-enforced", _racks(**A_AND_B, enforceMinimum=True)),
+    Create(PC, "racks-enforced-of-three", _racks(3, **ROW, minimum=3, enforceMinimum=True)),
+    Create(PC, "racks-enforced-over-replicas", _racks(2, **ROW, minimum=3, enforceMinimum=True), MINIMUM),
+    Create(PC, "racks-over-replicas", _racks(2, **ROW, minimum=3)),
+    Create(PC, "racks-enforced-over-names", _racks(**A_AND_B, minimum=3, enforceMinimum=True), FEWER),
+    Create(PC, "racks-over-names", _racks(**A_AND_B, minimum=3)),
     Create(PC, "confirmed-deed-unknown", _confirmed("DropAll"), "Unsupported value"),
 )

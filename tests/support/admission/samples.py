@@ -44,6 +44,7 @@ from pulsar_operator.api.v1alpha1.policies import (
     StorageBacklogQuota,
     TopicPolicies,
 )
+from pulsar_operator.api.v1alpha1.racks import LABEL_KEY, RACK_NAME, Racks
 from pulsar_operator.api.v1alpha1.rolling import TIME_ZONE
 from pulsar_operator.api.v1alpha1.services import CIDR
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
@@ -108,6 +109,7 @@ CHOICES: tuple[tuple[FieldKey, ...], ...] = (
         (ConfigurationStore, "external"),
     ),
     ((MetadataStore, "managed"), (MetadataStore, "external")),
+    ((Racks, "topology_key"), (Racks, "by_ordinal")),
     ((Bundles, "count"), (Bundles, "boundaries"), (Bundles, "sizing")),
     ((PulsarTopicSetSpec, "names"), (PulsarTopicSetSpec, "count"), (PulsarTopicSetSpec, "patterns")),
     ((TopicSchema, "definition"), (TopicSchema, "key")),
@@ -317,6 +319,8 @@ SAMPLES_BY_PATTERN: Mapping[str, str] = {
     r"^[A-Za-z_][A-Za-z0-9_]*$": "SOME_NAME",
     r"^([A-Za-z_][A-Za-z0-9_]*)?$": "SOME_",
     MOUNT_PATH: "/mnt/some",
+    LABEL_KEY: "topology.kubernetes.io/zone",
+    RACK_NAME: "rack-a",
     FILE_PATH: "/pulsar/logs/some",
     CIDR: "10.0.0.0/8",
     r"^https?://[^\s?#]+$": "http://demo-sizing.pulsar:8080",

@@ -97,6 +97,16 @@ READ_ONLY, UNLOADING, COPYING, VERIFYING, STOPPING, FORGETTING = Step
 ASKED = replace(MEMO, asked="h0", asked_at=NOW, naming=1)
 LATE = NOW + timedelta(seconds=STALL_SECONDS)
 CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
+    # racks
+    ("too few racks left", before(racks_wanted=2, racks_left=1), Act.NOTHING, None, REFUSED, "in 1 of the 2 racks"),
+    ("racks not known", before(racks_wanted=2), Act.NOTHING, None, None, "racks of bookies to be known"),
+    ("enough racks left", before(racks_wanted=2, racks_left=2), Act.LOOK, None, None, ""),
+    ("none are enforced", before(racks_left=1), Act.LOOK, None, None, ""),
+    ("fewer racks by now", leaving(step=STOPPING, scan=CLEAR, racks_wanted=2, racks_left=1), Act.STOP, None, STUCK,
+     "tried again after the next change"),
+    ("its rack is there", outside(storage=FORGOTTEN, memo=FORGOT, rack=True, step=FORGETTING), Act.NOTHING, FORGETTING,
+     None, "the rack of bookie"),
+    ("its rack is gone", outside(storage=FORGOTTEN, memo=FORGOT, step=FORGETTING), Act.MARK, FORGETTING, None, ""),
     # before it begins
     ("a roll", before(obstacle="the roll of broker pods to end"), Act.NOTHING, None, None, "the roll of broker"),
     (

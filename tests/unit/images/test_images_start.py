@@ -14,6 +14,7 @@ from pulsar_start.files import write_atomically
 from pulsar_start.layering import parse
 from pulsar_start.main import prepare
 from pulsar_start.paths import FOLDERS, Paths
+from pulsar_start.rack import RACK_VARIABLE, WAIT_SECONDS, await_rack
 
 ROOT = Path(__file__).parents[3]
 START = ROOT / "broker_image" / "pulsar_start"
@@ -286,3 +287,39 @@ def test_every_image_copies_the_one_start_program_and_drops_root(folder: str) ->
     assert "COPY broker_image/pulsar_start /opt/pulsar-operator/pulsar_start" in lines
     assert [line for line in lines if line.startswith("USER ")][-1] == "USER 10000:0"
     assert not any("--chmod" in line or "--mount" in line for line in lines)
+
+
+def test_a_bookie_waits_for_its_rack(tmp_path: Path) -> None:
+    file, now = tmp_path / "rack", [0.0]
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] >= 5:
+            file.write_text("/a\n")
+
+    file.write_text("")
+    assert await_rack({RACK_VARIABLE: str(file)}, lambda: now[0], pause) == "in rack /a, after 5 s"
+    assert await_rack({RACK_VARIABLE: str(file)}, lambda: now[0], pause) == "in rack /a, after 0 s"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_bookie_waits_a_minute_for_its_rack_at_most(tmp_path: Path, there: bool) -> None:
+    file, now = tmp_path / "rack", [0.0]
+    if there:
+        file.write_text("")
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    said = await_rack({RACK_VARIABLE: str(file)}, lambda: now[0], pause)
+    assert said is not None and said.startswith("no rack after 60 s: it starts all the same")
+    assert now[0] == WAIT_SECONDS
+
+
+def test_only_a_bookie_that_is_told_to_waits(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "rack").write_text("/a")
+    said: list[str] = []
+    for name in ("bookie", "autorecovery"):
+        prepare(component_named(name), environ | {RACK_VARIABLE: str(tmp_path / "rack")}, said.append)
+    prepare(component_named("bookie"), environ, said.append)
+    assert [line for line in said if "rack" in line] == ["bookie: in rack /a, after 0 s"]
