@@ -71,7 +71,8 @@ def local_lane() -> list[Step]:
     return [
         static(),
         pytest_step("unit tests", "tests/unit"),
-        pytest_step("contract and integration tests", "tests/contract", *rest, needs=TOOLS, anywhere=True),
+        pytest_step("contract tests", "tests/contract", needs=TOOLS, anywhere=True),
+        pytest_step("integration tests", *rest, needs=TOOLS, anywhere=True),
         pytest_step("tests of the API server", *SERVER, needs=TOOLS, anywhere=True),
         pytest_step("standalone tests", STANDALONE_TESTS, needs=TOOLS, anywhere=True),
     ]
