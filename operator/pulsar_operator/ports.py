@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.domain.dataplane.counters import Sample
+from pulsar_operator.domain.dataplane.reach import Reach
 from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 
@@ -68,6 +69,11 @@ class UnavailableError(PortError):
     def __init__(self, message: str, *, retry_after: float | None = None, status: int = 0) -> None:
         super().__init__(message, retry_after=retry_after)
         self.status = status
+
+
+class DeadlineError(UnavailableError):
+    """Nothing came within the deadline of an admin call: the other side hangs, or is not there. It may have taken
+    effect."""
 
 
 class UnownedError(UnavailableError):
@@ -280,8 +286,8 @@ class PulsarAdminPort(Protocol):
         Redirects are followed with the method and body kept; 429, 5xx and connection errors of idempotent calls are
         retried within the deadline (seconds). ``body`` None sends no body, bytes are sent as they are, anything else is
         JSON. With ``text`` the answer is plain text, whatever its content type says: some endpoints of Pulsar do so.
-        Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's own words),
-        UnavailableError.
+        Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's own words; status 0 =
+        not sent), DeadlineError, UnavailableError.
         """
 
 
@@ -455,5 +461,7 @@ class Deps:
     """Results of the Spark job; None = there are none."""
     counters: CountersPort | None = None
     """Metrics of the data plane's pods; None = nobody reads them."""
+    reach: Reach = field(default_factory=Reach)
+    """Which clusters answered the calls of this process."""
     jumps: Jumps = field(default_factory=Jumps)
     """From which version of Pulsar to which a cluster may go; by default to none."""

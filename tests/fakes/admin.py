@@ -21,6 +21,7 @@ from pulsar_operator.adapters.admin import CANCELLED, build_url
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
+    DeadlineError,
     NotFoundError,
     RefusedError,
     UnavailableError,
@@ -67,7 +68,9 @@ class FakeAdmin:
         self.calls: list[AdminCall] = []
         self.writes: list[tuple[str, str]] = []
         self.down: set[str] = set()
-        """Clusters that do not answer."""
+        """Clusters that cannot be connected to."""
+        self.hanging: set[str] = set()
+        """Clusters that accept a call and never answer it: its deadline passes."""
 
     async def call(
         self,
@@ -90,6 +93,8 @@ class FakeAdmin:
             hook(seen)
         if endpoint.cluster in self.down:
             raise UnavailableError(f"no connection to cluster {endpoint.cluster}")
+        if endpoint.cluster in self.hanging:
+            raise DeadlineError(f"no answer from cluster {endpoint.cluster} within {deadline or 15:g} s")
         # An endpoint is a cluster's own; a test of the port alone names it as it likes.
         cluster = endpoint.cluster if endpoint.cluster in self.pulsar.clusters else self.pulsar.clusters[0]
         sent = body.decode() if isinstance(body, bytes) else body and json.loads(json.dumps(body))

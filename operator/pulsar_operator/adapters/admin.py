@@ -33,6 +33,7 @@ from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
+    DeadlineError,
     MetricsPort,
     NotFoundError,
     RefusedError,
@@ -156,7 +157,7 @@ class AiohttpAdmin:
                 answer = await self._attempts(request, last, slot, until=limit.when())
         except TimeoutError:
             detail = f" (last attempt: {last[-1]})" if last else ""
-            raise UnavailableError(f"{words}: no answer within {seconds:g} s{detail}") from None
+            raise DeadlineError(f"{words}: no answer within {seconds:g} s{detail}") from None
         return interpret(answer, words, text=text)
 
     async def _attempts(

@@ -11,10 +11,12 @@ class SteppingClock:
 
     def __init__(self) -> None:
         self._now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.step = 1.0
+        """Seconds."""
 
     def now(self) -> datetime:
         """Current time."""
-        self._now += timedelta(seconds=1)
+        self._now += timedelta(seconds=self.step)
         return self._now
 
     def forward(self, seconds: float) -> None:

@@ -159,6 +159,13 @@ class InstanceClusterStatus(ApiModel):
     """Whether the cluster's Ready condition is True."""
     version: str | None = None
     """Pulsar version the cluster runs."""
+    reachable: bool | None = None
+    """Whether its admin REST answers; false after three calls in a row without an answer: then it is left out of
+    everything, and asked again at least once per minute. Absent = it has no ready brokers, or was not asked yet."""
+    since: str | None = None
+    """Since when reachable is what it is."""
+    last_seen: str | None = None
+    """An answer of it; up to half an hour older than the last one while it is reachable."""
 
 
 class PulsarInstanceStatus(CommonStatus):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.core.index import allows_references, key_of, references
+from pulsar_operator.api.constants import ConditionType, Kind
+from pulsar_operator.controllers.core.index import SERVING_PARTS, allows_references, key_of, references
+from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.ports import AdminEndpoint, Json, Key
 
 
@@ -46,6 +47,16 @@ def published_endpoint(cluster: Json) -> AdminEndpoint | None:
     """The brokers' web service as the cluster's status says; None before it says so."""
     url = ((cluster.get("status") or {}).get("endpoints") or {}).get("brokerWebServiceUrl")
     return AdminEndpoint(pulsar_name(cluster), str(url)) if url else None
+
+
+def serving_endpoint(cluster: Json) -> AdminEndpoint | None:
+    """Where the cluster's admin REST answers now; None while it has no ready broker.
+
+    One is enough to ask: a roll of many must not make every tenant, namespace and topic Unknown.
+    """
+    status = cluster.get("status") or {}
+    serving = any(((status.get(part) or {}).get("ready") or 0) > 0 for part in SERVING_PARTS)
+    return published_endpoint(cluster) if serving or is_true(cluster, ConditionType.BROKERS_READY.value) else None
 
 
 def broker_endpoint(cluster: AdminEndpoint, broker: str) -> AdminEndpoint:

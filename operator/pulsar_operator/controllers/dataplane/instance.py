@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -43,9 +43,11 @@ from pulsar_operator.controllers.dataplane.ensemble import (
 )
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
+from pulsar_operator.controllers.dataplane.sights import again, look
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import observe_component
+from pulsar_operator.domain.dataplane.reach import Sight
 from pulsar_operator.domain.render import (
     ImageTemplates,
     Owner,
@@ -63,6 +65,8 @@ CONDITIONS = (
     ConditionType.CLUSTERS_READY,
 )
 RETRY_SECONDS = 5.0
+LOOK_SECONDS = 15.0
+"""Between two looks at what tells nobody when it stops answering: the clusters."""
 
 
 @dataclass
@@ -82,6 +86,8 @@ class InstancePass:
     """Dependents that are no clusters."""
     seen: bool = False
     """Whether clusters and others are known: a list that failed says nothing."""
+    sights: Mapping[str, Sight] = field(default_factory=dict)
+    """Whether clusters answer, by name inside Pulsar."""
     backoff: bool = False
 
 
@@ -120,12 +126,15 @@ class InstanceController:
             reason, text = (Reason.INVALID_SPEC, str(error)) if refused else reason_of(error)
             conditions.set(ConditionType.CONFIGURATION_STORE_READY, FALSE if refused else UNKNOWN, reason, text)
             state.backoff = True
+        if state.seen:
+            state.sights = await look(actor, state.clusters, (obj.get("status") or {}).get("clusters") or ())
         self._summarize(state)
         await write_status(deps, obj, self._status(state))
         if state.backoff:
             return Outcome(backoff=True)
         ready = conditions.is_true(ConditionType.READY)
-        return DONE if ready and not meta.deleting else Outcome(requeue_after=RETRY_SECONDS)
+        pause = LOOK_SECONDS if ready and not meta.deleting else RETRY_SECONDS
+        return Outcome(requeue_after=min(pause, again(deps, state.clusters) or pause))
 
     async def _unreadable(self, obj: Json, meta: Meta, conditions: ConditionSet, problem: str) -> Outcome:
         """A specification that means nothing to this operator, as after a downgrade. Clusters go on with the store they
@@ -352,6 +361,7 @@ class InstanceController:
                 object_namespace=c["metadata"]["namespace"],
                 ready=is_true(c, ConditionType.READY),
                 version=(c.get("status") or {}).get("version"),
+                **_seen(state.sights.get(pulsar_name(c), Sight())),
             )
             for c in state.clusters
         ]
@@ -376,6 +386,10 @@ class InstanceController:
             configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
             **counts,
         )
+
+
+def _seen(sight: Sight) -> dict[str, Any]:
+    return {"reachable": sight.reachable, "since": sight.since, "last_seen": sight.last_seen}
 
 
 def _unique(clusters: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:

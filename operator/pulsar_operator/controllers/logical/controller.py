@@ -180,7 +180,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             p.fields.pop("applied_generation", None)
         p.fields.update(await self.status_fields(p, scope, facts))
         if unreachable and p.conditions.is_true(ConditionType.READY):
-            why = "; ".join(f"{each}: {scope.admin.failures.get(each, 'not asked')}" for each in unreachable)
+            why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
             text = f"{name} is in sync where clusters answer; no answer from {why}"
             p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
             after = WAIT_SECONDS

@@ -5,17 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
-from pulsar_operator.controllers.core.clusters import members, published_endpoint, pulsar_name
-from pulsar_operator.controllers.core.index import PARENT_FIELD, SERVING_PARTS
+from pulsar_operator.controllers.core.clusters import members, pulsar_name, serving_endpoint
+from pulsar_operator.controllers.core.index import PARENT_FIELD
 from pulsar_operator.controllers.core.references import resolve
-from pulsar_operator.controllers.core.status import condition_of, is_true
+from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.reach import TIMEOUTS
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, UnavailableError
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    ConflictError,
+    DeadlineError,
+    Deps,
+    Json,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
 
 WAIT_SECONDS = 15.0
 """Until a parent is looked at again, in case its event was missed."""
@@ -99,7 +111,10 @@ class Scope:
 
 
 class Admin:
-    """The admin REST of one instance: what is shared goes to any one cluster, the rest to a named one."""
+    """The admin REST of one instance: what is shared goes to any one cluster, the rest to a named one.
+
+    Nobody waits for a cluster that has stopped answering (domain/dataplane/reach.py): it gives no answer at once.
+    """
 
     def __init__(self, deps: Deps, clusters: Iterable[Cluster]) -> None:
         self._deps = deps
@@ -117,20 +132,50 @@ class Admin:
         endpoint = self._endpoints.get(cluster)
         if endpoint is None:
             raise AdminUnreachableError(f"cluster {cluster} has no ready brokers")
+        since = self._deps.reach.left_out(endpoint.url, self._deps.clock.now())
+        if since is not None:
+            self.failures[cluster] = _left_out(cluster, since)
+            raise AdminUnreachableError(self.failures[cluster])
         try:
-            return await self._deps.admin.call(
-                endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
-            )
+            return await self._call(endpoint, call)
         except NotFoundError as error:
             raise MissingInPulsarError(str(error)) from error
         except UnavailableError as error:
             self.failures[cluster] = str(error)
             raise AdminUnreachableError(str(error), retry_after=error.retry_after, status=error.status) from error
 
+    def why(self, cluster: str) -> str:
+        """Why a cluster gave no answer, to this pass or to another one that looked for both."""
+        endpoint = self._endpoints.get(cluster)
+        since = self._deps.reach.of(endpoint.url).since if endpoint is not None else None
+        known = "not asked" if since is None else _left_out(cluster, since)
+        return self.failures.get(cluster, known)
+
+    async def _call(self, endpoint: AdminEndpoint, call: Call) -> Any:
+        """The call itself, and what it tells of the cluster."""
+        clock, reach = self._deps.clock, self._deps.reach
+        try:
+            answer = await self._deps.admin.call(
+                endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
+            )
+        except (NotFoundError, ConflictError):
+            reach.heard(endpoint.url, clock.now())
+            raise
+        except DeadlineError:
+            reach.unheard(endpoint.url, clock.now())
+            raise
+        except (RefusedError, UnavailableError) as error:
+            if error.status:
+                reach.heard(endpoint.url, clock.now())
+            raise
+        reach.heard(endpoint.url, clock.now())
+        return answer
+
     async def anywhere(self, call: Call) -> tuple[str, Any]:
-        """Call the first cluster that answers, by name; returns it and the answer."""
+        """Call the first cluster that answers, by name, those last that gave no answer before; returns it and the
+        answer."""
         errors: list[AdminUnreachableError] = []
-        for cluster in self._endpoints:
+        for cluster in sorted(self._endpoints, key=lambda each: self._deps.reach.of(self._endpoints[each].url).silent):
             try:
                 return cluster, await self.at(cluster, call)
             except AdminUnreachableError as error:
@@ -170,6 +215,13 @@ class Admin:
             return True, None
         except AdminUnreachableError:
             return False, None
+
+
+def _left_out(cluster: str, since: datetime) -> str:
+    return (
+        f"cluster {cluster} is not asked since {timestamp(since)}, for {TIMEOUTS} calls in a row had no answer: see "
+        "status.clusters of the PulsarInstance"
+    )
 
 
 async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) -> Scope:
@@ -255,12 +307,9 @@ async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
 
 
 def _cluster(obj: Json) -> Cluster:
-    status = obj.get("status") or {}
-    # One broker is enough to ask: a roll of many must not make every tenant, namespace and topic Unknown.
-    serving = any(((status.get(part) or {}).get("ready") or 0) > 0 for part in SERVING_PARTS)
     return Cluster(
         name=pulsar_name(obj),
-        endpoint=published_endpoint(obj) if serving or is_true(obj, ConditionType.BROKERS_READY.value) else None,
-        version=status.get("version"),
+        endpoint=serving_endpoint(obj),
+        version=(obj.get("status") or {}).get("version"),
         deleting="deletionTimestamp" in obj["metadata"],
     )

@@ -1,0 +1,75 @@
+"""Whether each cluster of an instance answers: asked in every pass over the instance, one cheap question to all at once.
+
+Whoever has something to ask of a cluster tells what came of it too (logical/scope.py). Here one that is left out is
+asked, so that no tenant, namespace or topic ever waits for it, and what is known is told in the status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import pulsar_name, serving_endpoint
+from pulsar_operator.domain.dataplane.reach import TIMEOUTS, Sight, sight
+from pulsar_operator.ports import AdminEndpoint, DeadlineError, Deps, Json, PortError, UnavailableError
+
+ASK_SECONDS: Final = 5.0
+"""Deadline of the question, which brokers answer from memory."""
+QUESTION: Final = ("clusters",)
+
+
+async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[str, Any]]) -> dict[str, Sight]:
+    """What the status says of each cluster, by name inside Pulsar; ``stored`` are the rows of the status as it is."""
+    deps = actor.deps
+    before = {str(row.get("name")): row for row in stored}
+    endpoints = {pulsar_name(each): serving_endpoint(each) for each in clusters}
+    asked = [each for each in endpoints.values() if each is not None]
+    await asyncio.gather(*(_ask(deps, endpoint) for endpoint in asked))
+    now, found = deps.clock.now(), {}
+    for name, endpoint in endpoints.items():
+        row = before.get(name, {})
+        known = Sight(row.get("reachable"), row.get("since"), row.get("lastSeen"))
+        found[name] = sight(known, deps.reach.of(endpoint.url) if endpoint is not None else None, now)
+        if found[name].reachable is False and known.reachable is not False:
+            await actor.warn(Reason.ADMIN_UNREACHABLE, _left_out(name, found[name]))
+    return found
+
+
+def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
+    """Seconds until the first cluster that is left out is asked again; None = none is left out."""
+    now = deps.clock.now()
+    times = [
+        standing.again
+        for each in clusters
+        if (endpoint := serving_endpoint(each)) is not None
+        and (standing := deps.reach.of(endpoint.url)).again is not None
+    ]
+    return min((max((each - now).total_seconds(), 1.0) for each in times if each is not None), default=None)
+
+
+async def _ask(deps: Deps, endpoint: AdminEndpoint) -> None:
+    """One question, where it is time for one. Only silence is bad: what there is to say is not the question."""
+    if not deps.reach.of(endpoint.url).due(deps.clock.now()):
+        return
+    try:
+        await deps.admin.call(endpoint, "GET", QUESTION, deadline=ASK_SECONDS)
+    except DeadlineError:
+        deps.reach.unheard(endpoint.url, deps.clock.now())
+        return
+    except UnavailableError as error:
+        if not error.status:
+            return
+    except PortError:
+        pass
+    deps.reach.heard(endpoint.url, deps.clock.now())
+
+
+def _left_out(name: str, seen: Sight) -> str:
+    last = f", the last answer came at {seen.last_seen}" if seen.last_seen else ""
+    return (
+        f"Cluster {name} gave no answer to {TIMEOUTS} calls in a row{last}: from {seen.since} on it is left "
+        "out, and nothing that it is needed for is done, until it answers. Look at its brokers and its metadata store"
+    )

@@ -1,0 +1,129 @@
+"""Which clusters answer their admin REST, as the calls to them tell. Pure: time comes in, nothing is asked.
+
+A broker whose metadata store is away accepts a request and never answers it (observed on 4.0.8), so whoever asks waits
+for the whole deadline. A cluster that did so several times in a row is left out: nobody waits for it any more. It is
+asked again with a question of its own, ever more rarely, and is back with its first answer. Any answer counts, also one
+that refuses: what is looked for is silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from pulsar_operator.domain.conditions import parse_time, timestamp
+
+TIMEOUTS: Final = 3
+"""Calls without an answer, one after another, after which a cluster is left out."""
+FIRST_PAUSE_SECONDS: Final = 5.0
+LONGEST_PAUSE_SECONDS: Final = 60.0
+"""Between two questions to a cluster that is left out; the pause doubles with each that is not answered."""
+UNLOOKED_SECONDS: Final = 120.0
+"""So long after its time the question may be any call: whoever is to ask it does not."""
+FRESH_SECONDS: Final = 1800.0
+"""So old a ``lastSeen`` may be while the cluster answers: a status is not written for it alone."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of one admin address since the process started."""
+
+    silent: int = 0
+    """Calls without an answer since the last answer."""
+    since: datetime | None = None
+    """Since when it is left out; None = it is not."""
+    again: datetime | None = None
+    """When it is asked again, while it is left out."""
+    pause: float = FIRST_PAUSE_SECONDS
+    """Seconds until the question after the next one."""
+    answered: datetime | None = None
+    """When it answered last."""
+
+    def heard(self, now: datetime) -> Standing:
+        """After an answer, whatever it was."""
+        return Standing(answered=now)
+
+    def unheard(self, now: datetime) -> Standing:
+        """After a call that had no answer within its deadline."""
+        if self.since is None:
+            if self.silent + 1 < TIMEOUTS:
+                return replace(self, silent=self.silent + 1)
+            return replace(self, silent=TIMEOUTS, since=now)._paused(now)
+        # Calls that were under way when it was left out end later, and say nothing new.
+        return self if self.again is not None and now < self.again else self._paused(now)
+
+    def _paused(self, now: datetime) -> Standing:
+        longer = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
+        return replace(self, again=now + timedelta(seconds=self.pause), pause=longer)
+
+    def due(self, now: datetime, *, late: float = 0.0) -> bool:
+        """Whether it may be asked: it is not left out, or it is time, by ``late`` seconds."""
+        return self.since is None or self.again is None or now >= self.again + timedelta(seconds=late)
+
+
+class Reach:
+    """The standing of every admin address. Kept for the life of the process; a new one knows nothing, and asks."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Standing] = {}
+
+    def of(self, url: str) -> Standing:
+        """The standing of an address."""
+        return self._known.get(url, Standing())
+
+    def heard(self, url: str, now: datetime) -> None:
+        """It answered."""
+        self._known[url] = self.of(url).heard(now)
+
+    def unheard(self, url: str, now: datetime) -> None:
+        """It did not answer within a deadline."""
+        self._known[url] = self.of(url).unheard(now)
+
+    def left_out(self, url: str, now: datetime) -> datetime | None:
+        """Since when an address is not to be asked by whoever has something to ask; None = it may be.
+
+        One that nobody asked for long although it was time is free for one call, which is this one.
+        """
+        known = self.of(url)
+        if known.since is None:
+            return None
+        if known.due(now, late=UNLOOKED_SECONDS):
+            self._known[url] = known._paused(now)
+            return None
+        return known.since
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a status says of whether a cluster answers; times as in a status."""
+
+    reachable: bool | None = None
+    """None = not known: it has no ready brokers to ask, or gave no answer that counts yet."""
+    since: str | None = None
+    last_seen: str | None = None
+
+
+def sight(before: Sight, standing: Standing | None, now: datetime) -> Sight:
+    """What the status says next; ``standing`` None = there is nobody to ask. Equal to what it said while all that
+    changed is the time of the last answer, and that by little."""
+    if standing is None:
+        return before if before.reachable is None else Sight(None, timestamp(now), before.last_seen)
+    seen = _later(before.last_seen, standing.answered)
+    if standing.since is not None:
+        since = before.since if before.reachable is False else timestamp(standing.since)
+        return Sight(False, since, seen)
+    if standing.silent or standing.answered is None:
+        return before  # too early to tell
+    if before.reachable is not True:
+        return Sight(True, timestamp(now), seen)
+    known = parse_time(before.last_seen)
+    stale = known is None or (standing.answered - known).total_seconds() >= FRESH_SECONDS
+    return Sight(True, before.since, seen if stale else before.last_seen)
+
+
+def _later(text: str | None, moment: datetime | None) -> str | None:
+    known = parse_time(text)
+    if moment is None or (known is not None and known >= moment):
+        return text
+    return timestamp(moment)
