@@ -16,7 +16,7 @@ VOLATILE_META = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName", "deletionTimestamp", "generation"}
 )
 CHOSEN_BY_SERVER = frozenset(
-    {"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt", "since", "podIP", "podIPs"}
+    {"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt", "since", "lastSeen", "podIP", "podIPs"}
 )
 EMPTY: tuple[Any, ...] = (None, {}, [])
 

@@ -86,8 +86,8 @@ async def test_an_unreachable_external_store_is_told_and_waited_for() -> None:
     world.unreachable.add("zk.example.com")
     await world.apply(*manifests({"external": {"servers": "zk.example.com:2181"}}))
     await world.run()
-    status, _, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
-    assert status == "Unknown"
+    status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
+    assert (status, reason) == ("False", "ConfigurationStoreAway")
     assert "zk.example.com:2181" in message
     assert "east-broker" not in await world.names(STATEFUL_SETS)
     world.unreachable.clear()
@@ -142,7 +142,7 @@ async def test_no_broker_is_replaced_while_the_store_stands_still_though_its_pod
     await world.run()
     assert await world.uids(PODS) == pods
     waits = (await world.status(Kind.CLUSTER, "east"))["rollout"]["waitingFor"]
-    assert "the configuration store to answer" in waits and STORE in waits
+    assert "the instance's configuration store" in waits and STORE in waits
     world.unreachable.clear()
     await world.run()
     assert await world.all_ready() == {}

@@ -114,8 +114,9 @@ class ClusterController:
             return Outcome(requeue_after=AGAIN_SECONDS)
         if view.leave is not None and view.leave.again and actor.act:
             return Outcome(requeue_after=AGAIN_SECONDS)
-        leaving, added = view.leave is not None and view.leave.step, view.scale is not None and view.scale.waiting_for
-        if leaving or added:
+        leaving = view.leave is not None and view.leave.step
+        scaled = view.scale is not None and (view.scale.waiting_for or view.scale.held)
+        if leaving or scaled:
             return Outcome(requeue_after=RETRY_SECONDS)
         settled = conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE)
         if settled and view.drain is None:

@@ -78,6 +78,8 @@ class BrokerDrains:
         self._traffic = Traffic(deps, endpoint)
         self._name = cluster["metadata"]["name"]
         self._namespace = cluster["metadata"]["namespace"]
+        self.counts_from: datetime | None = None
+        """No time before it counts towards a drain's time-out: no bundle could be moved."""
         self._used: set[str] = set()
         """Rebalances that are needed."""
 
@@ -172,7 +174,8 @@ class BrokerDrains:
         goes on, and begins anew where the clock was set back."""
         old = (self._cluster.get("status") or {}).get("drain") or {}
         since = parse_time(old.get("since")) if old.get("occasion") == name else None
-        return min(since or now, now)
+        since = now if since is None else max(since, self.counts_from or since)
+        return min(since, now)
 
     async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Seen:
         try:

@@ -107,7 +107,7 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
     """Read all of it. Raises PortError: facts are complete or not there."""
     volumes = selector_text(owner, Component.BOOKIE)
     instance, live, claims = await asyncio.gather(
-        _instance(deps, meta, spec),
+        _instance(deps, obj, meta, spec),
         observe_children(deps, obj),
         deps.kube.list(PVCS, meta.namespace, selector=volumes),
     )
@@ -132,7 +132,7 @@ def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:
         return replace(facts, quorum=known)
 
 
-async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec) -> InstanceFact:
+async def _instance(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec) -> InstanceFact:
     """The instance's store: this cluster's own metadata store, or what the instance's status names."""
     found = await resolve(deps, Kind.INSTANCE, spec.instance_ref, from_namespace=meta.namespace)
     if found.obj is None:
@@ -157,12 +157,19 @@ async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec) -> Instance
     store = found.obj["spec"].get("configurationStore") or {}
     mine = (store.get("cluster") or {}).get("name") == meta.name
     if (mine and found.obj["metadata"]["namespace"] == meta.namespace) or spec.mode is ClusterMode.STANDALONE:
-        return InstanceFact(True, StoreFact(True), own_store=True)
+        return InstanceFact(True, StoreFact(True, since=_true_since(obj, ConditionType.METADATA_READY)), own_store=True)
     ready = condition_of(found.obj, ConditionType.CONFIGURATION_STORE_READY)
     status = found.obj.get("status") or {}
     servers, chroot = status.get("configurationStoreServers"), status.get("configurationStoreChroot")
     if ready is not None and ready["status"] == "True" and servers:
-        return InstanceFact(True, StoreFact(True, servers, chroot))
+        since = _true_since(found.obj, ConditionType.CONFIGURATION_STORE_READY)
+        return InstanceFact(True, StoreFact(True, servers, chroot, since))
     why = ready["message"] if ready else "not observed yet"
     text = f"Configuration store of {found.text}: {why}"
     return InstanceFact(True, StoreFact(False, servers=servers, chroot=chroot, message=text))
+
+
+def _true_since(obj: Json, kind: ConditionType) -> str | None:
+    """Since when a condition of an object is True; None = it is not."""
+    found = condition_of(obj, kind)
+    return str(found["lastTransitionTime"]) if found is not None and found["status"] == "True" else None

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.instance import (
-    InstanceClusterStatus,
     ManagedZooKeeper,
     PulsarInstanceSpec,
     PulsarInstanceStatus,
@@ -32,6 +31,7 @@ from pulsar_operator.controllers.dataplane.children import (
     observe_children,
     prune_configurations,
 )
+from pulsar_operator.controllers.dataplane.cluster_rows import rows, unique
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
 from pulsar_operator.controllers.dataplane.ensemble import (
     apply_ensemble,
@@ -44,6 +44,7 @@ from pulsar_operator.controllers.dataplane.ensemble import (
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.sights import again, look
+from pulsar_operator.controllers.dataplane.store_read import away
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import observe_component
@@ -66,7 +67,8 @@ CONDITIONS = (
 )
 RETRY_SECONDS = 5.0
 LOOK_SECONDS = 15.0
-"""Between two looks at what tells nobody when it stops answering: the clusters."""
+"""Between two looks at what tells nobody when it stops answering: the configuration store and the clusters. With their
+deadlines an outage is told within 30 s."""
 
 
 @dataclass
@@ -121,6 +123,7 @@ class InstanceController:
                     return DONE
             else:
                 await self._configuration_store(state)
+            await self._ask_store(state)
         except PortError as error:
             refused = isinstance(error, RefusedError) and not isinstance(error, ForbiddenError)
             reason, text = (Reason.INVALID_SPEC, str(error)) if refused else reason_of(error)
@@ -189,14 +192,21 @@ class InstanceController:
             self._cluster_store(state, store.cluster.name)
         elif store.external is not None:
             state.servers, state.chroot = store.external.servers, store.external.chroot
-            session = await self._deps.zookeeper.session(store.external.servers)
-            await session.get("/")
             state.conditions.set(
                 ConditionType.CONFIGURATION_STORE_READY,
                 True,
                 Reason.READY,
                 f"ZooKeeper answers at {store.external.servers}",
             )
+
+    async def _ask_store(self, state: InstancePass) -> None:
+        """Whatever else speaks for it, the store is ready only if it answers a read. Raises PortError."""
+        kind = ConditionType.CONFIGURATION_STORE_READY
+        if not state.conditions.is_true(kind) or state.servers is None:
+            return
+        problem = await away(self._deps, state.servers, state.chroot)
+        if problem is not None:
+            state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_AWAY, problem)
 
     def _cluster_store(self, state: InstancePass, name: str) -> None:
         kind = ConditionType.CONFIGURATION_STORE_READY
@@ -219,7 +229,9 @@ class InstanceController:
             state.conditions.set(kind, True, Reason.READY, f"The metadata store of cluster {name} is ready")
         else:
             why = metadata["message"] if metadata else "its metadata store was not observed yet"
-            state.conditions.set(kind, False, Reason.WAITING_FOR_METADATA, f"Cluster {name}: {why}")
+            silent = metadata is not None and metadata["reason"] == Reason.METADATA_UNREACHABLE
+            reason = Reason.CONFIGURATION_STORE_AWAY if silent else Reason.WAITING_FOR_METADATA
+            state.conditions.set(kind, False, reason, f"Cluster {name}: {why}")
 
     async def _managed_store(self, state: InstancePass) -> None:
         deps, obj, managed = self._deps, state.obj, state.spec.configuration_store.managed
@@ -354,21 +366,11 @@ class InstanceController:
             conditions.set(ConditionType.READY, False, Reason.DELETING, "The instance is being deleted")
 
     def _status(self, state: InstancePass) -> PulsarInstanceStatus:
-        clusters = [
-            InstanceClusterStatus(
-                name=pulsar_name(c),
-                object_name=c["metadata"]["name"],
-                object_namespace=c["metadata"]["namespace"],
-                ready=is_true(c, ConditionType.READY),
-                version=(c.get("status") or {}).get("version"),
-                **_seen(state.sights.get(pulsar_name(c), Sight())),
-            )
-            for c in state.clusters
-        ]
+        clusters = rows(state.clusters, state.sights)
         ready = sum(1 for c in clusters if c.ready)
         old = state.obj.get("status") or {}
         counts: dict[str, Any] = {
-            "clusters": _unique(clusters),
+            "clusters": unique(clusters),
             "cluster_count": len(clusters),
             "ready_clusters": f"{ready}/{len(clusters)}",
             "dependents": len(clusters) + len(state.others),
@@ -386,12 +388,3 @@ class InstanceController:
             configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
             **counts,
         )
-
-
-def _seen(sight: Sight) -> dict[str, Any]:
-    return {"reachable": sight.reachable, "since": sight.since, "last_seen": sight.last_seen}
-
-
-def _unique(clusters: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
-    """The list is a map by name: two objects that claim one Pulsar name (one of them is refused) show once."""
-    return list({c.name: c for c in reversed(clusters)}.values())[::-1]

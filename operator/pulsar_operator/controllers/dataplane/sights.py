@@ -1,4 +1,4 @@
-"""Whether each cluster of an instance answers: asked in every pass over the instance, one cheap question to all at once.
+"""Whether each cluster of an instance answers: all are asked at once, one cheap question in every pass over it.
 
 Whoever has something to ask of a cluster tells what came of it too (logical/scope.py). Here one that is left out is
 asked, so that no tenant, namespace or topic ever waits for it, and what is known is told in the status.
@@ -27,8 +27,11 @@ async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[
     before = {str(row.get("name")): row for row in stored}
     endpoints = {pulsar_name(each): serving_endpoint(each) for each in clusters}
     asked = [each for each in endpoints.values() if each is not None]
-    await asyncio.gather(*(_ask(deps, endpoint) for endpoint in asked))
+    answers = await asyncio.gather(*(_ask(deps, endpoint) for endpoint in asked))
     now, found = deps.clock.now(), {}
+    for each, answered in zip(asked, answers, strict=True):
+        if answered is not None:
+            (deps.reach.heard if answered else deps.reach.unheard)(each.url, now)
     for name, endpoint in endpoints.items():
         row = before.get(name, {})
         known = Sight(row.get("reachable"), row.get("since"), row.get("lastSeen"))
@@ -40,31 +43,28 @@ async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[
 
 def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
     """Seconds until the first cluster that is left out is asked again; None = none is left out."""
-    now = deps.clock.now()
-    times = [
-        standing.again
-        for each in clusters
-        if (endpoint := serving_endpoint(each)) is not None
-        and (standing := deps.reach.of(endpoint.url)).again is not None
-    ]
-    return min((max((each - now).total_seconds(), 1.0) for each in times if each is not None), default=None)
+    endpoints = [found for each in clusters if (found := serving_endpoint(each)) is not None]
+    times = [time for each in endpoints if (time := deps.reach.of(each.url).again) is not None]
+    return max((min(times) - deps.clock.now()).total_seconds(), 1.0) if times else None
 
 
-async def _ask(deps: Deps, endpoint: AdminEndpoint) -> None:
-    """One question, where it is time for one. Only silence is bad: what there is to say is not the question."""
-    if not deps.reach.of(endpoint.url).due(deps.clock.now()):
-        return
+async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
+    """Whether a cluster answers, where it is time to ask; None = it was not asked, or that is not known.
+
+    Only silence is bad: what there is to say is not the question.
+    """
+    standing = deps.reach.of(endpoint.url)
+    if standing.since is not None and not standing.due(deps.clock.now()):
+        return None
     try:
         await deps.admin.call(endpoint, "GET", QUESTION, deadline=ASK_SECONDS)
     except DeadlineError:
-        deps.reach.unheard(endpoint.url, deps.clock.now())
-        return
+        return False
     except UnavailableError as error:
-        if not error.status:
-            return
+        return True if error.status else None
     except PortError:
-        pass
-    deps.reach.heard(endpoint.url, deps.clock.now())
+        return True
+    return True
 
 
 def _left_out(name: str, seen: Sight) -> str:

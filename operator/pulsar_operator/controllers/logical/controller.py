@@ -21,14 +21,13 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
+from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.namesakes import Namesakes
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.drift import Backoff
 from pulsar_operator.controllers.logical.frame import PassFrame
@@ -43,6 +42,7 @@ from pulsar_operator.controllers.logical.logical_pass import (
     SpecT,
     StatusT,
     by_field,
+    settled,
 )
 from pulsar_operator.controllers.logical.scope import (
     WAIT_SECONDS,
@@ -136,7 +136,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         there is something to write.
         """
         listed = reader_of(self.deps).listed(key)
-        if listed is not None and _settled(listed):
+        if listed is not None and settled(listed):
             p = self.begin(listed)
             p.look_only = True
             with contextlib.suppress(LookAgainError):
@@ -365,15 +365,6 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         if not p.said_before(ConditionType.DELETION_BLOCKED, blocker.message[:200]):
             await p.event(blocker.reason, f"{name} cannot be deleted yet: {blocker.message}", warning=True)
         return Outcome(requeue_after=BLOCKED_SECONDS)
-
-
-def _settled(obj: Json) -> bool:
-    """Whether an object was left Ready at its generation, so that a look at it will most likely write nothing."""
-    meta, status = obj["metadata"], obj.get("status") or {}
-    same = status.get("appliedGeneration") == meta.get("generation")
-    kept = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN) == DeletionPolicy.RETAIN
-    guarded = kept or FINALIZER in (meta.get("finalizers") or ())
-    return same and guarded and "deletionTimestamp" not in meta and is_true(obj, ConditionType.READY.value)
 
 
 def _call_id(action: Action) -> str:

@@ -17,8 +17,9 @@ from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
-from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, SpecT, StatusT
+from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, SpecT, StatusT, settled
 from pulsar_operator.controllers.logical.scope import (
+    WAIT_SECONDS,
     AdminUnreachableError,
     MissingInPulsarError,
     ObstacleError,
@@ -63,6 +64,10 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
     def forget(self, key: Key) -> None:
         """The custom resource is gone; nothing about it need be remembered."""
         return None
+
+    def timed(self, p: LogicalPass[SpecT, StatusT]) -> bool:
+        """Whether something of the object is done at its time, so that it must be looked at soon after an outage."""
+        return False
 
     def problem_of_name(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
         """Why the object's name cannot be used in Pulsar, or None."""
@@ -123,6 +128,14 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         try:
             return await (self.tear_down(p) if p.meta.deleting else self.converge(p))
         except ObstacleError as obstacle:
+            away = obstacle.reason is Reason.CONFIGURATION_STORE_AWAY
+            if away and settled(p.obj):
+                # Nothing of it waits, and what was seen last is all there is to say: an outage is told once.
+                for kind in self.known:
+                    p.conditions.carry(kind)
+                return Outcome(requeue_after=WAIT_SECONDS) if self.timed(p) else DONE
+            if away and p.meta.deleting:
+                p.conditions.set(ConditionType.DELETION_BLOCKED, True, obstacle.reason, obstacle.message)
             p.unknown(obstacle.reason, obstacle.message, known=obstacle.known)
             if obstacle.reason in _OF_THE_SPEC:
                 p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
+from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
 from pulsar_operator.controllers.core.objects import Meta
-from pulsar_operator.controllers.core.status import condition_of, differs, write_status
+from pulsar_operator.controllers.core.status import condition_of, differs, is_true, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
 from pulsar_operator.ports import Deps, Json
@@ -304,3 +305,12 @@ def by_field(refused: Refusals) -> dict[str, str]:
     for (name, _), message in sorted(refused.items()):
         out[name] = f"{out[name]}; {message}" if name in out else message
     return out
+
+
+def settled(obj: Json) -> bool:
+    """Whether an object was left Ready at its generation, so that a look at it will most likely write nothing."""
+    meta, status = obj["metadata"], obj.get("status") or {}
+    same = status.get("appliedGeneration") == meta.get("generation")
+    kept = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN) == DeletionPolicy.RETAIN
+    guarded = kept or FINALIZER in (meta.get("finalizers") or ())
+    return same and guarded and "deletionTimestamp" not in meta and is_true(obj, ConditionType.READY.value)

@@ -14,6 +14,7 @@ from pulsar_operator.controllers.core.clusters import members, pulsar_name, serv
 from pulsar_operator.controllers.core.index import PARENT_FIELD
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.core.stores import store_away
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.reach import TIMEOUTS
@@ -132,8 +133,8 @@ class Admin:
         endpoint = self._endpoints.get(cluster)
         if endpoint is None:
             raise AdminUnreachableError(f"cluster {cluster} has no ready brokers")
-        since = self._deps.reach.left_out(endpoint.url, self._deps.clock.now())
-        if since is not None:
+        known = self._deps.reach.of(endpoint.url).since
+        if known is not None and (since := self._deps.reach.left_out(endpoint.url, self._deps.clock.now())) is not None:
             self.failures[cluster] = _left_out(cluster, since)
             raise AdminUnreachableError(self.failures[cluster])
         try:
@@ -153,23 +154,27 @@ class Admin:
 
     async def _call(self, endpoint: AdminEndpoint, call: Call) -> Any:
         """The call itself, and what it tells of the cluster."""
-        clock, reach = self._deps.clock, self._deps.reach
         try:
             answer = await self._deps.admin.call(
                 endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
             )
         except (NotFoundError, ConflictError):
-            reach.heard(endpoint.url, clock.now())
+            self._heard(endpoint)
             raise
         except DeadlineError:
-            reach.unheard(endpoint.url, clock.now())
+            self._deps.reach.unheard(endpoint.url, self._deps.clock.now())
             raise
         except (RefusedError, UnavailableError) as error:
             if error.status:
-                reach.heard(endpoint.url, clock.now())
+                self._heard(endpoint)
             raise
-        reach.heard(endpoint.url, clock.now())
+        self._heard(endpoint)
         return answer
+
+    def _heard(self, endpoint: AdminEndpoint) -> None:
+        """An answer counts where the ones before were missing; when a cluster answered is known without."""
+        if self._deps.reach.of(endpoint.url).silent:
+            self._deps.reach.heard(endpoint.url, self._deps.clock.now())
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:
         """Call the first cluster that answers, by name, those last that gave no answer before; returns it and the
@@ -254,6 +259,10 @@ async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) ->
             f"no cluster of PulsarInstance {name} has ready brokers yet (clusters: {waiting}): see condition "
             "BrokersReady of those PulsarClusters",
         )
+    away = store_away(chain[-1])
+    if away is not None and not (deleting and all(c.deleting for c in clusters)):
+        # Brokers answer from what they remember, and a write would hang.
+        raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, f"Nothing is changed in Pulsar: waiting for {away}")
     return Scope(tuple(chain), clusters, admin)
 
 

@@ -160,6 +160,10 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """See domain.logical.topic."""
         return plan_topic(p.spec, facts, memory)
 
+    def timed(self, p: TopicPass) -> bool:
+        """A compaction by schedule."""
+        return p.spec.compaction is not None
+
     def exists(self, facts: TopicFacts) -> bool:
         """Whether any cluster has the topic."""
         return any(found is not None for found in facts.clusters.values())

@@ -19,6 +19,7 @@ from pulsar_operator.balance.execution.steps import Seen, State, Step, look, wor
 from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.stores import store_away_of
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.proposal import standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
@@ -65,6 +66,8 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
     if not state.actor.act:
         _executing(state, Reason.PAUSED, f"Paused after {_done(state)}")
         return DONE
+    if (away := await store_away_of(tools.deps, state.cluster)) is not None:
+        return _wait_for_store(state, away)
     held = ((state.cluster.get("status") or {}).get("balancer") or {}).get("heldFor")
     if held != state.name:
         whom = f"; it is off for PulsarRebalance {held}, which goes first" if held else ""
@@ -81,6 +84,15 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
     except ValueError as error:
         return await _invalidated(tools, state, str(error))
     return await _advance(tools, state, steps)
+
+
+def _wait_for_store(state: RebalancePass, away: str) -> Outcome:
+    """No bundle can be moved while the configuration store is away, and what was asked for may be lost: it is looked at
+    anew afterwards, with all the time that a step has."""
+    if state.status.progress is not None and state.status.progress.current is not None:
+        state.progress(current=None, current_since=None)
+    _executing(state, Reason.CONFIGURATION_STORE_AWAY, f"Held after {_done(state)}: waiting for {away}")
+    return Outcome(requeue_after=RETRY_SECONDS)
 
 
 async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Outcome:

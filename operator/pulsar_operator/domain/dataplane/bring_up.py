@@ -20,6 +20,8 @@ class StoreFact:
     ready: bool
     servers: str | None = None
     chroot: str | None = None
+    since: str | None = None
+    """Since when it is ready, as a time of a status; None = it is not, or that is not known."""
     reason: Reason = Reason.WAITING_FOR_CONFIGURATION_STORE
     message: str = ""
 

@@ -64,7 +64,7 @@ def watch(tier: Tier, now: datetime, minutes: int) -> Watch | None:
     if over is not None and now >= over:
         return None
     for pod in pods:
-        if (why := _failed(pod)) is not None:
+        if not _excused(tier, pod) and (why := _failed(pod)) is not None:
             return Watch(failed=_stop(tier, pod, why))
     if over is None:
         return None
@@ -90,6 +90,12 @@ def _another_version(tier: Tier) -> bool:
     if mine is None or good is None or mine.version is None or good.version is None:
         return False
     return mine.version != good.version
+
+
+def _excused(tier: Tier, pod: PodFacts) -> bool:
+    """Whether a pod was there while the configuration store was away: without it a broker that starts ends again."""
+    made = parse_time((pod.raw.get("metadata") or {}).get("creationTimestamp"))
+    return tier.answers_since is not None and made is not None and made < tier.answers_since
 
 
 def _failed(pod: PodFacts) -> str | None:

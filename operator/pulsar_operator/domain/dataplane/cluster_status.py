@@ -110,6 +110,8 @@ def set_conditions(
     elif view.scale is not None and view.scale.waiting_for is not None:
         text = f"Adding bookies: waiting for {view.scale.waiting_for}"
         conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, text)
+    elif view.scale is not None and view.scale.held is not None:
+        conditions.set(ConditionType.PROGRESSING, True, Reason.CONFIGURATION_STORE_AWAY, view.scale.held)
     elif conditions.is_true(ConditionType.READY):
         conditions.set(ConditionType.PROGRESSING, False, Reason.READY, "Nothing is in progress")
     else:

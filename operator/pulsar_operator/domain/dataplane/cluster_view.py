@@ -148,6 +148,8 @@ class ScaleFact:
     """What bookies wait for that are to be added, in words."""
     foreign: str | None = None
     """Why a bookie cannot be added, in words."""
+    held: str | None = None
+    """What waits for the configuration store, in words."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def stopped_by(tier: Tier, now: datetime, deadline: float) -> Stop | None:
 
     None while nothing is wrong, also where no template is known to go back to: a first start waits. A pod that was
     ready and is not any more says nothing of its template: its node may be gone. Nor does one that was added and has
-    no place.
+    no place. The time in which the configuration store was away does not count.
     """
     state, newest = tier.state, tier.newest
     if state is None or tier.stop is not None or tier.changed or tier.record.good in (None, newest):
@@ -76,7 +76,9 @@ def stopped_by(tier: Tier, now: datetime, deadline: float) -> Stop | None:
     for pod in state.idle:
         if pod.revision != state.revision or _never_placed(tier, pod):
             continue
-        age = (now - unready_since(pod, now)).total_seconds()
+        since = unready_since(pod, now)
+        since = since if tier.answers_since is None else max(since, tier.answers_since)
+        age = (now - since).total_seconds()
         if age >= max(deadline, starting_for(pod)):
             why = f": {pod.problem.message}" if pod.problem else ""
             return Stop(

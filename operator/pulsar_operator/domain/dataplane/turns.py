@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from pulsar_operator.api.constants import Component, Reason
@@ -49,6 +50,9 @@ class Tier:
     may_go_back: bool = True
     """Whether the last template that all its pods ran may follow the newest: not where that is a jump between versions
     that nobody tested."""
+    answers_since: datetime | None = None
+    """Since when the configuration store answers that its pods read to start; None = they need none, or it is not
+    known. Until then a pod that did not start, or ended, says nothing of its template."""
 
     @cached_property
     def newest(self) -> str:

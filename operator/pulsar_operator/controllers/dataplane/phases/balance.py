@@ -9,13 +9,19 @@ from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.load_balancer import hold, holder, standing_rebalance
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
 
 
 async def balance(step: Step) -> BalanceFact:
-    """Take Pulsar's balancer over, or give it back; and delete drains that are over."""
+    """Take Pulsar's balancer over, or give it back; and delete drains that are over.
+
+    Nothing of it while the configuration store is away: no bundle can be moved, and whoever balances goes on after it.
+    """
+    if store_away(step) is not None:
+        return BalanceFact(seen=False)
     facts, view, hand = step.facts, step.view, step.hand
     roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), step.drains
     if drains is not None:

@@ -16,6 +16,8 @@ from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, store
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims_there, discard, mark, own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.phases.store_away import store_away
+from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, wanted
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
@@ -55,15 +57,22 @@ async def leave(step: Step) -> LeaveFact:
         return LeaveFact()
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return _unknown(step, storage.problem if storage is not None else "the metadata store is not known")
-    store = step.facts.instance.store
-    if not store.ready:
-        return _unknown(step, f"the instance's configuration store: {store.message}")
+    if (away := store_away(step)) is not None:
+        return _held(step, there, away)
     local = local_store(step)
     try:
         session = await step.hand.deps.zookeeper.session(local.servers, local.chroot)
     except PortError as error:
         return _unknown(step, str(error))
     return await _Departure(step, there, Seen(step, there, session)).run(storage.facts)
+
+
+def _held(step: Step, there: Json, away: str) -> LeaveFact:
+    """While the configuration store is away no topic can be unloaded: none begins to leave, and none goes on."""
+    if stored_row(step) is not None or replicas_of(there) <= wanted(step, Component.BOOKIE):
+        return _unknown(step, away)
+    text = f"A bookie is to be removed: waiting for {away}"
+    return LeaveFact(waiting_for=away, reason=Reason.CONFIGURATION_STORE_AWAY, message=text)
 
 
 def _unknown(step: Step, why: str) -> LeaveFact:

@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.outage import answers_since
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import RenderedCluster
@@ -63,7 +64,9 @@ class Step:
         endpoint = facts.brokers(self.manifests)
         if facts.spec.mode is ClusterMode.STANDALONE or endpoint is None:
             return None
-        return BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, endpoint)
+        found = BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, endpoint)
+        found.counts_from = answers_since(facts, Component.BROKER, self.hand.deps.clock)
+        return found
 
 
 @dataclass(frozen=True)

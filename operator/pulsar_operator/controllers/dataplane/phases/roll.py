@@ -8,8 +8,10 @@ from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.balance.execution.drain import drain_name
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.holds import held_for
+from pulsar_operator.controllers.dataplane.outage import READERS
 from pulsar_operator.controllers.dataplane.phases.gates import gate
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.controllers.dataplane.replacement import planned, replace, roll_plan
 from pulsar_operator.domain.conditions import timestamp
@@ -39,7 +41,9 @@ async def roll(step: Step) -> RollFact:
         waiting_for = held.waiting_for
     elif working and plan.component in turns.watched:
         waiting_for = turns.watched[plan.component]
-    elif working and (away := _stores_away(step, plan.component)) is not None:
+    elif (working and (away := _stores_away(step, plan.component)) is not None) or (
+        plan.component in READERS and (away := store_away(step)) is not None
+    ):
         waiting_for = away
     elif plan.replace is None:
         waiting_for = turns.unplaced.get(plan.component, waiting_for)

@@ -8,9 +8,11 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.balance.execution.drain import scale_in_name
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
+from pulsar_operator.controllers.dataplane.outage import READERS
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import raise_to, workload
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, ScaleFact
@@ -28,7 +30,10 @@ async def scale(step: Step) -> ScaleFact:
         wanted = next((replicas_of(m) for m in manifests if m["kind"] == STATEFUL_SETS.kind), None)
         if there is None or wanted is None or replicas_of(there) == wanted:
             continue
-        if component in (Component.BROKER, Component.PROXY) and not step.facts.instance.store_known:
+        if component in READERS and (away := store_away(step)) is not None:
+            found = replace(found, held=found.held or f"{component.value} pods wait for {away}")
+            continue
+        if component in READERS and not step.facts.instance.store_known:
             continue
         if component is Component.BOOKIE:
             if replicas_of(there) < wanted:

@@ -12,6 +12,7 @@ from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.comparison import compared, stored_canaries
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.holds import held_for
+from pulsar_operator.controllers.dataplane.outage import READERS, answers_since, known_away
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.canary import watch
 from pulsar_operator.domain.dataplane.progress import grown, overcome, proved, stopped_by, unneeded, unplaced
@@ -73,7 +74,9 @@ async def templates(step: Step) -> Turns:
 
 def _fixed(facts: ClusterFacts) -> dict[Component, str]:
     """Brokers, while the record that says their quorums cannot be read, or there are fewer racks than they would
-    enforce."""
+    enforce; what reads the configuration store, while it is away."""
+    if (away := known_away(facts)) is not None:
+        return dict.fromkeys(READERS, away)
     if facts.config_map is None or facts.record is not None:
         return {Component.BROKER: few} if (few := facts.too_few_racks) is not None else {}
     return {Component.BROKER: f"ConfigMap {facts.config_map['metadata']['name']} to be repaired: see MetadataReady"}
@@ -87,7 +90,8 @@ def _tiers(step: Step) -> list[Tier]:
             continue
         live = step.live.stateful_set(component)
         state = evaluate(ComponentPods(component, live, step.live.pods(component))) if live is not None else None
-        tier = Tier(component, rendered, _record(step, component), live, state)
+        since = answers_since(step.facts, component, step.hand.deps.clock)
+        tier = Tier(component, rendered, _record(step, component), live, state, answers_since=since)
         found.append(replace(tier, may_go_back=_tested(step, tier)))
     return found
 

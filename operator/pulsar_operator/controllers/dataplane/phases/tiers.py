@@ -52,7 +52,7 @@ async def _tier(step: Step, *components: Component) -> TierFact:
         if component in (Component.BROKER, Component.PROXY) and not instance.store_known:
             continue
         if component is Component.BOOKIE and component not in there and step.facts.bookie_volumes:
-            found[component] = gate = await _by_volumes(step, _wanted(step, component))
+            found[component] = gate = await _by_volumes(step, wanted(step, component))
             if gate is not None:
                 continue
         if component not in there and (gate := _by_racks(step, component)) is not None:
@@ -63,7 +63,8 @@ async def _tier(step: Step, *components: Component) -> TierFact:
     return TierFact(found)
 
 
-def _wanted(step: Step, component: Component) -> int:
+def wanted(step: Step, component: Component) -> int:
+    """Pods of a component, as rendered."""
     return next(replicas_of(m) for m in step.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)
 
 
@@ -71,7 +72,7 @@ def _by_racks(step: Step, component: Component) -> Gate | None:
     """Why a component is not made yet: racks of bookies that nobody knows, or with which brokers could create no
     ledger."""
     if component is Component.BOOKIE:
-        missing = not_written(step, range(_wanted(step, component)))
+        missing = not_written(step, range(wanted(step, component)))
         return Gate(Reason.WAITING_FOR_METADATA, missing) if missing is not None else None
     if component is Component.BROKER and (few := step.facts.too_few_racks) is not None:
         return Gate(Reason.TOO_FEW_RACKS, few)
