@@ -103,9 +103,10 @@ async def test_a_store_whose_pods_are_ready_and_that_does_not_answer_is_told_and
     assert await world.all_ready() == {}
 
 
-async def test_one_lost_answer_is_over_at_the_next_look_and_did_nothing() -> None:
+@pytest.mark.parametrize(("lost", "told"), [(1, ("True", "Ready")), (2, ("False", AWAY))])
+async def test_lost_answers_are_over_at_the_next_look_and_did_nothing(lost: int, told: tuple[str, str]) -> None:
     world = await up()
-    pods, lost = await world.uids(PODS), 1
+    pods = await world.uids(PODS)
 
     def lose(call: PortCall) -> None:
         nonlocal lost
@@ -115,7 +116,7 @@ async def test_one_lost_answer_is_over_at_the_next_look_and_did_nothing() -> Non
 
     world.journal.after.append(lose)
     await world.round()
-    assert await store(world) == ("False", AWAY)
+    assert await store(world) == told
     await world.run()
     assert await store(world) == ("True", "Ready")
     assert await world.uids(PODS) == pods

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -75,6 +76,19 @@ def test_a_canary_that_fails_stops_the_roll_and_takes_the_template_back(canary: 
     result = turns([stopped])
     assert given(result) == {BOOKIE: "old"} and result.held is not None
     assert result.held.reason is Reason.CANARY_FAILED
+
+
+@pytest.mark.parametrize(("made", "fails"), [(-1, False), (1, True)])
+@pytest.mark.parametrize("canary", [{"restarts": 2}, {"ready": False}])
+def test_what_befell_a_canary_while_the_configuration_store_was_away_is_not_of_its_version(
+    canary: Json, made: int, fails: bool
+) -> None:
+    assert READY is not None
+    found = replace(upgraded(OUTDATED, OUTDATED, canary), answers_since=READY)
+    assert found.state is not None
+    found.state.pods[2].raw["metadata"]["creationTimestamp"] = timestamp(READY + timedelta(seconds=made))
+    seen = watch(found, BEFORE, MINUTES)
+    assert (seen is not None and seen.failed is not None) is fails
 
 
 def test_a_pod_that_restarts_after_the_watch_fails_nothing() -> None:

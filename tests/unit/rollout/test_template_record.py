@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -133,6 +134,13 @@ def test_a_pod_has_the_time_that_its_startup_probe_gives_it() -> None:
         probe = {"failureThreshold": 360, "periodSeconds": 5}
         found.state.pods[0].raw["spec"]["containers"][0]["startupProbe"] = probe
         assert (stopped_by(found, since + timedelta(seconds=after), 600) is not None) is stops, (restarts, after)
+
+
+@pytest.mark.parametrize(("after", "stops"), [(0, False), (599, False), (600, True)])
+def test_time_in_which_the_configuration_store_was_away_does_not_count(after: int, stops: bool) -> None:
+    found = tier(Component.BROKER, changed=False, pods=[WAITING, {}, {}], record=ROLLED_BACK_TO)
+    back = replace(found, answers_since=LATE)
+    assert (stopped_by(back, LATE + timedelta(seconds=after), 600) is not None) is stops
 
 
 def test_a_template_proves_itself_when_every_pod_runs_it_ready() -> None:

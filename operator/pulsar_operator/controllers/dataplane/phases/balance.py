@@ -20,7 +20,7 @@ async def balance(step: Step) -> BalanceFact:
 
     Nothing of it while the configuration store is away: no bundle can be moved, and whoever balances goes on after it.
     """
-    if store_away(step) is not None:
+    if step.facts.instance.found and store_away(step) is not None:
         return BalanceFact(seen=False)
     facts, view, hand = step.facts, step.view, step.hand
     roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), step.drains
