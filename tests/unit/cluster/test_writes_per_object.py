@@ -8,7 +8,7 @@ from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 
 STATUS_LIMITS = {
-    "PulsarInstance": 4,
+    "PulsarInstance": 5,
     "PulsarCluster": 9,
     "PulsarTenant": 3,
     "PulsarNamespace": 3,

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.rebalance.execution import GIVE_UP_SECONDS
-from pulsar_operator.ports import CUSTOM
+from pulsar_operator.ports import CUSTOM, UnavailableError
 from tests.support.balancing.world import NS, BalancingWorld
 
 
@@ -48,6 +48,28 @@ async def test_it_is_held_between_steps_and_in_one_and_ends_as_proposed(steps: i
     assert len(world.pulsar.writes) == writes
     assert world.condition("Executing") == ("True", "ConfigurationStoreAway")
     assert world.condition("Ready") == ("False", "ConfigurationStoreAway")
+    store(world, "True")
+    await world.run()
+    assert world.condition("Completed") == ("True", "Completed")
+
+
+async def test_a_step_that_was_lost_at_the_beginning_of_an_outage_has_all_its_time_after_it() -> None:
+    world = await executing(0)
+
+    def lose(words: str) -> None:
+        if "/namespaces/" in words:
+            raise UnavailableError("HTTP 500: ConnectionLoss for /admin/flags/policies-readonly", status=500)
+
+    world.pulsar.before.append(lose)
+    for _ in range(4):
+        await world.once()
+        await world.cluster_pass()
+        world.clock.moment += timedelta(seconds=1)
+    assert world.status()["progress"]["current"]
+    store(world, "False")
+    await world.once()
+    world.clock.moment += timedelta(seconds=2 * GIVE_UP_SECONDS)
+    world.pulsar.before.clear()
     store(world, "True")
     await world.run()
     assert world.condition("Completed") == ("True", "Completed")

@@ -15,7 +15,10 @@ def store_away(step: Step) -> str | None:
     if (known := known_away(step.facts)) is not None or step.facts.spec.mode is ClusterMode.STANDALONE:
         return known
     if found is None:
-        return "ZooKeeper, which is the configuration store, to have a quorum" if instance.own_store else None
+        looked = "metadata" in step.view.ran
+        return (
+            "ZooKeeper, which is the configuration store, to have a quorum" if instance.own_store and looked else None
+        )
     # With its own store done a cluster asks the configuration store.
     asked = found.local_ready or instance.own_store
     silent = found.reason is Reason.METADATA_UNREACHABLE and asked
