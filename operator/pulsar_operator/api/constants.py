@@ -267,3 +267,10 @@ class Reason(StrEnum):
     LOAD_BALANCER_RESUMED = "LoadBalancerResumed"
     LOAD_BALANCER_NOT_RESUMED = "LoadBalancerNotResumed"
     NOT_SUPPORTED = "NotSupported"
+    # autoscaling
+    WITHIN_TARGET = "WithinTarget"
+    SCALED_OUT = "ScaledOut"
+    SCALED_IN = "ScaledIn"
+    STABILIZING = "Stabilizing"
+    AT_LIMIT = "AtLimit"
+    REBALANCING = "Rebalancing"

@@ -147,6 +147,12 @@ _ITSELF = {
     Reason.LOAD_BALANCER_PAUSED,
     Reason.LOAD_BALANCER_RESUMED,
     Reason.LOAD_BALANCER_NOT_RESUMED,
+    Reason.WITHIN_TARGET,
+    Reason.SCALED_OUT,
+    Reason.SCALED_IN,
+    Reason.STABILIZING,
+    Reason.AT_LIMIT,
+    Reason.REBALANCING,
 }
 SETS: dict[Healing, frozenset[Reason]] = {
     Healing.ITSELF: frozenset(_ITSELF),

@@ -66,6 +66,14 @@ def _advice(name: str, topic: _Topic, fair_share: float, limit: float) -> Partit
     )
 
 
+def hotter_than_a_broker(hottest: float, carries: float, target: float) -> bool:
+    """Whether a topic alone is more than the largest broker is wanted to carry: partitions help there, brokers do not.
+
+    `hottest`: weight of the topic; `carries`: weight that the largest broker can carry; `target`: wanted share of it.
+    """
+    return hottest > carries * target
+
+
 def verdict(
     total: float | None,
     brokers: Sequence[Broker],
@@ -100,7 +108,7 @@ def verdict(
     fewer = max(least, 1, ceil(total / (each * (1 - MARGIN)) - ROUNDING))
     utilization = total / (each * now) * target
     text = f"{now} brokers would be utilized {utilization:.0%}, {target:.0%} is wanted"
-    if hottest > capacity * target * max(broker.capacity for broker in able):
+    if hotter_than_a_broker(hottest, capacity * max(broker.capacity for broker in able), target):
         text += "; the hottest topic alone is too much for any broker: partitions help there, brokers do not"
     if needed > now:
         return _verdict("UnderProvisioned", now, needed, f"{text}: {needed} are needed.")

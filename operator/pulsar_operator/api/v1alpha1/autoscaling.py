@@ -1,0 +1,273 @@
+"""Autoscaling of brokers, proxies and bookies: limits, targets, behaviour, and the rules of the structs that own them.
+
+No kind has these fields yet: a field that nothing acts on would be ignored in silence. Who attaches them adds
+``autoscaling: BrokerAutoscaling | None = None`` (and its peers) and the rules at the end to Broker, Proxy, BookKeeper.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel, validations
+from pulsar_operator.api.v1alpha1.quantities import ByteSize
+
+Percent = Annotated[int, Field(ge=1, le=100)]
+Amount = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Seconds = Annotated[int, Field(ge=0, le=604800)]
+Replicas = Annotated[int, Field(ge=1, le=1024)]
+Bookies = Annotated[int, Field(ge=1, le=512)]
+
+_LIMITS = (
+    "self.minReplicas <= self.maxReplicas",
+    "autoscaling.minReplicas must not exceed autoscaling.maxReplicas: lower minReplicas or raise maxReplicas",
+)
+_STILL = (
+    "self.tolerancePercent > 0 || "
+    "(self.scaleUp.stabilizationWindowSeconds > 0 && self.scaleDown.stabilizationWindowSeconds > 0)",
+    "behavior.tolerancePercent 0 with a stabilizationWindowSeconds of 0 in behavior.scaleUp or behavior.scaleDown "
+    "would follow every fluctuation: raise one of them above 0",
+)
+
+
+class ScalingRules(ApiModel):
+    """How fast the number of replicas changes in one direction."""
+
+    stabilization_window_seconds: Seconds = 0
+    """All recommendations of so many seconds must agree that a change is needed; the least of them is made."""
+    max_pods: Annotated[int, Field(ge=1, le=1024)] = 4
+    """One change is at most so many pods, or maxPercent of them, whichever is more."""
+    max_percent: Annotated[int, Field(ge=1, le=1000)] = 100
+    """One change is at most this share of the pods, or maxPods, whichever is more."""
+    cooldown_seconds: Seconds = 60
+    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+
+
+class DownRules(ScalingRules):
+    """How fast replicas become fewer: each hands over what it carries."""
+
+    stabilization_window_seconds: Seconds = 900
+    """All recommendations of so many seconds must agree that a change is needed; the least of them is made."""
+    max_pods: Annotated[int, Field(ge=1, le=1024)] = 1
+    """One change is at most so many pods, or maxPercent of them, whichever is more."""
+    max_percent: Annotated[int, Field(ge=1, le=1000)] = 10
+    """One change is at most this share of the pods, or maxPods, whichever is more."""
+    cooldown_seconds: Seconds = 300
+    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+
+
+class BookieUpRules(ScalingRules):
+    """How fast bookies become more."""
+
+    stabilization_window_seconds: Seconds = 600
+    """All recommendations of so many seconds must agree that a change is needed; the least of them is made. A full disk
+    waits for no window."""
+    max_pods: Annotated[int, Field(ge=1, le=1024)] = 2
+    """One change is at most so many pods, or maxPercent of them, whichever is more."""
+    max_percent: Annotated[int, Field(ge=1, le=1000)] = 50
+    """One change is at most this share of the pods, or maxPods, whichever is more."""
+    cooldown_seconds: Seconds = 3600
+    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+
+
+class BookieDownRules(ScalingRules):
+    """How fast bookies become fewer: all data of each is copied to the others."""
+
+    stabilization_window_seconds: Seconds = 86400
+    """All recommendations of so many seconds must agree that a change is needed; the least of them is made."""
+    max_pods: Annotated[int, Field(ge=1, le=1024)] = 1
+    """One change is at most so many pods, or maxPercent of them, whichever is more."""
+    max_percent: Annotated[int, Field(ge=1, le=1000)] = 1
+    """One change is at most this share of the pods, or maxPods, whichever is more."""
+    cooldown_seconds: Seconds = 21600
+    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+
+
+class Behavior(ApiModel):
+    """When and how fast brokers and proxies change their number."""
+
+    model_config = ConfigDict(json_schema_extra=validations(_STILL))
+
+    tolerance_percent: Annotated[int, Field(ge=0, le=50)] = 10
+    """A load this much above the target adds nothing; pods leave only if as much stays free below it."""
+    scale_up: ScalingRules = Field(default=ScalingRules())
+    """How fast replicas become more."""
+    scale_down: DownRules = Field(default=DownRules())
+    """How fast replicas become fewer."""
+
+
+class BookieBehavior(ApiModel):
+    """When and how fast bookies change their number."""
+
+    model_config = ConfigDict(json_schema_extra=validations(_STILL))
+
+    tolerance_percent: Annotated[int, Field(ge=0, le=50)] = 10
+    """Disks this much above the target add nothing; bookies leave only if as much stays free below the low mark."""
+    scale_up: BookieUpRules = Field(default=BookieUpRules())
+    """How fast bookies become more."""
+    scale_down: BookieDownRules = Field(default=BookieDownRules())
+    """How fast bookies become fewer."""
+
+
+_BANDWIDTH = (
+    "has(self.bandwidthPercent) == has(self.bandwidthLimit)",
+    "targets.bandwidthPercent is a share of targets.bandwidthLimit: give both, or neither",
+)
+
+
+class BrokerTargets(ApiModel):
+    """What one broker should carry. The target that asks for most brokers counts."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            _BANDWIDTH,
+            (
+                "has(self.cpuPercent) || has(self.bandwidthPercent) || has(self.messagesPerSecond) || "
+                "has(self.topics) || has(self.sessions)",
+                "targets must name at least one of cpuPercent, bandwidthPercent, messagesPerSecond, topics, sessions; "
+                "leave targets out for cpuPercent 70",
+            ),
+        )
+    )
+
+    cpu_percent: Percent | None = None
+    """Share of the CPU limit of the broker's container, or of its request where it has no limit."""
+    bandwidth_percent: Percent | None = None
+    """Share of bandwidthLimit, in and out together."""
+    bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
+    """Bytes a second that one broker can carry: what a pod sees of its network card is no limit that holds for it."""
+    messages_per_second: Amount | None = None
+    """Messages in and out together."""
+    topics: Amount | None = None
+    """Topics, each partition one."""
+    sessions: Amount | None = None
+    """Producers and consumers."""
+
+
+class ProxyTargets(ApiModel):
+    """What one proxy should carry. The target that asks for most proxies counts."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            _BANDWIDTH,
+            (
+                "has(self.connections) || has(self.bandwidthPercent)",
+                "targets must name at least one of connections and bandwidthPercent; leave targets out for "
+                "connections 2000",
+            ),
+        )
+    )
+
+    connections: Amount | None = None
+    """Connections of clients."""
+    bandwidth_percent: Percent | None = None
+    """Share of bandwidthLimit, in and out together."""
+    bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
+    """Bytes a second that one proxy can carry."""
+
+
+class BookieTargets(ApiModel):
+    """What bookies should store."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            (
+                "self.lowDiskPercent < self.diskPercent && self.diskPercent < self.fullDiskPercent",
+                "targets.lowDiskPercent must be below targets.diskPercent, and that below targets.fullDiskPercent",
+            )
+        )
+    )
+
+    disk_percent: Annotated[int, Field(ge=1, le=94)] = 75
+    """Share of the ledger disks of all bookies that may be in use."""
+    low_disk_percent: Annotated[int, Field(ge=1, le=94)] = 60
+    """A bookie leaves only if the others are at most this full afterwards."""
+    full_disk_percent: Annotated[int, Field(ge=1, le=94)] = 90
+    """A disk this full asks for a bookie at once, whatever the windows. At 95 % a bookie takes no more writes
+    (diskUsageThreshold)."""
+    days_until_full: Annotated[int, Field(ge=1, le=365)] = 3
+    """Days until the disks are full, at least, as what is stored grew lately."""
+    write_latency_milliseconds: Amount | None = None
+    """Time that 99 % of the writes may take; absent = it does not count."""
+    min_writable: Bookies | None = None
+    """Bookies that must take writes; absent = the ensemble size."""
+
+
+class BrokerAutoscaling(ApiModel):
+    """The operator decides how many brokers there are; replicas is only the initial number."""
+
+    model_config = ConfigDict(json_schema_extra=validations(_LIMITS))
+
+    min_replicas: Replicas
+    """Never fewer. Two serve while one is replaced."""
+    max_replicas: Replicas
+    """Never more."""
+    targets: BrokerTargets | None = None
+    """What one broker should carry; absent = 70 % of its CPU."""
+    behavior: Behavior = Field(default=Behavior())
+    """When and how fast the number changes."""
+
+
+class ProxyAutoscaling(ApiModel):
+    """The operator decides how many proxies there are; replicas is only the initial number."""
+
+    model_config = ConfigDict(json_schema_extra=validations(_LIMITS))
+
+    min_replicas: Replicas
+    """Never fewer."""
+    max_replicas: Replicas
+    """Never more."""
+    targets: ProxyTargets | None = None
+    """What one proxy should carry; absent = 2000 connections."""
+    drain_seconds: Annotated[int, Field(ge=0, le=86400)] = 30
+    """A proxy that leaves takes no new connection for so long before it stops."""
+    behavior: Behavior = Field(default=Behavior())
+    """When and how fast the number changes."""
+
+
+class BookieAutoscaling(ApiModel):
+    """The operator decides how many bookies there are; replicas is only the initial number."""
+
+    model_config = ConfigDict(json_schema_extra=validations(_LIMITS))
+
+    min_replicas: Bookies
+    """Never fewer."""
+    max_replicas: Bookies
+    """Never more, also where disks are full."""
+    targets: BookieTargets = Field(default=BookieTargets())
+    """What bookies should store."""
+    behavior: BookieBehavior = Field(default=BookieBehavior())
+    """When and how fast the number changes."""
+
+
+FROZEN_REPLICAS = (
+    "!has(self.autoscaling) || !has(oldSelf.autoscaling) || self.replicas == oldSelf.replicas",
+    "replicas is only the initial number while autoscaling is set, and would have no effect: change "
+    "autoscaling.minReplicas and autoscaling.maxReplicas, or remove autoscaling first. An HPA or KEDA on this object "
+    "must go as well",
+)
+"""A CEL rule for Broker, Proxy, BookKeeper."""
+
+CPU_KNOWN = (
+    "!has(self.autoscaling) || "
+    "(has(self.autoscaling.targets) && !has(self.autoscaling.targets.cpuPercent)) || !has(self.resources) || "
+    "(has(self.resources.limits) && 'cpu' in self.resources.limits) || "
+    "(has(self.resources.requests) && 'cpu' in self.resources.requests)",
+    "autoscaling.targets.cpuPercent is a share of the CPU limit or request, and resources has neither: add "
+    "resources.requests.cpu, or give another target",
+)
+"""A CEL rule for Broker. Resources that are absent come from the preset, which requests CPU."""
+
+ENSEMBLE_FITS = (
+    "!has(self.autoscaling) || !has(self.ensemble.ensembleSize) || "
+    "self.ensemble.ensembleSize <= self.autoscaling.minReplicas",
+    "autoscaling.minReplicas must not be below ensemble.ensembleSize: ledgers need so many bookies; raise minReplicas "
+    "or lower ensembleSize",
+)
+"""A CEL rule for BookKeeper."""
+
+BROKER_RULES = (FROZEN_REPLICAS, CPU_KNOWN)
+PROXY_RULES = (FROZEN_REPLICAS,)
+BOOKKEEPER_RULES = (FROZEN_REPLICAS, ENSEMBLE_FITS)
+"""What the structs that own an autoscaling need."""

@@ -1,0 +1,192 @@
+"""How many bookies: by what they store and how fast it grows, by the time a write takes, by how many take writes. Pure.
+
+Data does not move to a new bookie: it takes a share of what is written from then on. One that leaves is copied to the
+others, so that it leaves only if that fits with room to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, fsum, inf, isfinite
+
+from pulsar_operator.balance.autoscaling.decide import decide as decided
+from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.pressure import ROUNDING, STALE_INTERVALS, wanted
+from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Verdict, Workload
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What one bookie stores: ledger volumes together."""
+
+    used: float
+    total: float
+    """Bytes."""
+    writable: bool
+    latency: float | None = None
+    """Seconds that 99 % of its writes take at most; None = not told."""
+
+    @property
+    def share(self) -> float:
+        """How full it is."""
+        return self.used / self.total
+
+
+@dataclass(frozen=True, slots=True)
+class BookieTargets:
+    """What is wanted. Shares of the disks of all bookies, but for ``full``, which is of each."""
+
+    disk: float = 0.75
+    """As full as bookies should become."""
+    low: float = 0.6
+    """As full as they may be after one left."""
+    full: float = 0.9
+    """So full that a bookie is wanted at once. BookKeeper stops writing at 95 % (diskUsageThreshold)."""
+    days: float = 3.0
+    """Until they are full, at least."""
+    latency: float | None = None
+    """Seconds that a write may take; None = does not count."""
+    writable: int = 1
+    """Bookies that must take writes: the largest ensemble."""
+
+
+@dataclass(frozen=True)
+class BookieFacts:
+    """What was measured."""
+
+    workload: Workload
+    disks: Mapping[str, Disk]
+    """By the name of the pod."""
+    age: float
+    """Seconds since the oldest was measured."""
+    slope: float | None
+    """Bytes a second by which all grow (trend.py); None = not known yet: none leaves."""
+    targets: BookieTargets = BookieTargets()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """All ready bookies together."""
+
+    used: float
+    each: float
+    """Mean size of a bookie."""
+    growth: float
+    """Bytes a second, at least 0."""
+
+    def bookies(self, share: float, seconds: float = 0.0) -> float:
+        """Those that hold all of it, after so many seconds, this full."""
+        return (self.used + self.growth * seconds) / (share * self.each)
+
+
+def decide(facts: BookieFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
+    """Bookies from now on, and what to remember. ``now`` is in seconds."""
+    return decided(need(facts, policy), facts.workload, policy, state, now)
+
+
+def need(facts: BookieFacts, policy: Policy) -> Need:
+    """What is stored, and how fast that grows, asks for."""
+    why = _unbelievable(facts, policy)
+    if why is not None:
+        return Need(None, why)
+    workload, targets = facts.workload, facts.targets
+    disks = [facts.disks[pod] for pod in sorted(workload.ready)]
+    total = fsum(disk.total for disk in disks)
+    stored = _Stored(fsum(disk.used for disk in disks), total / len(disks), max(facts.slope or 0.0, 0.0))
+    by_days = stored.bookies(targets.full, targets.days * DAY)
+    kept = max(stored.bookies(targets.low), by_days)
+    count = wanted(max(stored.bookies(targets.disk), by_days), kept, workload, policy.tolerance)
+    latency = max((disk.latency for disk in disks if disk.writable and disk.latency is not None), default=None)
+    if _above(latency, targets.latency, 1 + policy.tolerance):
+        count = max(count, workload.replicas + 1)
+    urgent, words = _urgent(facts, disks)
+    return Need(
+        count if urgent is None else max(count, urgent),
+        "; ".join([_in_words(stored, total, targets), *words]),
+        tuple(_inputs(facts, stored, latency)),
+        urgent,
+        ceil(kept - ROUNDING),
+        "; ".join(_held(facts, disks, latency)),
+    )
+
+
+def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
+    ready = facts.workload.ready
+    if not ready:
+        return "no bookie is ready"
+    missing = sorted(ready - facts.disks.keys())
+    if missing:
+        return f"how full {missing[0]} is is not known, nor of {len(missing) - 1} others"
+    if not 0 <= facts.age <= STALE_INTERVALS * policy.interval:
+        return f"how full bookies are was measured {facts.age:.0f} s ago, more than {STALE_INTERVALS} intervals"
+    if facts.slope is not None and not isfinite(facts.slope):
+        return f"the growth of {facts.slope} bytes a second is no amount"
+    for pod in sorted(ready):
+        disk = facts.disks[pod]
+        # More used than there is: two figures of different times, or of different disks.
+        if not (0 <= disk.used <= disk.total < inf and disk.total > 0):
+            return f"{pod} uses {disk.used} of {disk.total} bytes, which cannot be"
+        if facts.targets.latency is not None and not 0 <= (-1 if disk.latency is None else disk.latency) < inf:
+            return f"how long writes take on {pod} is not known"
+    return None
+
+
+def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str]]:
+    """Bookies that are wanted at once, and why: too few take writes, or a disk is full and none has room.
+
+    A bookie that starts counts as one with room, and one below the low mark is one that was added for the full one:
+    data does not move, so the full one stays full for long, and is no reason for another bookie a minute later.
+    """
+    targets, workload = facts.targets, facts.workload
+    able = sum(disk.writable and disk.share < targets.full for disk in disks) + workload.starting
+    found, words = workload.replicas, []
+    if able < targets.writable:
+        found += targets.writable - able
+        words.append(f"{able} bookies take writes, ensembles need {targets.writable}")
+    full = sum(disk.share >= targets.full for disk in disks)
+    room = sum(disk.writable and disk.share < targets.low for disk in disks) + workload.starting
+    if full and not room:
+        found = max(found, workload.replicas + 1)
+        words.append(f"{full} bookies are {targets.full:.0%} full, and none is below {targets.low:.0%}")
+    return (found if words else None), words
+
+
+def _held(facts: BookieFacts, disks: list[Disk], latency: float | None) -> Iterator[str]:
+    """Why none may leave."""
+    targets = facts.targets
+    if facts.slope is None:
+        yield "how fast what is stored grows is not known yet"
+    fullest = max(disk.share for disk in disks)
+    if fullest > targets.disk:
+        yield f"one is {fullest:.0%} full, and gets a share of what leaves"
+    if _above(latency, targets.latency, 0.5):
+        yield "writes take more than half the time they may"
+    if sum(disk.writable for disk in disks) <= targets.writable:
+        yield f"ensembles need {targets.writable} that take writes"
+
+
+def _above(latency: float | None, limit: float | None, share: float) -> bool:
+    return latency is not None and limit is not None and latency > limit * share
+
+
+def _in_words(stored: _Stored, total: float, targets: BookieTargets) -> str:
+    text = f"bookies are {stored.used / total:.0%} full, {targets.disk:.0%} is wanted"
+    if stored.growth > 0:
+        left = max(total * targets.full - stored.used, 0.0) / stored.growth / DAY
+        text += f", and {targets.full:.0%} full in {left:.1f} days"
+    return text
+
+
+def _inputs(facts: BookieFacts, stored: _Stored, latency: float | None) -> Iterator[Input]:
+    targets, serving = facts.targets, facts.workload.serving
+    yield Input("diskPercent", stored.used, stored.each * targets.disk * serving, facts.age, "bytes")
+    if facts.slope is not None:
+        room = max(stored.each * targets.full * serving - stored.used, 0.0)
+        yield Input("daysUntilFull", room / stored.growth / DAY if stored.growth > 0 else None, targets.days, facts.age)
+    if targets.latency is not None:
+        yield Input("writeLatencyMilliseconds", latency, targets.latency, facts.age, "seconds")
+    writable = sum(facts.disks[pod].writable for pod in facts.workload.ready)
+    yield Input("writable", writable, targets.writable, facts.age)

@@ -1,0 +1,135 @@
+"""From what the load asks for to the replicas of the workload: blocks, windows, ramps, cool-down, limits. Pure.
+
+The one way by which brokers, proxies and bookies change their number by themselves; the controller and the benchmark
+call the functions `decide` of brokers.py, proxies.py and bookies.py, which end here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.balance.autoscaling.history import State, covers, extreme, remembered, scaled
+from pulsar_operator.balance.autoscaling.values import Need, Policy, Verdict, Workload
+
+MIN, MAX = "minReplicas", "maxReplicas"
+UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
+"""Fields of spec.<component>.autoscaling, by which a verdict names its limit."""
+PASSED_BY_URGENT = frozenset({Reason.UNDER_REPLICATED})
+"""Copies that are missing are made where there is room: a full disk, or too few bookies that take writes, would keep
+them missing for ever if the bookie that ends this waited for them."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A number on its way through the limits, and what it met last."""
+
+    desired: int
+    reason: Reason
+    note: str = ""
+    limited_by: str | None = None
+
+
+def decide(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
+    """Replicas from now on, with the state to keep. Without a decision the number stays as it is."""
+    current = workload.replicas
+    urgent = need.urgent is not None and need.urgent > current
+    blocked = [each for each in workload.blocks if not (urgent and each.reason in PASSED_BY_URGENT)]
+    if blocked:
+        return Verdict(current, blocked[0].reason, blocked[0].message, None, need.inputs, need.advice), state
+    if need.wanted is None and current >= policy.least:
+        return Verdict(current, Reason.NO_DATA, f"No decision: {need.message}.", None, need.inputs), state
+    if need.wanted is not None:
+        state = remembered(state, now, _clamped(need.wanted, policy, need.floor), policy)
+    step = _step(need, workload, policy, state, now)
+    if step.desired != current:
+        state = scaled(state, now, upwards=step.desired > current)
+    message = f"{need.message[:1].upper()}{need.message[1:]}"
+    text = f"{message}; {step.note}." if step.note else f"{message}."
+    return Verdict(step.desired, step.reason, text, step.limited_by, need.inputs, need.advice), state
+
+
+def _clamped(number: int, policy: Policy, floor: int) -> int:
+    return max(policy.least, min(number, policy.most), min(number, floor))
+
+
+def _step(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> _Step:
+    current = workload.replicas
+    if current < policy.least:
+        return _Step(policy.least, Reason.SCALED_OUT, f"{MIN} is {policy.least}", MIN)
+    if current > policy.most:
+        return _above(need, workload, policy)
+    if need.urgent is not None and need.urgent > current:
+        return _up(min(need.urgent, policy.most), need.urgent, current, policy)
+    asked = need.wanted if need.wanted is not None else current
+    if asked > current:
+        return _out(asked, workload, policy, state, now)
+    if asked < current:
+        return _in(need, workload, policy, state, now)
+    return _Step(current, Reason.WITHIN_TARGET)
+
+
+def _above(need: Need, workload: Workload, policy: Policy) -> _Step:
+    """The user lowered the maximum: at once, as far as what is stored allows."""
+    current = workload.replicas
+    if need.held:
+        return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but {need.held}", MAX)
+    desired = max(policy.most, min(current, need.floor))
+    if desired < current:
+        return _Step(desired, Reason.SCALED_IN, f"{MAX} is {policy.most}", MAX)
+    return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but what is stored needs {need.floor}", MAX)
+
+
+def _out(asked: int, workload: Workload, policy: Policy, state: State, now: float) -> _Step:
+    current = workload.replicas
+    if current >= policy.most:
+        return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}", MAX)
+    window = policy.up.window
+    agreed = extreme(state.lows, now - window) if covers(state, now, window) else current
+    if agreed <= current:
+        return _stabilizing(current, f"more are added when that holds for {window:.0f} s", f"{UP}.{WINDOW}")
+    # A change downwards delays none upwards: load that comes back is served.
+    if state.upwards and state.scaled is not None and now - state.scaled < policy.up.cooldown:
+        left = policy.up.cooldown - (now - state.scaled)
+        return _Step(
+            current, Reason.STABILIZING, f"the last ones were just added, {left:.0f} s to wait", f"{UP}.cooldownSeconds"
+        )
+    return _up(min(agreed, policy.most, current + policy.up.most(current)), asked, current, policy)
+
+
+def _up(desired: int, asked: int, current: int, policy: Policy) -> _Step:
+    if desired <= current:
+        return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}", MAX)
+    if desired >= asked:
+        return _Step(desired, Reason.SCALED_OUT, f"changed from {current} to {desired}")
+    limit = MAX if desired == policy.most else UP
+    return _Step(desired, Reason.SCALED_OUT, f"changed from {current} to {desired}, limited by {limit}", limit)
+
+
+def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> _Step:
+    current = workload.replicas
+    if current <= policy.least:
+        return _Step(current, Reason.AT_LIMIT, f"{MIN} is {policy.least}", MIN)
+    if need.held:
+        return _stabilizing(current, f"none leaves: {need.held}", None)
+    if workload.starting:
+        return _stabilizing(current, f"none leaves while {workload.starting} pods are starting", None)
+    window = policy.down.window
+    agreed = extreme(state.highs, now - window) if covers(state, now, window) else current
+    if agreed >= current:
+        return _stabilizing(current, f"some leave when that holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
+    if state.scaled is not None and now - state.scaled < policy.down.cooldown:
+        left = policy.down.cooldown - (now - state.scaled)
+        return _Step(
+            current, Reason.STABILIZING, f"the number was just changed, {left:.0f} s to wait", f"{DOWN}.cooldownSeconds"
+        )
+    desired = max(agreed, policy.least, min(need.floor, current), current - policy.down.most(current))
+    if desired >= current:
+        return _Step(current, Reason.AT_LIMIT, f"what is stored needs {need.floor}", None)
+    limit = None if desired <= (need.wanted or 0) else (MIN if desired == policy.least else DOWN)
+    note = f"changed from {current} to {desired}" + (f", limited by {limit}" if limit else "")
+    return _Step(desired, Reason.SCALED_IN, note, limit)
+
+
+def _stabilizing(current: int, note: str, limit: str | None) -> _Step:
+    return _Step(current, Reason.STABILIZING, note, limit)

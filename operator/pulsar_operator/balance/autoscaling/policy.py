@@ -1,0 +1,109 @@
+"""From spec.<component>.autoscaling to what the decisions take. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pulsar_operator.api.v1alpha1 import autoscaling as api
+from pulsar_operator.balance.autoscaling.bookies import BookieTargets
+from pulsar_operator.balance.autoscaling.values import Policy, Ramp, Signal
+
+DEFAULT_CPU_PERCENT = 70
+DEFAULT_CONNECTIONS = 2000
+
+
+def policy_of(
+    spec: api.BrokerAutoscaling | api.ProxyAutoscaling | api.BookieAutoscaling, interval: float = 60.0
+) -> Policy:
+    """Limits and behaviour; ``interval`` is the seconds between two looks."""
+    behavior = spec.behavior
+    return Policy(
+        spec.min_replicas,
+        spec.max_replicas,
+        behavior.tolerance_percent / 100,
+        _ramp(behavior.scale_up),
+        _ramp(behavior.scale_down),
+        interval,
+    )
+
+
+def _ramp(rules: api.ScalingRules) -> Ramp:
+    return Ramp(rules.stabilization_window_seconds, rules.max_pods, rules.max_percent, rules.cooldown_seconds)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure of every pod, with the seconds since the oldest was measured."""
+
+    values: Mapping[str, float]
+    age: float
+
+
+def broker_signals(
+    targets: api.BrokerTargets | None,
+    measured: Mapping[str, Measured],
+    cpus: Mapping[str, float],
+    *,
+    limited: bool,
+) -> tuple[Signal, ...]:
+    """Signals of brokers by the names of their targets; what was not measured has no values, which stops a decision.
+
+    ``measured`` is by name: cpuPercent in cores, bandwidthPercent in bytes a second, the others as they are called;
+    ``cpus`` are cores by pod, the limit or else the request (`model.capacity.cpus_of`); ``limited``: they are limits,
+    so that no broker can use more, and one that uses all may need any amount.
+    """
+    wanted = targets or api.BrokerTargets(cpu_percent=DEFAULT_CPU_PERCENT)
+    found: list[Signal] = []
+    if wanted.cpu_percent is not None:
+        cpu = _share("cpuPercent", measured, cpus, wanted.cpu_percent, "cores")
+        found.append(replace(cpu, saturates=limited))
+    if wanted.bandwidth_percent is not None:
+        limit = float(wanted.bandwidth_limit or 0)
+        found.append(_share("bandwidthPercent", measured, limit, wanted.bandwidth_percent, "bytes/s"))
+    for name, figure in (
+        ("messagesPerSecond", wanted.messages_per_second),
+        ("topics", wanted.topics),
+        ("sessions", wanted.sessions),
+    ):
+        if figure is not None:
+            found.append(_figure(name, measured, figure))
+    return tuple(found)
+
+
+def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measured]) -> tuple[Signal, ...]:
+    """Signals of proxies by the names of their targets; what was not measured has no values."""
+    wanted = targets or api.ProxyTargets(connections=DEFAULT_CONNECTIONS)
+    found: list[Signal] = []
+    if wanted.connections is not None:
+        found.append(_figure("connections", measured, wanted.connections))
+    if wanted.bandwidth_percent is not None:
+        limit = float(wanted.bandwidth_limit or 0)
+        found.append(_share("bandwidthPercent", measured, limit, wanted.bandwidth_percent, "bytes/s"))
+    return tuple(found)
+
+
+def bookie_targets(targets: api.BookieTargets, ensemble: int) -> BookieTargets:
+    """Targets of bookies; ``ensemble`` is the largest ensemble that ledgers ask for."""
+    latency = targets.write_latency_milliseconds
+    return BookieTargets(
+        targets.disk_percent / 100,
+        targets.low_disk_percent / 100,
+        targets.full_disk_percent / 100,
+        float(targets.days_until_full),
+        None if latency is None else latency / 1000,
+        ensemble if targets.min_writable is None else targets.min_writable,
+    )
+
+
+def _share(
+    name: str, measured: Mapping[str, Measured], carries: Mapping[str, float] | float, percent: int, unit: str
+) -> Signal:
+    figures = measured.get(name, Measured({}, 0.0))
+    return Signal(name, figures.values, carries, percent / 100, figures.age, unit)
+
+
+def _figure(name: str, measured: Mapping[str, Measured], figure: int) -> Signal:
+    """Judged by what a pod should have, not by what it can."""
+    figures = measured.get(name, Measured({}, 0.0))
+    return Signal(name, figures.values, float(figure), 1.0, figures.age)

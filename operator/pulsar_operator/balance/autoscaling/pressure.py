@@ -1,0 +1,147 @@
+"""From figures of pods to the number of pods that would carry them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, fsum, inf
+
+from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Signal, Workload
+
+STALE_INTERVALS = 2
+"""Inputs older than so many intervals are not believed."""
+SATURATED = 0.95
+"""Share of what pods carry from which a figure that saturates tells only the least of what is asked for."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """What one signal asks for."""
+
+    signal: Signal
+    pods: float
+    """Pods that would carry the load at the target, as a real number."""
+    total: float
+    each: float
+    """What a ready pod can carry, on average."""
+    share: float
+    """Of what ready pods carry, on average."""
+    busiest: str
+    busiest_share: float
+    """Of what that pod carries."""
+
+    @property
+    def saturated(self) -> bool:
+        """Whether more may be asked for than can be seen."""
+        return self.signal.saturates and self.share >= SATURATED
+
+
+def unbelievable(signals: Sequence[Signal], workload: Workload, policy: Policy) -> str | None:
+    """Why these inputs allow no decision; None where they do.
+
+    Missing is not zero: a pod that is ready and does not tell, an old figure, and one that is no amount stop it.
+    """
+    if not workload.ready:
+        return "no pod is ready"
+    if not signals:
+        return "there is no input"
+    for signal in signals:
+        missing = sorted(workload.ready - signal.values.keys())
+        if missing:
+            return f"{signal.name} is not known of {_few(missing)}"
+        if not 0 <= signal.age <= STALE_INTERVALS * policy.interval:
+            return f"{signal.name} is {signal.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
+        for pod in workload.ready:
+            if not 0 <= signal.values[pod] < inf:
+                return f"{signal.name} of {pod} is {signal.values[pod]}, which is no amount"
+            if not 0 < _carries(signal, pod) < inf:
+                return f"what {pod} can carry is not known, by which {signal.name} is judged"
+    return None
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _carries(signal: Signal, pod: str) -> float:
+    return signal.carries if isinstance(signal.carries, float | int) else signal.carries.get(pod, 0.0)
+
+
+def pressure(signal: Signal, workload: Workload) -> Pressure:
+    """What a signal that is believed asks for, from the pods that are ready."""
+    pods = sorted(workload.ready)
+    carries = [_carries(signal, pod) for pod in pods]
+    values = [signal.values[pod] for pod in pods]
+    total, each = fsum(values), fsum(carries) / len(pods)
+    busiest_share, busiest = max((value / most, pod) for value, most, pod in zip(values, carries, pods, strict=True))
+    share = total / (each * len(pods))
+    return Pressure(signal, total / (each * signal.target), total, each, share, busiest, busiest_share)
+
+
+def inputs_of(pressures: Iterable[Pressure], workload: Workload) -> tuple[Input, ...]:
+    """What status shows."""
+    return tuple(
+        Input(
+            each.signal.name,
+            each.total,
+            each.each * each.signal.target * workload.serving,
+            each.signal.age,
+            each.signal.unit,
+        )
+        for each in pressures
+    )
+
+
+def wanted(up: float, down: float, workload: Workload, tolerance: float) -> int:
+    """Replicas for a load that asks for ``up`` pods soon, and for ``down`` of them for long enough to let some go.
+
+    Within the tolerance the number stays. More: so many that the target holds. Fewer: only so few that the target holds
+    with the tolerance kept free, so that the change is not undone by a load that fluctuates within it. Pods that are
+    lost carry nothing and are replaced by others.
+    """
+    serving = workload.serving
+    if up > serving * (1 + tolerance) + ROUNDING:
+        return ceil(up - ROUNDING) + workload.lost
+    fewer = max(ceil(max(up, down) / (1 - tolerance) - ROUNDING), 1)
+    return (fewer if fewer < serving else max(serving, 1)) + workload.lost
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """By how much a forecast says that the load grows, 1 = not at all."""
+
+    soon: float = 1.0
+    """Until a pod that is asked for now serves."""
+    later: float = 1.0
+    """Until a pod that leaves now would have been worth keeping."""
+
+
+def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, ahead: Ahead = Ahead()) -> Need:
+    """What signals ask for: the most that one of them asks for. There must be one at least."""
+    top = max(pressures, key=lambda each: each.pods)
+    count = wanted(top.pods * ahead.soon, top.pods * ahead.later, workload, policy.tolerance)
+    saturated = next((each for each in pressures if each.saturated), None)
+    if saturated is not None and not workload.starting:
+        # How much more is asked for cannot be seen; a half more at a time would take one start after another.
+        top, count = saturated, max(count, 2 * workload.serving + workload.lost)
+    foreseen = count > wanted(top.pods, top.pods, workload, policy.tolerance) and not top.saturated
+    text = in_words(top, workload)
+    if foreseen:
+        text += f", and recorded traffic grows {ahead.soon:.2f} times until a new one serves"
+    if count != workload.replicas:
+        text += f": {count} are needed"
+    return Need(count, text, inputs_of(pressures, workload))
+
+
+def in_words(top: Pressure, workload: Workload) -> str:
+    """How loaded the pods are by one signal."""
+    signal = top.signal
+    text = f"{signal.name}: {len(workload.ready)} ready pods carry {top.share:.0%} of what they can on average"
+    if signal.target != 1:
+        text += f", {signal.target:.0%} is wanted"
+    if top.saturated:
+        text += ", and more may be asked for than they can carry"
+    if workload.lost:
+        text += f"; {workload.lost} pods are lost and carry nothing"
+    return text

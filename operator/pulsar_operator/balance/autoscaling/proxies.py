@@ -1,0 +1,33 @@
+"""How many proxies: by connections and bandwidth. Pure.
+
+A connection stays where it was made, so that a new proxy takes only new ones; one that leaves closes its own, and their
+clients come back at the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_operator.balance.autoscaling.decide import decide as decided
+from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.pressure import need_of, pressure, unbelievable
+from pulsar_operator.balance.autoscaling.values import Need, Policy, Signal, Verdict, Workload
+
+
+@dataclass(frozen=True)
+class ProxyFacts:
+    """What was measured."""
+
+    workload: Workload
+    signals: tuple[Signal, ...]
+
+
+def decide(facts: ProxyFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
+    """Proxies from now on, and what to remember. ``now`` is in seconds."""
+    workload = facts.workload
+    why = unbelievable(facts.signals, workload, policy)
+    if why is not None:
+        need = Need(None, why)
+    else:
+        need = need_of([pressure(signal, workload) for signal in facts.signals], workload, policy)
+    return decided(need, workload, policy, state, now)

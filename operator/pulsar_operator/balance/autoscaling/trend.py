@@ -1,0 +1,61 @@
+"""By how much what bookies store grows: means of two halves of what was sampled. Pure.
+
+The halves are whole days once two of them are sampled, so that a day's ups and downs are no growth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import fsum
+from typing import Any
+
+Samples = tuple[tuple[float, float], ...]
+"""Time and used bytes of all bookies, ascending by time."""
+
+HOUR = 3600.0
+KEPT = 48
+"""Samples, one an hour."""
+LEAST = 4
+"""Samples from which growth is told."""
+
+
+def sampled(samples: Samples, now: float, used: float) -> Samples:
+    """With one more, where the last one is an hour old; without those that are too old."""
+    kept = tuple(each for each in samples if now - KEPT * HOUR <= each[0] <= now)
+    if kept and now - kept[-1][0] < HOUR:
+        return kept
+    return (*kept, (now, used))[-KEPT:]
+
+
+def slope(samples: Samples) -> float | None:
+    """Bytes a second; None = too little was sampled to say. Below 0 where less and less is stored."""
+    if len(samples) < LEAST:
+        return None
+    middle = (samples[0][0] + samples[-1][0]) / 2
+    early = [each for each in samples if each[0] <= middle]
+    late = [each for each in samples if each[0] > middle]
+    seconds = _mean(time for time, _ in late) - _mean(time for time, _ in early)
+    return (_mean(used for _, used in late) - _mean(used for _, used in early)) / seconds
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return fsum(found) / len(found)
+
+
+def to_status(samples: Samples) -> list[dict[str, float]]:
+    """As they stand in status."""
+    return [{"time": time, "usedBytes": used} for time, used in samples]
+
+
+def from_status(status: Sequence[Any] | None, now: float) -> Samples:
+    """Read back; what is no sample of the past is left out."""
+    found = []
+    for each in status or ():
+        try:
+            time, used = float(each["time"]), float(each["usedBytes"])
+        except (TypeError, ValueError, KeyError):
+            continue
+        if 0 <= time <= now and used >= 0:
+            found.append((time, used))
+    return tuple(sorted(found))[-KEPT:]

@@ -1,0 +1,137 @@
+"""What the decisions on replicas take and give. Times are seconds of any clock that survives a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.balance.planner.proposal import Advice
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One figure of every pod, and what it is judged by."""
+
+    name: str
+    """Field of the target, such as cpuPercent."""
+    values: Mapping[str, float]
+    """By the name of the pod, in ``unit``."""
+    carries: Mapping[str, float] | float
+    """What a pod can carry at most, or should carry, in the same unit; by the name of the pod where they differ."""
+    target: float
+    """Wanted share of what a pod carries, above 0."""
+    age: float
+    """Seconds since the oldest of the values was measured."""
+    unit: str = ""
+    saturates: bool = False
+    """The figure cannot exceed what a pod carries, so that at the top it tells only the least of what is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a decision was made from, as status shows it."""
+
+    name: str
+    value: float | None
+    """Over all pods; None = not known."""
+    target: float
+    """What all pods that serve are wanted to carry together."""
+    age: float
+    """Seconds."""
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Why no decision is made now, whatever was measured."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The pods of one component as Kubernetes has them."""
+
+    replicas: int
+    """Those the workload asks for: the operator's last decision."""
+    ready: frozenset[str]
+    lost: int = 0
+    """Pods that are not ready for longer than a start takes: their node is away, or they crash."""
+    blocks: tuple[Block, ...] = ()
+    """The first one is told."""
+
+    @property
+    def serving(self) -> int:
+        """Pods that carry load, or will in a moment."""
+        return max(self.replicas - self.lost, 0)
+
+    @property
+    def starting(self) -> int:
+        """Pods that are about to be ready."""
+        return max(self.serving - len(self.ready), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """How fast the number changes in one direction."""
+
+    window: float
+    """Seconds over which all recommendations must agree that a change is needed; their least change is made."""
+    pods: int
+    percent: int
+    """One change is at most so many pods, or this share of the pods, whichever is more."""
+    cooldown: float
+    """Seconds between two changes."""
+
+    def most(self, replicas: int) -> int:
+        """The largest change from a number of replicas."""
+        # Whole numbers: 100 % of 7 is 7, not 7.000000000000001.
+        return max(self.pods, -(-replicas * self.percent // 100))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The limits of the decision."""
+
+    least: int
+    most: int
+    tolerance: float
+    """Share of the target within which a load is as wanted."""
+    up: Ramp
+    down: Ramp
+    interval: float = 60.0
+    """Seconds between two looks. Inputs older than two of them are not believed."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the load asks for, before windows and limits."""
+
+    wanted: int | None
+    """Replicas; None = no decision, since something is not known."""
+    message: str
+    inputs: tuple[Input, ...] = ()
+    urgent: int | None = None
+    """Replicas that are wanted at once, whatever windows and cool-down say."""
+    floor: int = 0
+    """Replicas below which what is stored does not fit, whatever the user's maximum is."""
+    held: str = ""
+    """Why none may leave now; empty = they may."""
+    advice: tuple[Advice, ...] = ()
+    """What helps where replicas do not."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision."""
+
+    desired: int
+    """Replicas of the workload from now on."""
+    reason: Reason
+    message: str
+    limited_by: str | None = None
+    """The field that keeps ``desired`` from what the load asks for."""
+    inputs: tuple[Input, ...] = ()
+    advice: tuple[Advice, ...] = field(default=())
