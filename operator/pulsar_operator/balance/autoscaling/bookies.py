@@ -145,7 +145,7 @@ def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str
     found, words = workload.replicas, []
     if able < targets.writable:
         found += targets.writable - able
-        words.append(f"{able} bookies take writes, ensembles need {targets.writable}")
+        words.append(f"{able} bookies take writes and are not full, ensembles need {targets.writable}")
     full = sum(disk.share >= targets.full for disk in disks)
     room = sum(disk.writable and disk.share < targets.low for disk in disks) + workload.starting
     if full and not room:

@@ -1,0 +1,133 @@
+"""Cases for the admission rules of autoscaling, on structs that own one as Broker, Proxy and BookKeeper will."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from pulsar_operator.api.v1alpha1 import autoscaling as api
+from pulsar_operator.api.v1alpha1.base import ApiModel, Resources, validations
+from pulsar_operator.api.v1alpha1.cluster import Ensemble
+
+Json = dict[str, Any]
+Count = Annotated[int, Field(ge=0, le=1024)]
+
+
+class SampleBroker(ApiModel):
+    """A broker with autoscaling."""
+
+    model_config = ConfigDict(json_schema_extra=validations(*api.BROKER_RULES))
+
+    replicas: Count = 2
+    """As spec.broker has it."""
+    resources: Resources | None = None
+    """As spec.broker has it."""
+    autoscaling: api.BrokerAutoscaling | None = None
+    """The field that comes."""
+
+
+class SampleProxy(ApiModel):
+    """A proxy with autoscaling."""
+
+    model_config = ConfigDict(json_schema_extra=validations(*api.PROXY_RULES))
+
+    replicas: Count = 2
+    """As spec.proxy has it."""
+    autoscaling: api.ProxyAutoscaling | None = None
+    """The field that comes."""
+
+
+class SampleBookKeeper(ApiModel):
+    """Bookies with autoscaling."""
+
+    model_config = ConfigDict(json_schema_extra=validations(*api.BOOKKEEPER_RULES))
+
+    replicas: Count = 3
+    """As spec.bookkeeper has it."""
+    ensemble: Ensemble = Field(default=Ensemble())
+    """As spec.bookkeeper has it."""
+    autoscaling: api.BookieAutoscaling | None = None
+    """The field that comes."""
+
+
+OWNERS: dict[str, type[ApiModel]] = {"broker": SampleBroker, "proxy": SampleProxy, "bookkeeper": SampleBookKeeper}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A struct that is created, or changed from another."""
+
+    owner: str
+    id: str
+    after: Json
+    refused: str | None = None
+    """Fragment of the message; None = accepted."""
+    before: Json | None = None
+
+
+def _limits(least: int = 2, most: int = 5, **fields: Any) -> Json:
+    return {"autoscaling": {"minReplicas": least, "maxReplicas": most} | fields}
+
+
+def _behavior(tolerance: int, up: int, down: int) -> Json:
+    return _limits(
+        behavior={
+            "tolerancePercent": tolerance,
+            "scaleUp": {"stabilizationWindowSeconds": up},
+            "scaleDown": {"stabilizationWindowSeconds": down},
+        }
+    )
+
+
+LIMITS = "autoscaling.minReplicas must not exceed autoscaling.maxReplicas"
+STILL = "behavior.tolerancePercent 0 with a stabilizationWindowSeconds of 0"
+BANDWIDTH = "targets.bandwidthPercent is a share of targets.bandwidthLimit"
+NO_CPU = "autoscaling.targets.cpuPercent is a share of the CPU limit or request"
+FROZEN = "replicas is only the initial number while autoscaling is set"
+MARKS = "targets.lowDiskPercent must be below targets.diskPercent"
+NONE = "targets must name at least one of"
+ENSEMBLE = "autoscaling.minReplicas must not be below ensemble.ensembleSize"
+MEMORY_ONLY = {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}}}
+
+CASES: tuple[Case, ...] = (
+    *(Case(owner, "defaults", _limits()) for owner in OWNERS),
+    *(Case(owner, "absent", {}) for owner in OWNERS),
+    *(Case(owner, "equal", _limits(5, 5)) for owner in OWNERS),
+    *(Case(owner, "min-over-max", _limits(6, 5), LIMITS) for owner in OWNERS),
+    *(Case(owner, "no-max", {"autoscaling": {"minReplicas": 2}}, "maxReplicas: Required") for owner in OWNERS),
+    *(Case(owner, "min-0", _limits(0), "greater than or equal to 1") for owner in OWNERS),
+    *(Case(owner, "still-none", _behavior(0, 0, 0), STILL) for owner in OWNERS),
+    *(Case(owner, "still-up", _behavior(0, 0, 600), STILL) for owner in OWNERS),
+    *(Case(owner, "still-down", _behavior(0, 60, 0), STILL) for owner in OWNERS),
+    *(Case(owner, "no-tolerance", _behavior(0, 60, 600)) for owner in OWNERS),
+    *(Case(owner, "no-windows", _behavior(1, 0, 0)) for owner in OWNERS),
+    *(Case(owner, "frozen", _limits() | {"replicas": 4}, FROZEN, _limits() | {"replicas": 3}) for owner in OWNERS),
+    *(Case(owner, "begins", _limits() | {"replicas": 4}, None, {"replicas": 3}) for owner in OWNERS),
+    *(Case(owner, "ends", {"replicas": 4}, None, _limits() | {"replicas": 3}) for owner in OWNERS),
+    *(
+        case
+        for owner in ("broker", "proxy")
+        for case in (
+            Case(owner, "bandwidth", _limits(targets={"bandwidthPercent": 60, "bandwidthLimit": "100Mi"})),
+            Case(owner, "bandwidth-of-nothing", _limits(targets={"bandwidthPercent": 60}), BANDWIDTH),
+            Case(owner, "bandwidth-0", _limits(targets={"bandwidthPercent": 60, "bandwidthLimit": 0}), "of at least 1"),
+            Case(owner, "no-target", _limits(targets={}), NONE),
+        )
+    ),
+    Case("broker", "cpu-101", _limits(targets={"cpuPercent": 101}), "less than or equal to 100"),
+    Case("broker", "cpu-of-the-preset", _limits(targets={"cpuPercent": 60})),
+    Case("broker", "cpu-of-a-request", _limits() | {"resources": {"requests": {"cpu": "2"}}}),
+    Case("broker", "cpu-of-a-limit", _limits() | {"resources": {"limits": {"cpu": "2"}}}),
+    Case("broker", "cpu-of-nothing", _limits(targets={"cpuPercent": 60}) | MEMORY_ONLY, NO_CPU),
+    Case("broker", "cpu-of-nothing-by-default", _limits() | MEMORY_ONLY, NO_CPU),
+    Case("broker", "cpu-not-asked-for", _limits(targets={"topics": 500}) | MEMORY_ONLY),
+    Case("proxy", "drain", _limits(drainSeconds=0)),
+    Case("bookkeeper", "low-over-disk", _limits(targets={"lowDiskPercent": 75}), MARKS),
+    Case("bookkeeper", "disk-over-full", _limits(targets={"fullDiskPercent": 75}), MARKS),
+    Case("bookkeeper", "full-95", _limits(targets={"fullDiskPercent": 95}), "less than or equal to 94"),
+    Case("bookkeeper", "marks", _limits(targets={"lowDiskPercent": 40, "diskPercent": 60, "fullDiskPercent": 80})),
+    Case("bookkeeper", "ensemble", _limits(3) | {"ensemble": {"ensembleSize": 3}}),
+    Case("bookkeeper", "ensemble-over-min", _limits(2) | {"ensemble": {"ensembleSize": 3}}, ENSEMBLE),
+)

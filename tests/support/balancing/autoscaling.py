@@ -1,0 +1,58 @@
+"""Brokers in virtual time: a load minute by minute, the shipped decision, pods that start and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pulsar_operator.balance.autoscaling import brokers
+from pulsar_operator.balance.autoscaling.forecast import Profile
+from pulsar_operator.balance.autoscaling.history import State, from_status, to_status
+from pulsar_operator.balance.autoscaling.values import Block, Policy, Ramp, Signal, Verdict, Workload
+
+MINUTE = 60.0
+POLICY = Policy(2, 20, 0.1, Ramp(0.0, 4, 100, 60.0), Ramp(900.0, 1, 10, 300.0))
+"""The defaults of the fields of brokers."""
+TARGET = 0.7
+
+
+def pods(count: int) -> list[str]:
+    """Names of so many brokers."""
+    return [f"broker-{ordinal}" for ordinal in range(count)]
+
+
+def cpu(shares: Sequence[float], *, age: float = 30.0, target: float = TARGET, saturates: bool = True) -> Signal:
+    """CPU of brokers by ordinal, each with one core."""
+    values = dict(zip(pods(len(shares)), shares, strict=True))
+    return Signal("cpuPercent", values, 1.0, target, age, "cores", saturates)
+
+
+@dataclass
+class Brokers:
+    """A StatefulSet whose pods start within a minute, under the decision that ships."""
+
+    policy: Policy = POLICY
+    replicas: int = 4
+    profile: Profile | None = None
+    state: State = field(default_factory=State)
+    now: float = 0.0
+    restarts: bool = False
+    """Whether the operator is a new one at each look: it has what stands in status."""
+    blocks: tuple[Block, ...] = ()
+
+    def look(self, load: float, *, age: float = 30.0) -> Verdict:
+        """One look at a load in brokers that are fully used, spread evenly; a minute passes."""
+        share = load / self.replicas
+        signal = cpu([share] * self.replicas, age=age, saturates=False)
+        workload = Workload(self.replicas, frozenset(pods(self.replicas)), blocks=self.blocks)
+        facts = brokers.BrokerFacts(workload, (signal,), self.profile)
+        if self.restarts:
+            self.state = from_status(to_status(self.state), self.now)
+        verdict, self.state = brokers.decide(facts, self.policy, self.state, self.now)
+        self.replicas = verdict.desired
+        self.now += MINUTE
+        return verdict
+
+    def week(self, loads: Sequence[float]) -> list[int]:
+        """Replicas after each look."""
+        return [self.look(load).desired for load in loads]

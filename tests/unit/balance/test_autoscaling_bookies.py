@@ -1,0 +1,175 @@
+"""How many bookies: disks, growth, latency, those that take writes; and that none leaves that is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
+from pulsar_operator.balance.autoscaling import bookies
+from pulsar_operator.balance.autoscaling.blocks import blocks
+from pulsar_operator.balance.autoscaling.bookies import BookieFacts, BookieTargets, Disk
+from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.policy import policy_of
+from pulsar_operator.balance.autoscaling.values import Need, Workload
+
+SPEC = BookieAutoscaling(min_replicas=3, max_replicas=12)
+POLICY = policy_of(SPEC, 300.0)
+TARGETS = BookieTargets(writable=3)
+GB = 1e9
+DAY = 86400.0
+
+
+def facts(
+    *shares: float, slope: float | None = 0.0, lost: int = 0, starting: int = 0, age: float = 60.0
+) -> BookieFacts:
+    """Bookies with disks of 100 GB, this full; below 0 = read-only."""
+    disks = {f"bookie-{n}": Disk(abs(share) * 100 * GB, 100 * GB, share >= 0) for n, share in enumerate(shares)}
+    workload = Workload(len(shares) + lost + starting, frozenset(disks), lost)
+    return BookieFacts(workload, disks, age, slope, TARGETS)
+
+
+def need(*shares: float, slope: float | None = 0.0, starting: int = 0) -> Need:
+    return bookies.need(facts(*shares, slope=slope, starting=starting), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("shares", "slope", "wanted"),
+    [
+        ([0.7] * 4, 0.0, 4),
+        ([0.81] * 4, 0.0, 4),  # within the tolerance of 75 %
+        ([0.84] * 4, 0.0, 5),
+        ([0.5] * 4, 25 * GB / DAY, 4),  # full in 6.4 days
+        ([0.7] * 4, 50 * GB / DAY, 5),  # full in 1.6 days
+        ([0.7] * 4, 100 * GB / DAY, 7),
+        ([0.7] * 4, -50 * GB / DAY, 4),
+        ([0.5] * 4, 0.0, 4),  # three would be 67 % full
+        ([0.4] * 4, 0.0, 3),  # 53 %
+        ([0.4] * 4, 50 * GB / DAY, 4),  # but not for three days
+        ([0.4] * 4, None, 3),  # held, see below
+    ],
+)
+def test_disks_and_days(shares: list[float], slope: float | None, wanted: int) -> None:
+    assert need(*shares, slope=slope).wanted == wanted
+
+
+@pytest.mark.parametrize(
+    ("shares", "starting", "urgent"),
+    [
+        ([0.91] * 4, 0, 7),  # all are full: a whole ensemble
+        ([0.91, 0.7, 0.7, 0.7], 0, 5),
+        ([0.91, 0.7, 0.7, 0.3], 0, None),  # one has room: it was added for this
+        ([0.91, 0.7, 0.7], 1, None),  # or starts
+        ([0.91, 0.3, 0.3], 0, 4),  # but two of three are no ensemble
+        ([-0.96, 0.7, 0.7, 0.7], 0, 5),  # read-only since it is full
+        ([-0.5, -0.5, 0.5, 0.5], 0, 5),  # read-only for another reason
+        ([-0.5, -0.5, -0.5, 0.5], 0, 6),
+        ([0.89] * 4, 0, None),
+    ],
+)
+def test_urgent(shares: list[float], starting: int, urgent: int | None) -> None:
+    assert need(*shares, starting=starting).urgent == urgent
+
+
+def test_a_full_disk_asks_at_once_and_only_once() -> None:
+    """No window, no cool-down; and no second one while the first starts, nor while it has room."""
+    verdict, state = bookies.decide(facts(0.92, 0.72, 0.72, 0.72), POLICY, State(scaled=0.0, upwards=True), 60.0)
+    assert (verdict.desired, verdict.reason) == (5, Reason.SCALED_OUT)
+    assert "90% full" in verdict.message
+    for look, there in enumerate((facts(0.92, 0.72, 0.72, 0.72, starting=1), facts(0.93, 0.72, 0.72, 0.72, 0.05)), 1):
+        verdict, state = bookies.decide(there, POLICY, state, 60.0 + 300.0 * look)
+        assert verdict.desired == 5
+
+
+def test_a_full_disk_asks_also_while_copies_are_missing() -> None:
+    """They are made where there is room."""
+    full = facts(0.92, 0.72, 0.72, 0.72)
+    lacking = replace(full, workload=replace(full.workload, blocks=blocks([Reason.UNDER_REPLICATED])))
+    assert bookies.decide(lacking, POLICY, State(), 0.0)[0].desired == 5
+    rolling = replace(full, workload=replace(full.workload, blocks=blocks([Reason.ROLLING])))
+    assert bookies.decide(rolling, POLICY, State(), 0.0)[0].desired == 4
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        (facts(*[0.2] * 6, slope=None), "is not known yet"),
+        (facts(0.8, *[0.1] * 5), "one is 80% full"),
+        (facts(*[0.2] * 3, *[-0.2] * 3), "ensembles need 3"),
+    ],
+)
+def test_none_leaves(there: BookieFacts, words: str) -> None:
+    found = bookies.need(there, POLICY)
+    assert found.wanted is not None and found.wanted < 6
+    assert words in found.held
+
+
+def test_latency() -> None:
+    """Too long: one more. More than half of what it may be: none leaves. Not told: no decision."""
+
+    def slow(seconds: float | None) -> BookieFacts:
+        there = facts(*[0.2] * 5)
+        disks = {pod: replace(disk, latency=seconds) for pod, disk in there.disks.items()}
+        return replace(there, disks=disks, targets=replace(TARGETS, latency=0.02))
+
+    assert bookies.need(slow(0.03), POLICY).wanted == 6
+    assert bookies.need(slow(0.021), POLICY).wanted == 2, "within the tolerance"
+    assert "half the time" in bookies.need(slow(0.015), POLICY).held
+    assert bookies.need(slow(0.005), POLICY).held == ""
+    assert bookies.need(slow(None), POLICY).wanted is None
+    assert bookies.need(slow(float("nan")), POLICY).wanted is None
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        facts(),
+        facts(*[0.5] * 4, age=601.0),
+        facts(*[0.5] * 4, age=-1.0),
+        facts(1.2, 0.5, 0.5),
+        facts(float("nan"), 0.5, 0.5),
+        facts(0.5, 0.5, 0.5, slope=float("inf")),
+        replace(facts(*[0.95] * 4), workload=Workload(5, frozenset(f"bookie-{n}" for n in range(5)))),
+        replace(facts(0.95, 0.95, 0.95), disks={f"bookie-{n}": Disk(0.0, 0.0, True) for n in range(3)}),
+    ],
+)
+def test_missing_is_not_empty(there: BookieFacts) -> None:
+    """Neither more nor fewer, also where those that tell are full."""
+    verdict, state = bookies.decide(there, POLICY, State(), 0.0)
+    assert (verdict.desired, verdict.reason) == (
+        max(there.workload.replicas, 3),
+        Reason.NO_DATA,
+    ) or verdict.desired == 3
+    assert state.since is None
+
+
+def test_a_lower_maximum_lets_no_data_go() -> None:
+    """180 GB below 60 % of three disks of 100 GB, but not of two."""
+    low = replace(POLICY, least=1, most=2)
+    verdict, _ = bookies.decide(replace(facts(*[0.3] * 6), targets=BookieTargets()), low, State(), 0.0)
+    assert verdict.desired == 3
+    assert verdict.limited_by == "maxReplicas"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    shares=st.lists(st.floats(0.0, 1.0), min_size=3, max_size=10),
+    slope=st.floats(-1e6, 1e6),
+    readonly=st.sets(st.integers(0, 9)),
+)
+def test_what_leaves_fits_below_the_low_mark(shares: list[float], slope: float, readonly: set[int]) -> None:
+    """Once all windows agree: whoever leaves, the rest is below the low mark, and not full within the days wanted."""
+    there = facts(*[-share if n in readonly else share for n, share in enumerate(shares)], slope=slope)
+    calm = replace(POLICY, down=replace(POLICY.down, window=0.0, cooldown=0.0))
+    verdict, _ = bookies.decide(there, calm, State(), 0.0)
+    assert 3 <= verdict.desired <= max(12, len(shares))
+    if verdict.desired < len(shares):
+        used = sum(shares) * 100 * GB
+        assert len(shares) - verdict.desired == 1
+        assert used <= 0.6 * verdict.desired * 100 * GB + 1
+        assert used + slope * 3 * DAY <= 0.9 * verdict.desired * 100 * GB + 1
+        assert max(shares) <= 0.75

@@ -1,0 +1,196 @@
+"""How many brokers and proxies: what their figures ask for, and what other help is named instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling, BrokerAutoscaling, BrokerTargets, ProxyTargets
+from pulsar_operator.balance.autoscaling import brokers, proxies
+from pulsar_operator.balance.autoscaling.brokers import REBALANCE, BrokerFacts, HotTopic
+from pulsar_operator.balance.autoscaling.forecast import Profile
+from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.policy import (
+    Measured,
+    bookie_targets,
+    broker_signals,
+    policy_of,
+    proxy_signals,
+)
+from pulsar_operator.balance.autoscaling.values import Signal, Verdict, Workload
+from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
+from tests.support.balancing.autoscaling import POLICY, Brokers, cpu, pods
+
+HOT = HotTopic("persistent://t/n/hot", 90.0, 100.0, 0.7)
+
+
+def decided(*signals: Signal, lost: int = 0, starting: int = 0, hottest: HotTopic | None = None) -> Verdict:
+    """The first look at the brokers that the first signal is of, and those that are not ready."""
+    ready = frozenset(signals[0].values)
+    workload = Workload(len(ready) + lost + starting, ready, lost)
+    return brokers.decide(BrokerFacts(workload, signals, hottest=hottest), POLICY, State(), 0.0)[0]
+
+
+@pytest.mark.parametrize(
+    ("shares", "desired"),
+    [
+        ([0.7] * 4, 4),
+        ([0.76] * 4, 4),  # within the tolerance
+        ([0.78] * 4, 5),
+        ([1.4] * 4, 8),  # more than was requested, where there is no limit
+        ([0.9, 0.9, 0.2, 0.2], 4),  # one rule for all together
+        ([0.95, 0.95, 0.95, 0.3], 5),
+    ],
+)
+def test_cpu(shares: list[float], desired: int) -> None:
+    assert decided(cpu(shares, saturates=False)).desired == desired
+
+
+def test_all_that_is_there_is_used_so_that_more_cannot_be_seen() -> None:
+    """100 % of a limit asks for twice as many; 100 % of a request for what it says; and not while some are starting."""
+    assert decided(cpu([1.0] * 4)).desired == 8
+    assert decided(cpu([1.0] * 4, saturates=False)).desired == 6
+    assert decided(cpu([1.0] * 4), starting=2).desired == 6
+    assert "more may be asked for" in decided(cpu([1.0] * 4)).message
+
+
+def test_what_starts_is_counted_and_what_is_lost_replaced() -> None:
+    assert decided(cpu([0.9] * 4, saturates=False), starting=2).desired == 6
+    verdict = decided(cpu([0.7] * 4), lost=1)
+    assert verdict.desired == 5, "four carry it, whether a fifth is lost or not"
+    assert decided(cpu([0.85] * 4), lost=1).desired == 6
+    assert "1 pods are lost" in decided(cpu([0.85] * 4), lost=1).message
+
+
+def test_brokers_of_different_size_count_by_what_they_carry() -> None:
+    values = dict(zip(pods(2), (1.8, 3.6), strict=True))
+    big = Signal("cpuPercent", values, dict(zip(pods(2), (2.0, 4.0), strict=True)), 0.7, 0.0)
+    # 5.4 cores at 70 % of three each.
+    assert decided(big).desired == 3
+
+
+def test_the_strongest_target_decides() -> None:
+    few = Signal("topics", dict.fromkeys(pods(4), 900.0), 1000.0, 1.0, 0.0)
+    many = replace(few, values=dict.fromkeys(pods(4), 1900.0))
+    assert decided(cpu([0.7] * 4), few).desired == 4
+    verdict = decided(cpu([0.7] * 4), many)
+    assert verdict.desired == 8
+    assert verdict.message.startswith("Topics: ")
+    assert [each.name for each in verdict.inputs] == ["cpuPercent", "topics"]
+    assert [each.target for each in verdict.inputs] == pytest.approx([2.8, 4000.0])
+
+
+@pytest.mark.parametrize(
+    ("signal", "words"),
+    [
+        (cpu([0.7] * 3), "cpuPercent is not known of broker-3"),
+        (cpu([]), "cpuPercent is not known of broker-0, broker-1, broker-2 and 1 more"),
+        (cpu([0.9] * 4, age=121.0), "121 s old"),
+        (cpu([0.9] * 4, age=-1.0), "-1 s old"),
+        (cpu([0.9, 0.9, 0.9, float("nan")]), "which is no amount"),
+        (cpu([0.9, 0.9, 0.9, -0.1]), "which is no amount"),
+        (replace(cpu([0.9] * 4), carries={"broker-0": 1.0}), "what broker-"),
+        (replace(cpu([0.9] * 4), carries=0.0), "can carry is not known"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_missing_is_not_zero(signal: Signal, words: str, first: bool) -> None:
+    """Also where another signal is well, and asks for more."""
+    workload = Workload(4, frozenset(pods(4)))
+    signals = (signal, cpu([1.0] * 4)) if first else (cpu([1.0] * 4), signal)
+    verdict, state = brokers.decide(BrokerFacts(workload, signals), POLICY, State(), 0.0)
+    assert (verdict.desired, verdict.reason) == (4, Reason.NO_DATA)
+    assert words in verdict.message
+    assert state == State()
+
+
+def test_no_pod_and_no_input_are_no_data() -> None:
+    assert brokers.decide(BrokerFacts(Workload(4, frozenset()), (cpu([]),)), POLICY, State(), 0.0)[0].desired == 4
+    none = brokers.decide(BrokerFacts(Workload(4, frozenset(pods(4))), ()), POLICY, State(), 0.0)[0]
+    assert (none.desired, none.reason) == (4, Reason.NO_DATA)
+
+
+def test_a_hot_broker_among_idle_ones_asks_for_a_rebalance() -> None:
+    verdict = decided(cpu([1.0, 0.3, 0.3, 0.3]))
+    assert verdict.desired == 4
+    assert [(each.reason, each.subject) for each in verdict.advice] == [(REBALANCE, "broker-0")]
+    assert "a rebalance helps" in verdict.message
+    assert decided(cpu([0.75, 0.6, 0.6, 0.6])).advice == (), "within the tolerance"
+    assert decided(cpu([1.0, 0.9, 0.9, 0.9])).advice == (), "brokers are added, which even it out"
+
+
+def test_a_topic_hotter_than_a_broker_asks_for_partitions() -> None:
+    verdict = decided(cpu([1.0, 0.3, 0.3, 0.3]), hottest=HOT)
+    assert verdict.desired == 4
+    assert [(each.reason, each.subject) for each in verdict.advice] == [(MORE_PARTITIONS, HOT.name)]
+    cool = replace(HOT, weight=70.0)
+    assert [each.reason for each in decided(cpu([1.0, 0.3, 0.3, 0.3]), hottest=cool).advice] == [REBALANCE]
+
+
+PEAK = Profile(3600.0, (1.0,) * 8 + (2.0,) * 9 + (1.0,) * 7)
+"""Twice as much from eight on; the hour before is the way."""
+
+
+def test_brokers_are_there_before_the_recorded_peak() -> None:
+    """At half past seven the record is at 1.5, and at 1.75 a quarter of an hour later."""
+    world = Brokers(replicas=6, profile=PEAK, now=7.5 * 3600)
+    verdict = world.look(6 * 0.7)
+    assert verdict.desired == 7
+    assert "recorded traffic grows 1.17 times" in verdict.message
+    assert Brokers(replicas=6, profile=None, now=7.5 * 3600).look(6 * 0.7).desired == 6
+    assert Brokers(replicas=6, profile=PEAK, now=12 * 3600.0).look(6 * 0.7).desired == 6
+
+
+def test_none_leaves_that_is_needed_again_within_the_hour() -> None:
+    def replicas(hour: float) -> int:
+        world = Brokers(replicas=6, profile=PEAK, now=hour * 3600)
+        return world.week([3.0] * 30)[-1]
+
+    assert replicas(2.0) < 6
+    assert replicas(6.4) == 6
+
+
+def test_signals_of_targets() -> None:
+    """The names are those of the fields; without targets CPU alone counts."""
+    measured = {"cpuPercent": Measured({"broker-0": 1.0}, 5.0), "sessions": Measured({"broker-0": 7.0}, 6.0)}
+    cpus = {"broker-0": 2.0}
+    (only,) = broker_signals(None, measured, cpus, limited=True)
+    assert (only.name, only.target, only.carries, only.age, only.saturates) == ("cpuPercent", 0.7, cpus, 5.0, True)
+    every = BrokerTargets(
+        cpu_percent=50, bandwidth_percent=80, bandwidth_limit=1000, messages_per_second=5, topics=6, sessions=7
+    )
+    signals = broker_signals(every, measured, cpus, limited=False)
+    assert [each.name for each in signals] == [
+        "cpuPercent",
+        "bandwidthPercent",
+        "messagesPerSecond",
+        "topics",
+        "sessions",
+    ]
+    assert [each.target for each in signals] == [0.5, 0.8, 1.0, 1.0, 1.0]
+    assert not any(each.saturates for each in signals)
+    assert signals[1].values == {}, "not measured: no decision"
+    (proxy,) = proxy_signals(None, {})
+    assert (proxy.name, proxy.carries) == ("connections", 2000.0)
+    both = proxy_signals(ProxyTargets(connections=10, bandwidth_percent=50, bandwidth_limit="1Ki"), {})
+    assert [(each.name, each.carries) for each in both] == [("connections", 10.0), ("bandwidthPercent", 1024.0)]
+
+
+def test_policies_of_the_defaults() -> None:
+    assert policy_of(BrokerAutoscaling(min_replicas=2, max_replicas=20)) == POLICY
+    bookies = policy_of(BookieAutoscaling(min_replicas=3, max_replicas=9), 300.0)
+    assert (bookies.down.window, bookies.down.most(9), bookies.interval) == (86400, 1, 300.0)
+    targets = bookie_targets(BookieAutoscaling(min_replicas=3, max_replicas=9).targets, 3)
+    assert (targets.disk, targets.low, targets.full, targets.writable) == (0.75, 0.6, 0.9, 3)
+
+
+@pytest.mark.parametrize(("connections", "desired"), [([100.0, 100.0], 2), ([130.0, 130.0], 3), ([1000.0, 1000.0], 6)])
+def test_proxies(connections: list[float], desired: int) -> None:
+    values = dict(zip(("proxy-0", "proxy-1"), connections, strict=True))
+    signal = Signal("connections", values, 100.0, 1.0, 10.0)
+    facts = proxies.ProxyFacts(Workload(2, frozenset(values)), (signal,))
+    assert proxies.decide(facts, POLICY, State(), 0.0)[0].desired == desired
+    missing = replace(facts, signals=(replace(signal, values={}),))
+    assert proxies.decide(missing, POLICY, State(), 0.0)[0].reason is Reason.NO_DATA

@@ -1,0 +1,209 @@
+"""From what the load asks for to replicas: blocks, windows, ramps, cool-down, limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.balance.autoscaling.blocks import MESSAGES, blocks
+from pulsar_operator.balance.autoscaling.decide import decide
+from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.values import Need, Policy, Ramp, Workload
+from tests.support.balancing.autoscaling import MINUTE, POLICY, TARGET, Brokers, pods
+
+LOADS = st.floats(0.0, 15.0)
+
+
+def workload(replicas: int, *reasons: Reason, lost: int = 0, starting: int = 0) -> Workload:
+    return Workload(replicas, frozenset(pods(replicas - lost - starting)), lost, blocks(reasons))
+
+
+def settled(wanted: int, *, minutes: int = 60, policy: Policy = POLICY) -> State:
+    """A state in which the same was recommended for long."""
+    state = State()
+    for minute in range(minutes):
+        _, state = decide(Need(wanted, "load"), workload(wanted), policy, state, minute * MINUTE)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("need", "replicas", "desired", "reason", "limited_by"),
+    [
+        (Need(4, "load"), 4, 4, Reason.WITHIN_TARGET, None),
+        (Need(6, "load"), 4, 6, Reason.SCALED_OUT, None),
+        (Need(20, "load"), 4, 8, Reason.SCALED_OUT, "behavior.scaleUp"),
+        (Need(99, "load"), 19, 20, Reason.SCALED_OUT, "maxReplicas"),
+        (Need(99, "load"), 20, 20, Reason.AT_LIMIT, "maxReplicas"),
+        (Need(1, "load"), 2, 2, Reason.AT_LIMIT, "minReplicas"),
+        (Need(3, "load"), 4, 4, Reason.STABILIZING, "behavior.scaleDown.stabilizationWindowSeconds"),
+        (Need(None, "no pod is ready"), 4, 4, Reason.NO_DATA, None),
+        (Need(None, "no pod is ready"), 1, 2, Reason.SCALED_OUT, "minReplicas"),
+        (Need(1, "load"), 1, 2, Reason.SCALED_OUT, "minReplicas"),
+        (Need(3, "load"), 25, 20, Reason.SCALED_IN, "maxReplicas"),
+        (Need(3, "load", floor=22), 25, 22, Reason.SCALED_IN, "maxReplicas"),
+        (Need(3, "load", floor=30), 25, 25, Reason.AT_LIMIT, "maxReplicas"),
+        (Need(3, "load", held="one is full"), 25, 25, Reason.AT_LIMIT, "maxReplicas"),
+        (Need(4, "load", urgent=5), 4, 5, Reason.SCALED_OUT, None),
+        (Need(4, "load", urgent=30), 4, 20, Reason.SCALED_OUT, "maxReplicas"),
+        (Need(20, "load", urgent=21), 20, 20, Reason.AT_LIMIT, "maxReplicas"),
+    ],
+)
+def test_first_look(need: Need, replicas: int, desired: int, reason: Reason, limited_by: str | None) -> None:
+    verdict, _ = decide(need, workload(replicas), POLICY, State(), 0.0)
+    assert (verdict.desired, verdict.reason, verdict.limited_by) == (desired, reason, limited_by)
+    assert verdict.message.endswith(".")
+
+
+@pytest.mark.parametrize("reason", MESSAGES)
+@pytest.mark.parametrize("need", [Need(9, "load"), Need(1, "load"), Need(None, "nothing")])
+def test_a_block_stops_every_decision(reason: Reason, need: Need) -> None:
+    verdict, state = decide(need, workload(4, reason), POLICY, settled(4), 3600.0)
+    assert (verdict.desired, verdict.reason) == (4, reason)
+    assert state == settled(4), "what is seen meanwhile counts for no window"
+
+
+def test_the_gravest_block_is_told() -> None:
+    verdict, _ = decide(Need(9, "load"), workload(4, Reason.ROLLING, Reason.PAUSED), POLICY, State(), 0.0)
+    assert verdict.reason is Reason.PAUSED
+    with pytest.raises(ValueError, match="Balanced does not keep"):
+        blocks([Reason.BALANCED])
+
+
+def test_only_an_urgent_bookie_passes_missing_copies() -> None:
+    urgent = Need(4, "full", urgent=5)
+    assert decide(urgent, workload(4, Reason.UNDER_REPLICATED), POLICY, State(), 0.0)[0].desired == 5
+    assert decide(urgent, workload(4, Reason.UNDER_REPLICATED, Reason.ROLLING), POLICY, State(), 0.0)[0].desired == 4
+    more = decide(Need(6, "load"), workload(4, Reason.UNDER_REPLICATED), POLICY, State(), 0.0)[0]
+    assert (more.desired, more.reason) == (4, Reason.UNDER_REPLICATED)
+
+
+def test_an_urgent_one_waits_for_no_window_and_no_cool_down() -> None:
+    slow = replace(POLICY, up=Ramp(3600.0, 1, 1, 86400.0))
+    verdict, state = decide(Need(4, "full", urgent=5), workload(4), slow, State(), 0.0)
+    assert verdict.desired == 5
+    assert decide(Need(5, "full", urgent=6), workload(5), slow, state, MINUTE)[0].desired == 6
+
+
+def test_fewer_only_after_the_window_and_by_the_ramp() -> None:
+    state, replicas, at = settled(10), 10, []
+    for minute in range(60, 120):
+        verdict, state = decide(Need(4, "load"), workload(replicas), POLICY, state, minute * MINUTE)
+        if verdict.desired != replicas:
+            at.append((minute - 60, verdict.desired))
+        replicas = verdict.desired
+    # 15 minutes after the last 10, one at a time, five minutes between two.
+    assert at == [(15, 9), (20, 8), (25, 7), (30, 6), (35, 5), (40, 4)]
+
+
+def test_one_high_look_begins_the_window_anew() -> None:
+    state = settled(6)
+    for minute in range(60, 90):
+        wanted = 6 if minute == 74 else 5
+        verdict, state = decide(Need(wanted, "load"), workload(6), POLICY, state, minute * MINUTE)
+        assert verdict.desired == (6 if minute < 90 else 5)
+
+
+def test_upwards_the_least_of_the_window_counts() -> None:
+    patient = replace(POLICY, up=Ramp(180.0, 4, 100, 60.0))
+    state, found = settled(4, policy=patient), []
+    for minute, wanted in enumerate((9, 7, 8, 9, 9), 60):
+        verdict, state = decide(Need(wanted, "load"), workload(4), patient, state, minute * MINUTE)
+        found.append((verdict.desired, verdict.reason))
+    assert found[:3] == [(4, Reason.STABILIZING)] * 3
+    assert found[3] == (7, Reason.SCALED_OUT)
+
+
+def test_cool_down_upwards_and_none_after_a_change_downwards() -> None:
+    slow = replace(POLICY, up=Ramp(0.0, 1, 1, 600.0))
+    first, state = decide(Need(8, "load"), workload(4), slow, settled(4), 3600.0)
+    second, state = decide(Need(8, "load"), workload(5), slow, state, 3660.0)
+    assert (first.desired, second.desired) == (5, 5)
+    assert second.limited_by == "behavior.scaleUp.cooldownSeconds"
+    third, _ = decide(Need(8, "load"), workload(5), slow, state, 4200.0)
+    assert third.desired == 6
+    down = replace(settled(4), scaled=3600.0, upwards=False)
+    assert decide(Need(8, "load"), workload(4), slow, down, 3660.0)[0].desired == 5
+
+
+@pytest.mark.parametrize(
+    ("need", "starting"), [(Need(3, "load", held="writes are slow"), 0), (Need(3, "load"), 1)], ids=["held", "starting"]
+)
+def test_none_leaves_while_something_is_against_it(need: Need, starting: int) -> None:
+    verdict, _ = decide(need, workload(6, starting=starting), POLICY, settled(3), 3600.0)
+    assert (verdict.desired, verdict.reason) == (6, Reason.STABILIZING)
+    assert "none leaves" in verdict.message
+
+
+def test_after_a_gap_the_window_begins_anew() -> None:
+    """What the load was while nothing was measured is not known."""
+    state = settled(3)
+    verdict, state = decide(Need(3, "load"), workload(6), POLICY, state, 7200.0)
+    assert verdict.reason is Reason.STABILIZING
+    assert state.since == 7200.0
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    load=st.floats(0.5, 13.0),
+    wobble=st.lists(st.floats(0.0, 1.0), min_size=160, max_size=160),
+    start=st.integers(2, 20),
+)
+def test_a_load_within_the_tolerance_never_flaps(load: float, wobble: list[float], start: int) -> None:
+    """Whatever it does between itself and a tenth more: no change after one in the other direction, and none at all
+    once the windows have passed."""
+    world = Brokers(replicas=start)
+    found = world.week([load * (1 + 0.0999 * each) for each in wobble])
+    changes = [right - left for left, right in pairwise([start, *found]) if right != left]
+    assert all(change > 0 for change in changes) or all(change < 0 for change in changes)
+    assert len(set(found[130:])) == 1
+    settled_at = world.replicas
+    assert set(world.week([load * (1 + 0.0999 * each) for each in wobble[:60]])) == {settled_at}
+
+
+@settings(max_examples=60, deadline=None)
+@given(loads=st.lists(LOADS, min_size=30, max_size=120), start=st.integers(1, 24))
+def test_limits_and_ramps_hold_whatever_comes(loads: list[float], start: int) -> None:
+    world, times = Brokers(replicas=start), []
+    before = start
+    for minute, load in enumerate(loads):
+        after = world.look(load).desired
+        assert POLICY.least <= after <= POLICY.most
+        if POLICY.least <= before <= POLICY.most:
+            assert after - before <= POLICY.up.most(before)
+            assert before - after <= POLICY.down.most(before)
+        if after < before <= POLICY.most:
+            assert all(minute * MINUTE - when >= POLICY.down.cooldown for when in times[-1:])
+            needed = max(loads[max(minute - 15, 0) : minute + 1]) / TARGET
+            assert after >= min(needed, before), "no more goes than the busiest minute of the window allows"
+        if after != before:
+            times.append(minute * MINUTE)
+        before = after
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    loads=st.lists(LOADS, min_size=20, max_size=60),
+    ages=st.lists(st.sampled_from([0.0, 30.0, 120.0, 120.1, 600.0, -1.0, float("nan")]), min_size=60, max_size=60),
+)
+def test_stale_inputs_never_decide(loads: list[float], ages: list[float]) -> None:
+    world = Brokers(replicas=5)
+    for load, age in zip(loads, ages, strict=False):
+        before, state = world.replicas, world.state
+        verdict = world.look(load, age=age)
+        if not 0 <= age <= 2 * POLICY.interval:
+            assert (verdict.desired, verdict.reason) == (before, Reason.NO_DATA)
+            assert world.state == state
+        else:
+            assert verdict.reason is not Reason.NO_DATA
+
+
+@settings(max_examples=40, deadline=None)
+@given(loads=st.lists(LOADS, min_size=20, max_size=150), start=st.integers(2, 20))
+def test_a_restarted_operator_decides_the_same(loads: list[float], start: int) -> None:
+    """One that starts anew at every look, with what stands in status."""
+    assert Brokers(replicas=start, restarts=True).week(loads) == Brokers(replicas=start).week(loads)
