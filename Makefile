@@ -8,7 +8,7 @@ ADMIN_URL ?= http://127.0.0.1:8080
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools images demo demo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-spark cluster verify verify-mutations
+.PHONY: help setup tools images demo demo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-balance bench-autoscaling bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ bench-objects-real: tools ## The same with 1,000 topics on a real Pulsar standal
 
 bench-balance: setup ## Where to cut, when to shed, how fast to plan: against Pulsar's own rules, re-built (SEEDS; hours)
 	@$(PY) -m benchmarks.balance all $(if $(SEEDS),--seeds $(SEEDS))
+
+bench-autoscaling: setup ## Weeks of brokers and bookies: SLO minutes and server-hours, against HPA and published rules (SEEDS, QUICK=1)
+	@$(PY) -m benchmarks.autoscaling $(if $(SEEDS),--seeds $(SEEDS)) $(if $(QUICK),--quick)
 
 bench-spark: setup ## The sizing job on 20 million rows, DuckDB and Polars with the same plan beside it
 	@$(PY) -m benchmarks.spark

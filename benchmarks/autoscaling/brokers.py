@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
+from benchmarks.autoscaling.figures import Flaps, Run
 from benchmarks.autoscaling.placement import Placement
 from benchmarks.autoscaling.scalers import LEAST, MOST, Hpa, Ours, Published, Scaler, Seen
 from benchmarks.autoscaling.traces import QUARTER, Floats, Telemetry, Trace
@@ -18,46 +18,7 @@ START = 3
 """Minutes from the decision to a broker that has its share."""
 LOST_AFTER = 5
 """Minutes after which a pod that is not ready counts as lost."""
-FLAP_MINUTES, FLAP_LOAD = 60, 0.1
-"""A change is a flap if it takes the last one back within so many minutes, with the load within so much of what it was
-then and as many pods away."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One scaler's week."""
-
-    world: str
-    trace: str
-    seed: int
-    scaler: str
-    violated: int
-    """Minutes in which a server had more than it can carry well."""
-    hours: float
-    """Of servers."""
-    flaps: int
-    changes: int
-    moved: float
-    """Bundles (brokers) or disks' worth of bytes copied (bookies)."""
-    bound_hours: float
-    """Of one who knows the week."""
-
-
-@dataclass
-class Flaps:
-    """Counts changes, and those that take the last one back for nothing."""
-
-    changes: int = 0
-    flaps: int = 0
-    _last: tuple[int, int, float, int] = (-(10**9), 0, 0.0, 0)
-
-    def change(self, minute: int, direction: int, load: float, away: int) -> None:
-        """One change."""
-        then, before, was, gone = self._last
-        same = abs(load / was - 1) <= FLAP_LOAD if was else False
-        self.changes += 1
-        self.flaps += minute - then <= FLAP_MINUTES and direction == -before and same and away == gone
-        self._last = (minute, direction, load, away)
+FLAP_MINUTES = 60
 
 
 class World:
@@ -141,7 +102,7 @@ def scalers(trace: Trace) -> list[Scaler]:
 
 def run(trace: Trace, scaler: Scaler) -> Run:
     """The week under a scaler."""
-    world, flaps = World(trace), Flaps()
+    world, flaps = World(trace), Flaps(FLAP_MINUTES)
     violated, hours = 0, 0
     for minute in range(len(trace.load)):
         world.advance(minute)
@@ -152,18 +113,18 @@ def run(trace: Trace, scaler: Scaler) -> Run:
             direction = 1 if wanted > world.replicas else -1
             flaps.change(minute, direction, float(trace.load[minute]), int(trace.away[minute]))
             world.scale(minute, wanted)
-    bound = float(bound_of(trace).sum()) / 60
     return Run(
-        "brokers",
-        trace.name,
-        trace.seed,
-        scaler.name,
-        violated,
-        hours / 60,
-        flaps.flaps,
-        flaps.changes,
-        float(world.placement.moved),
-        bound,
+        world="brokers",
+        trace=trace.name,
+        seed=trace.seed,
+        scaler=scaler.name,
+        violated=violated,
+        hours=hours / 60,
+        flaps=flaps.flaps,
+        changes=flaps.changes,
+        bundles=world.placement.moved,
+        copied=0.0,
+        bound=float(bound_of(trace).sum()) / 60,
     )
 
 
@@ -172,4 +133,5 @@ def bound_of(trace: Trace) -> Floats:
     need = np.maximum(np.ceil(trace.load / LIMIT - 1e-9) + trace.away, LEAST)
     # A broker is asked for when its start begins.
     padded = np.concatenate([need, np.full(START, need[-1])])
-    return np.max([padded[shift : shift + len(need)] for shift in range(START + 1)], axis=0).astype(np.float64)
+    soon: list[Floats] = [padded[shift : shift + len(need)] for shift in range(START + 1)]
+    return np.asarray(np.max(soon, axis=0), np.float64)

@@ -28,7 +28,7 @@ class Placement:
         self._brokers = list(range(brokers))
         self._owner = np.zeros(BUNDLES, np.int64)
         self.moved = 0
-        self._load = np.zeros(brokers)
+        self._load: Floats = np.zeros(brokers)
         for bundle in np.argsort(-self._weights):
             self._give(int(bundle), int(np.argmin(self._load)))
 
@@ -87,7 +87,7 @@ class Placement:
         self._weights /= self._weights.sum()
         places = {broker: place for place, broker in enumerate(self._brokers)}
         owners = np.array([places[int(owner)] for owner in self._owner])
-        self._load = np.bincount(owners, self._weights, len(self._brokers))
+        self._load = np.bincount(owners, self._weights, len(self._brokers)).astype(np.float64)
         if self._load.max() * len(self._brokers) > UNEVEN:
             self.even()
 

@@ -139,7 +139,7 @@ def trace(name: str, seed: int, minutes: int = MINUTES) -> Trace:
     chance = np.random.default_rng([seed, NAMES.index(name)])
     size, phase = chance.uniform(4.0, 9.0), chance.uniform(0, DAY)
     shape = _days(minutes, low, phase) if low < 1 else np.ones(minutes)
-    before = shape * _noise(chance, minutes) * chance.uniform(0.9, 1.1)
+    before = size * shape * _noise(chance, minutes) * chance.uniform(0.9, 1.1)
     week = _Week(
         chance, size * shape * _noise(chance, minutes), np.zeros(minutes, np.int8), np.zeros(minutes, np.bool_)
     )

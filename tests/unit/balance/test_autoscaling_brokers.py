@@ -125,6 +125,12 @@ def test_a_topic_hotter_than_a_broker_asks_for_partitions() -> None:
     verdict = decided(cpu([1.0, 0.3, 0.3, 0.3]), hottest=HOT)
     assert verdict.desired == 4
     assert [(each.reason, each.subject) for each in verdict.advice] == [(MORE_PARTITIONS, HOT.name)]
+    # 2.2 brokers' worth at 70 %, 0.29 of it too much for the one broker that the topic is on.
+    pair = cpu([0.95, 0.61], saturates=False)
+    assert decided(pair).desired == 3
+    assert decided(pair, hottest=HOT).desired == 2
+    more = decided(cpu([1.0, 0.9, 0.9, 0.9], saturates=False), hottest=HOT)
+    assert (more.desired, len(more.advice)) == (5, 1), "what the others need they get"
     cool = replace(HOT, weight=70.0)
     assert [each.reason for each in decided(cpu([1.0, 0.3, 0.3, 0.3]), hottest=cool).advice] == [REBALANCE]
 

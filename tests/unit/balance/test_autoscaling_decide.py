@@ -100,6 +100,13 @@ def test_fewer_only_after_the_window_and_by_the_ramp() -> None:
     assert at == [(15, 9), (20, 8), (25, 7), (30, 6), (35, 5), (40, 4)]
 
 
+def test_fourteen_brokers_do_not_become_two_in_a_quarter_of_an_hour() -> None:
+    """As an HPA did to a user (pulsar-helm-chart#391)."""
+    found = Brokers(replicas=14).week([1.0] * 90)
+    assert found[14] == 14
+    assert found.index(2) == 60
+
+
 def test_one_high_look_begins_the_window_anew() -> None:
     state = settled(6)
     for minute in range(60, 90):

@@ -20,6 +20,8 @@ from pulsar_operator.balance.planner.proposal import Advice
 from pulsar_operator.balance.sizing.provisioning import hotter_than_a_broker
 
 REBALANCE: Final = "Rebalance"
+TRAFFIC = frozenset({"cpuPercent", "bandwidthPercent", "messagesPerSecond"})
+"""Targets that a hot topic drives."""
 UNEVEN = 1.25
 """Busiest over mean load from which bundles are to be moved; that of `execution.steady`."""
 LEAD = 900.0
@@ -63,23 +65,37 @@ def need(facts: BrokerFacts, policy: Policy, now: float) -> Need:
     why = unbelievable(facts.signals, workload, policy)
     if why is not None:
         return Need(None, why)
-    pressures = [pressure(signal, workload) for signal in facts.signals]
+    pressures = [_without_excess(pressure(signal, workload), facts.hottest) for signal in facts.signals]
     ahead = Ahead(growth(facts.profile, now, LEAD), growth(facts.profile, now, HOLD))
     found = need_of(pressures, workload, policy, ahead)
-    if found.wanted is not None and found.wanted > workload.replicas:
-        return found
-    advice = _advice(facts, pressures, policy)
+    grows = found.wanted is not None and found.wanted > workload.replicas
+    advice = _partitions(facts.hottest) or (() if grows else _rebalance(pressures, policy))
     words = "; ".join([found.message, *(each.message for each in advice)])
     return replace(found, message=words, advice=advice)
 
 
-def _advice(facts: BrokerFacts, pressures: list[Pressure], policy: Policy) -> tuple[Advice, ...]:
-    """What helps instead, where there are brokers enough and one has too much."""
-    hot = facts.hottest
-    if hot is not None and hotter_than_a_broker(hot.weight, hot.carries, hot.target):
-        carried = hot.weight / (hot.carries * hot.target)
-        text = f"carries {carried:.2f}x what a broker should: partitions help there, brokers do not"
-        return (Advice(MORE_PARTITIONS, hot.name, f"{hot.name} {text}"),)
+def _excess(hot: HotTopic | None) -> float:
+    """Brokers' worth of load that the hottest topic has above what one broker is wanted to carry."""
+    if hot is None or not hotter_than_a_broker(hot.weight, hot.carries, hot.target):
+        return 0.0
+    return hot.weight / (hot.carries * hot.target) - 1
+
+
+def _without_excess(found: Pressure, hot: HotTopic | None) -> Pressure:
+    """What a topic has above a broker's share stays on its broker, however many others there are."""
+    excess = _excess(hot) if found.signal.name in TRAFFIC else 0.0
+    return replace(found, pods=max(found.pods - excess, 0.0)) if excess else found
+
+
+def _partitions(hot: HotTopic | None) -> tuple[Advice, ...]:
+    if hot is None or not _excess(hot):
+        return ()
+    text = f"{hot.name} carries {1 + _excess(hot):.2f}x what a broker should: partitions help there, brokers do not"
+    return (Advice(MORE_PARTITIONS, hot.name, text),)
+
+
+def _rebalance(pressures: list[Pressure], policy: Policy) -> tuple[Advice, ...]:
+    """Where there are brokers enough, and one has too much."""
     for each in pressures:
         limit = each.signal.target * (1 + policy.tolerance)
         if each.busiest_share > limit and each.busiest_share > UNEVEN * each.share:
