@@ -117,6 +117,8 @@ def test_latency() -> None:
         return replace(there, disks=disks, targets=replace(TARGETS, latency=0.02))
 
     assert bookies.need(slow(0.03), POLICY).wanted == 6
+    told = {each.name: each for each in bookies.need(slow(0.03), POLICY).inputs}["writeLatencyMilliseconds"]
+    assert (told.value, told.target) == (30.0, 20.0)
     assert bookies.need(slow(0.021), POLICY).wanted == 2, "within the tolerance"
     assert "half the time" in bookies.need(slow(0.015), POLICY).held
     assert bookies.need(slow(0.005), POLICY).held == ""

@@ -187,6 +187,7 @@ def _inputs(facts: BookieFacts, stored: _Stored, latency: float | None) -> Itera
         room = max(stored.each * targets.full * serving - stored.used, 0.0)
         yield Input("daysUntilFull", room / stored.growth / DAY if stored.growth > 0 else None, targets.days, facts.age)
     if targets.latency is not None:
-        yield Input("writeLatencyMilliseconds", latency, targets.latency, facts.age, "seconds")
+        told = None if latency is None else latency * 1000
+        yield Input("writeLatencyMilliseconds", told, targets.latency * 1000, facts.age, "ms")
     writable = sum(facts.disks[pod].writable for pod in facts.workload.ready)
     yield Input("writable", writable, targets.writable, facts.age)
