@@ -202,6 +202,8 @@ class Reason(StrEnum):
     VOLUME_LOST = "VolumeLost"
     REPLACING_VOLUME = "ReplacingVolume"
     VOLUME_REPLACED = "VolumeReplaced"
+    DISKS_FULL = "DisksFull"
+    BOOKIE_READ_ONLY = "BookieReadOnly"
     # workloads
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CRASH_LOOPING = "CrashLooping"

@@ -42,6 +42,8 @@ _OTHERS = {
     # A node of another rack may come.
     Reason.RACK_UNKNOWN,
     Reason.TOO_FEW_RACKS,
+    # A restart ends what somebody did by hand.
+    Reason.BOOKIE_READ_ONLY,
 }
 _CONSENT = {
     Reason.PAUSED,
@@ -67,6 +69,7 @@ _CHANGE = {
     Reason.FOREIGN_VOLUME,
     Reason.VOLUME_LOST,
     Reason.RACKS_UNREADABLE,
+    Reason.DISKS_FULL,
 }
 _ITSELF = {
     Reason.REPLACING_VOLUME,

@@ -70,6 +70,7 @@ def test_they_always_fit(journal: int, ledgers: int, preset: Preset) -> None:
         (keeper(ledgers="300Mi"), ["spec.bookkeeper.ledgers.size = 300Mi", "15 MiB", "the least there can be"]),
         (keeper(ledgers="10Gi", logSizeLimit="1073741824"), ["logSizeLimit = 1073741824", "could compact nothing"]),
         (keeper(diskUsageThreshold="0.99"), ["diskUsageThreshold = 0.99"]),
+        (keeper(diskUsageThreshold="0.5"), ["diskUsageThreshold = 0.5", "diskUsageWarnThreshold (0.9)"]),
     ],
 )
 def test_what_does_not_fit_is_refused(given: BookKeeper, words: list[str]) -> None:
@@ -83,6 +84,8 @@ def test_what_a_user_sets_and_fits_stays() -> None:
     )
     assert volume_problems(given, Preset.PRODUCTION) == []
     assert volume_problems(keeper(journalMaxSizeMB="many"), Preset.PRODUCTION) == []
+    low = keeper(diskUsageThreshold="0.01", diskUsageWarnThreshold="0.01")
+    assert volume_problems(low, Preset.PRODUCTION) == []
 
 
 def test_they_reach_the_bookies_and_the_condition() -> None:

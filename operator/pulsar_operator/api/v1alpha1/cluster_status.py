@@ -101,6 +101,8 @@ class BookieStatus(ApiModel):
     """Percent of its ledger disks that is used, within one, as it said at most one resync ago; absent = not known."""
     step: Annotated[str, Field(max_length=64)] | None = None
     """Where it is on its way out; absent while it stays."""
+    reason: Annotated[str, Field(max_length=64)] | None = None
+    """Why it is ReadOnly although nobody removes it: DisksFull or BookieReadOnly; absent = it is not."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """Since when it is in this state."""
 

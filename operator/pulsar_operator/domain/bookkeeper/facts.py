@@ -187,13 +187,14 @@ def bookie_rows(
     usage: Mapping[str, int] = _NO_VALUES,
     steps: Mapping[str, str] = _NO_VALUES,
     racks: Mapping[str, str] = _NO_VALUES,
+    reasons: Mapping[str, str] = _NO_VALUES,
 ) -> list[BookieStatus]:
     """Rows of status.bookies: bookies with a pod, a registration or a cookie; own ones by ordinal, then others by id.
 
     ``pods`` are the ordinals of the pods that are there or wanted. ``previous`` are the rows as stored: a state keeps
-    the time it began. ``usage`` (percent of the disk), ``steps`` (where a bookie is on its way out) and ``racks`` are
-    by id; what they lack is absent. Of more than MAX_BOOKIES rows the last are left out, and writable bookies before
-    others.
+    the time it began. ``usage`` (percent of the disk), ``steps`` (where a bookie is on its way out), ``racks`` and
+    ``reasons`` (why it is read-only) are by id; what they lack is absent. Of more than MAX_BOOKIES rows the last are
+    left out, and writable bookies before others.
     """
     before = {each.id: each for each in previous}
     ids = facts.registered | facts.cookies | {own.id(ordinal) for ordinal in pods}
@@ -207,8 +208,9 @@ def bookie_rows(
                 ordinal=own.ordinal(bookie),
                 state=state,
                 rack=racks.get(bookie),
-                usage=_told(usage.get(bookie), old.usage if old is not None else None),
+                usage=told_usage(usage.get(bookie), old.usage if old is not None else None),
                 step=steps.get(bookie),
+                reason=reasons.get(bookie) if state == BookieState.READ_ONLY.value else None,
                 since=old.since if old is not None and old.state == state and old.since else timestamp(now),
             )
         )
@@ -217,7 +219,7 @@ def bookie_rows(
     return sorted(rows, key=_place)
 
 
-def _told(usage: int | None, before: int | None) -> int | None:
+def told_usage(usage: int | None, before: int | None) -> int | None:
     """The percent to tell: the one that was told while it is off by one, so that nothing is written for a few bytes."""
     if usage is None or before is None or usage in (0, 100) or abs(usage - before) > 1:
         return usage

@@ -20,6 +20,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     VersionStatus,
 )
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, bookie_rows, replicated
+from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.running import pod_versions
@@ -67,6 +68,7 @@ def set_conditions(
     else:
         _metadata(conditions, view)
         _component(conditions, ConditionType.BOOKKEEPER_READY, Component.BOOKIE, "bookies", view)
+        _unwritable(conditions, view)
         _auto_recovery(conditions, view)
         _component(conditions, ConditionType.BROKERS_READY, Component.BROKER, "brokers", view)
         if spec.proxy is None or spec.proxy.replicas == 0:
@@ -190,6 +192,25 @@ def _component(
     conditions.set(kind, UNKNOWN if facts.all_ready is None else facts.all_ready, reason, text)
 
 
+def _unwritable(conditions: ConditionSet, view: ClusterView) -> None:
+    """Bookies that are up and take nothing new are named; without room for a new ledger BookKeeper is not well."""
+    kind, fact = ConditionType.BOOKKEEPER_READY, view.unwritable
+    told = conditions.explained(kind)
+    if told is None or not conditions.is_true(kind):
+        return
+    before = next((each for each in conditions.previous if each.get("type") == kind.value), {})
+    stays = before.get("reason") in UNWRITABLE
+    if fact is None:
+        if stays:
+            conditions.carry(kind)
+        return
+    if fact.bookies:
+        short = fact.short(stays and before.get("status") == FALSE.value)
+        conditions.set(kind, not short, fact.reason, f"{told[2]}; {unwritable_said(fact)}")
+    elif fact.nearly:
+        conditions.set(kind, True, told[1], f"{told[2]}; {nearly_full(fact)}")
+
+
 def _auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
     """Without auto-recovery lost copies are not made again, so BookKeeper is not well although it serves."""
     facts = view.components.get(Component.AUTORECOVERY)
@@ -295,7 +316,13 @@ def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
     if written is None and (view.racks is None or view.racks.said is not None):
         written = {each.id: each.rack for each in previous if each.rack}
     listed, racks = sorted(pods), written or {}
-    return bookie_rows(facts, own, listed, now=now, previous=previous, usage=usage, steps=steps, racks=racks)
+    if view.unwritable is None:
+        reasons = {each.id: each.reason for each in previous if each.reason}
+    else:
+        reasons = {each.bookie: each.reason.value for each in view.unwritable.bookies}
+    return bookie_rows(
+        facts, own, listed, now=now, previous=previous, usage=usage, steps=steps, racks=racks, reasons=reasons
+    )
 
 
 def cluster_status(

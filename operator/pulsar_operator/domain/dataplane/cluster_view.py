@@ -14,6 +14,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, DrainSta
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.racks import Said
+from pulsar_operator.domain.bookkeeper.unwritable import Unwritable
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
@@ -185,6 +186,7 @@ class ClusterView:
     proxies: TierFact | None = None
     volumes: VolumesFact | None = None
     leave: LeaveFact | None = None
+    unwritable: Unwritable | None = None
     roll: RollFact | None = None
     scale: ScaleFact | None = None
     balance: BalanceFact | None = None

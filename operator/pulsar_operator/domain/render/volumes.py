@@ -28,9 +28,13 @@ JOURNAL_SIZE = "journalMaxSizeMB"
 JOURNAL_BACKUPS = "journalMaxBackups"
 LOG_SIZE = "logSizeLimit"
 DISK_USAGE = "diskUsageThreshold"
+DISK_LOW = "diskUsageLwmThreshold"
+DISK_WARN = "diskUsageWarnThreshold"
 STOCK = {JOURNAL_SIZE: 2048.0, JOURNAL_BACKUPS: 5.0, LOG_SIZE: float(2**30), DISK_USAGE: 0.95}
 """Values of Pulsar's bookkeeper.conf, and BookKeeper's own where it has none."""
 
+STOCK_WARN = 0.9
+"""BookKeeper's own diskUsageWarnThreshold; diskUsageLwmThreshold is diskUsageThreshold unless somebody sets it."""
 JOURNALS = 8
 """A journal volume is made for so many files at least."""
 NOT_BACKUPS = 3
@@ -88,7 +92,29 @@ def volume_problems(keeper: BookKeeper, preset: Preset) -> list[str]:
             f"read-only because of its disk, less than {NEW_LOG} entry logs of {known[LOG_SIZE] / MEBI:.0f} MiB "
             f"({which}): it could compact nothing. Raise the size, or lower or remove {LOG_SIZE} and {DISK_USAGE}"
         )
+    warn = disk_shares(keeper, preset)[2]
+    if DISK_USAGE in config and warn > known[DISK_USAGE]:
+        found.append(
+            f"spec.bookkeeper.config.{DISK_USAGE} = {config[DISK_USAGE]} is less than {DISK_WARN} ({warn:g}), and a "
+            f"bookie does not start so (class DiskChecker). Set {DISK_WARN} to no more than it too"
+        )
     return found
+
+
+def disk_shares(keeper: BookKeeper, preset: Preset) -> tuple[float, float, float]:
+    """Shares of its ledger disks at which a bookie becomes read-only, below which it is writable again, and from which
+    it warns: bookkeeper.conf as rendered (classes LedgerDirsMonitor and ServerConfiguration of BookKeeper 4.17)."""
+    known = {**preset_values(preset).config.get(Component.BOOKIE, {}), **(keeper.config or {})}
+    full = _number(known.get(DISK_USAGE), STOCK[DISK_USAGE])
+    return full, _number(known.get(DISK_LOW), full), _number(known.get(DISK_WARN), STOCK_WARN)
+
+
+def _number(text: str | None, otherwise: float) -> float:
+    """A setting; what is no number is BookKeeper's to refuse."""
+    try:
+        return otherwise if text is None else float(text)
+    except ValueError:
+        return otherwise
 
 
 def store_limits(store: ManagedZooKeeper) -> dict[str, str]:

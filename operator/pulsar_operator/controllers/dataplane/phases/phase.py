@@ -27,6 +27,7 @@ Field = Literal[
     "proxies",
     "volumes",
     "leave",
+    "unwritable",
     "roll",
     "scale",
     "balance",

@@ -27,6 +27,7 @@ from pulsar_operator.controllers.dataplane.phases.scale import scale
 from pulsar_operator.controllers.dataplane.phases.storage import shared, standalone, zookeeper
 from pulsar_operator.controllers.dataplane.phases.templates import templates
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
+from pulsar_operator.controllers.dataplane.phases.unwritable import unwritable
 from pulsar_operator.controllers.dataplane.phases.volumes import volumes
 from pulsar_operator.domain.dataplane.changes import unfinished
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, LeaveFact, RollFact, ScaleFact
@@ -77,6 +78,7 @@ ROWS: Final = {
         LEFTOVERS,
         Phase("volumes", volumes, frozenset({PVCS, PODS}), _STORED, "volumes"),
         Phase("leave", leave, frozenset({STATEFUL_SETS, PVCS, PODS}), _STORED, "leave"),
+        Phase("unwritable", unwritable, frozenset(), _STORED | {"leave"}, "unwritable"),
         ROLL,
         Phase("scale", scale, _REBALANCES | {STATEFUL_SETS, PVCS}, _STORED, "scale"),
         BALANCE,

@@ -1,0 +1,85 @@
+"""Bookies that take nothing new although the operator did not make them read-only: told, and nothing else is done."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus, PulsarClusterStatus
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
+from pulsar_operator.domain.bookkeeper.leaving_values import Widest
+from pulsar_operator.domain.bookkeeper.unwritable import (
+    DiskLimits,
+    Unwritable,
+    begun,
+    nearly,
+    one_said,
+    read_only,
+    rows_of,
+)
+from pulsar_operator.domain.render.volumes import disk_shares
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import PortError
+
+
+async def unwritable(step: Step) -> Unwritable | None:
+    """Which there are, with an event for each that became so. None = not known. Raises PortError of Kubernetes."""
+    storage, keeper, leave = step.view.storage, step.facts.spec.bookkeeper, step.view.leave
+    if storage is None or storage.facts is None or keeper is None or leave is None:
+        return None
+    facts, own, usage = storage.facts, own_bookies(step), storage.usage
+    limits = DiskLimits(*disk_shares(keeper, step.facts.spec.preset))
+    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
+    previous = {row["id"]: BookieStatus.model_validate(row) for row in status.get("bookies") or ()}
+    # While a bookie has a step the operator has it read-only, or is about to.
+    ours = {leave.bookie} if leave.bookie is not None and leave.step is not None else set()
+    mine = {each for each in facts.registered if own.ordinal(each) is not None} - ours
+    found = read_only(facts, mine & await _not_writable(step, facts.readonly & mine), usage, limits)
+    rows = rows_of(found, usage, previous, step.hand.deps.clock.now())
+    for each in begun(rows, previous):
+        await step.hand.warn(each.reason, _capital(one_said(each, limits)))
+    return Unwritable(
+        limits,
+        rows,
+        nearly(facts, mine, usage, previous, limits),
+        len(facts.writable),
+        await _widest(step, len(facts.writable)) if rows else None,
+    )
+
+
+async def _not_writable(step: Step, bookies: frozenset[str] | set[str]) -> set[str]:
+    """Those that do not say that they are writable by now: the metadata store hears of that a moment later."""
+
+    async def says(bookie: str) -> bool:
+        try:
+            return await step.hand.deps.bookies.readonly(bookie.rpartition(":")[0])
+        except PortError:
+            return True
+
+    asked = sorted(bookies)
+    return {bookie for bookie, said in zip(asked, await asyncio.gather(*map(says, asked)), strict=True) if said}
+
+
+async def _widest(step: Step, writable: int) -> Widest | None:
+    """The largest ensemble; None = not known. Policies are not looked at where the default has no room already."""
+    assert step.rendered.quorum is not None
+    default, store = step.rendered.quorum.ensemble_size, step.facts.instance.store
+    if writable < default:
+        return Widest(default, "the default of managed ledgers")
+    deps, local = step.hand.deps, local_store(step)
+    try:
+        if step.facts.instance.own_store:
+            policies = await deps.zookeeper.session(local.servers, local.chroot)
+        elif store.ready:
+            policies = await deps.zookeeper.session(store.servers or "", store.chroot)
+        else:
+            return None
+        return await widest_ensemble(deps, policies, default, step.facts.obj)
+    except PortError:
+        return None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
