@@ -36,6 +36,7 @@ CHAPTERS = (
 AREAS = (
     "test_balance",
     "test_bookie_volumes",
+    "test_bookies_area",
     "test_distributed",
     "test_disturbed",
     "test_failed_compaction",

@@ -8,6 +8,7 @@ import pulsar
 import pytest
 
 from e2e.conftest import Deployed
+from e2e.support.bookies import Bookies
 from e2e.support.changes import answers, patch_cluster
 from e2e.support.deploy import OPERATOR_NAMESPACE
 from e2e.support.eventually import eventually
@@ -77,33 +78,13 @@ def test_three_bookies_are_rolled_and_no_message_is_lost(
     assert settled
 
 
-def rows(deployed: Deployed) -> list[tuple[int | None, str, str | None]]:
-    """Ordinal, state and step of each bookie that the status has."""
-    cluster = deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")
-    assert cluster is not None
-    return [(row.get("ordinal"), row["state"], row.get("step")) for row in cluster["status"].get("bookies", [])]
-
-
-def bookies_are(deployed: Deployed, number: int, steps: set[str]) -> bool:
-    """So many bookies are there, writable and up, and nobody is on the way out; takes down the steps that are seen."""
-    found = rows(deployed)
-    steps |= {step for _, _, step in found if step}
-    pods = deployed.kubectl.items("pods", deployed.namespace, "app.kubernetes.io/component=bookie")
-    return found == [(n, "Writable", None) for n in range(number)] and len(pods) == number
-
-
-def set_bookies(deployed: Deployed, number: int) -> None:
-    """Ask for so many, and wait for nothing."""
-    body = json.dumps({"spec": {"bookkeeper": {"replicas": number}}})
-    deployed.kubectl.run("patch", "pulsarcluster", "east", "-n", deployed.namespace, "--type=merge", "-p", body)
-
-
 def test_a_bookie_leaves_and_one_comes_back_in_its_place(
     deployed: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """3 -> 2 -> 3, the operator killed on the way out. A producer and a subscription that are idle all the time hold
     ledgers that name the bookie; what they do afterwards must not be lost (apache/bookkeeper#4812)."""
-    kubectl, namespace, steps = deployed.kubectl, deployed.namespace, set[str]()
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+    bookies = Bookies(kubectl, namespace)
     client = simple.client(deployed.service_url)
     producer, texts = client.create_producer(IDLE, send_timeout_millis=30_000), [f"idle-{n}" for n in range(20)]
     consumer = client.subscribe(IDLE, "idle")
@@ -115,13 +96,13 @@ def test_a_bookie_leaves_and_one_comes_back_in_its_place(
     before = uids(kubectl, namespace, "east")
     with CountingRun(deployed.service_url, PAYMENTS, rate=50, keys=8) as run:
         with run.operation("three bookies to two, the operator killed meanwhile"):
-            set_bookies(deployed, 2)
-            eventually(lambda: any(step for _, _, step in rows(deployed)), within=120, what="a bookie leaves")
+            bookies.patch(replicas=2)
+            eventually(lambda: any(row.get("step") for row in bookies.rows()), within=120, what="a bookie leaves")
             kill_the_operator(deployed)
-            eventually(lambda: bookies_are(deployed, 2, steps), within=600, what="two bookies", every=0.3)
+            eventually(lambda: bookies.are(2), within=600, what="two bookies", every=0.3)
         with run.operation("two bookies to three"):
-            set_bookies(deployed, 3)
-            eventually(lambda: bookies_are(deployed, 3, set()), within=300, what="three bookies", every=0.3)
+            bookies.patch(replicas=3)
+            eventually(lambda: bookies.are(3), within=300, what="three bookies", every=0.3)
         for text in texts[10:]:
             producer.send(text.encode())
         read += [consumer.receive(timeout_millis=30_000) for _ in range(15)]
@@ -131,13 +112,13 @@ def test_a_bookie_leaves_and_one_comes_back_in_its_place(
     client.close()
     events = [e["message"] for e in kubectl.items("events", namespace) if "east-bookie-2" in e["message"]]
     with capsys.disabled():
-        print(f"\nsteps seen: {sorted(steps)}")
+        print(f"\nsteps seen: {sorted(bookies.steps)}")
         print("\n".join(dict.fromkeys(events)))
         print(report.text())
     assert report.failures() == [], report.text()
     assert [message.data().decode() for message in read] == texts
     assert everything(deployed, len(texts)) == texts, "what was written before and after is read from the bookies"
-    assert {"Unloading", "Copying"} & steps
+    assert {"Unloading", "Copying"} & bookies.steps
     after = uids(kubectl, namespace, "east")
     assert {name for name, uid in before["bookie"].items() if after["bookie"].get(name) != uid} == {"east-bookie-2"}
     assert {**after, "bookie": None} == {**before, "bookie": None}, "nobody else is replaced"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 
 from e2e.conftest import Deployed
 from e2e.support.admin import ask
+from e2e.support.bookies import ensembles
 from e2e.support.changes import answers, patch_cluster
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition
@@ -48,19 +47,6 @@ def placed(deployed: Deployed) -> bool:
     return bool(condition(status(deployed), "RacksKnown").get("status") == "True")
 
 
-def ensembles(deployed: Deployed, topic: str) -> list[set[int]]:
-    """Ordinals of the bookies of each segment of each ledger of a topic."""
-    stats = ask(deployed.admin_url, "GET", f"persistent/{NAMESPACE}/{topic}/internalStats?metadata=true")
-    texts = [ledger["metadata"] for ledger in stats["ledgers"] if ledger.get("metadata")]
-    assert texts, json.dumps(stats)
-    found = []
-    for text in texts:
-        # LedgerMetadata{..., allEnsembles={0=[<id>, <id>]}, ...}
-        for segment in re.findall(r"\[([^\]]*east-bookie-[^\]]*)\]", text):
-            found.append({int(number) for number in re.findall(r"east-bookie-(\d+)\.", segment)})
-    return found
-
-
 @pytest.mark.bookies(3)
 @pytest.mark.usefixtures("zones")
 def test_every_new_ledger_is_in_both_zones(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +70,7 @@ def test_every_new_ledger_is_in_both_zones(deployed: Deployed, capsys: pytest.Ca
     for number in range(TOPICS):
         producer = client.create_producer(f"persistent://{NAMESPACE}/t{number}", send_timeout_millis=60_000)
         producer.send(b"one")
-        seen += ensembles(deployed, f"t{number}")
+        seen += ensembles(admin, f"persistent://{NAMESPACE}/t{number}")
         producer.close()
     client.close()
     with capsys.disabled():

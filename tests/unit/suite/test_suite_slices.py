@@ -60,6 +60,8 @@ def test_slices_are_asked_for_by_area_or_name() -> None:
         "bookies-1",
         "bookies-2",
         "bookies-3",
+        "bookies-4",
+        "bookies-5",
     ]
     assert slices([]) == list(SLICES)
     with pytest.raises(ValueError, match="no long tests yet: use one of balance"):
