@@ -56,7 +56,7 @@ async def test_silence_is_told_from_other_failures(admin: AiohttpAdmin) -> None:
 
 async def test_the_first_cluster_by_name_hangs_and_all_goes_on_at_the_other(admin: AiohttpAdmin) -> None:
     w = LogicalWorld("a", "b", admin=admin)
-    w.clock.step = 0.0
+    w.stepping.step = 0.0
     async with mute() as (a, heard), serve(w.pulsar, "b") as (b, seen):
         w.urls = {"a": a, "b": b}
         for name in ("a", "b"):

@@ -44,8 +44,8 @@ class LogicalWorld:
     def restart(self) -> None:
         """A new operator process."""
         none: Any = None
-        self.clock = SteppingClock()
-        deps = Deps(self.kube, none, self.admin, self.clock, SystemEntropy(), CountingMetrics(), FakeBookies())
+        self.stepping = SteppingClock()
+        deps = Deps(self.kube, none, self.admin, self.stepping, SystemEntropy(), CountingMetrics(), FakeBookies())
         self.controllers: dict[Kind, Any] = {
             Kind.TENANT: TenantController(deps),
             Kind.NAMESPACE: NamespaceController(deps),
