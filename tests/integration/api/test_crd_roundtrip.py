@@ -107,19 +107,21 @@ def test_one_member_set_keeps_the_defaults_of_the_others(apiserver: ApiServer, n
 
 def test_examples_are_accepted_and_kept(apiserver: ApiServer) -> None:
     """Every kind is in one of them."""
-    documents = [d for file in EXAMPLES for d in yaml.safe_load_all(file.read_text(encoding="utf-8")) if d]
-    namespace = apiserver.new_namespace("quickstart", labels={"pod-security.kubernetes.io/enforce": "restricted"})
     kinds = []
-    for document in documents:
-        if document["kind"] == "Namespace":
-            continue
-        kind = Kind(document["kind"])
-        document["metadata"]["namespace"] = namespace
-        applied = apiserver.apply(path(kind, namespace, document["metadata"]["name"]), document)
-        assert applied.code == 201, applied.message
-        _assert_contains(applied.body["spec"], document["spec"], str(kind))
-        MODELS[kind].spec.model_validate(applied.body["spec"])
-        kinds.append(kind)
+    for file in EXAMPLES:
+        documents = [d for d in yaml.safe_load_all(file.read_text(encoding="utf-8")) if d]
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        namespace = apiserver.new_namespace(f"example-{file.stem}", labels=labels)
+        for document in documents:
+            if document["kind"] == "Namespace":
+                continue
+            kind = Kind(document["kind"])
+            document["metadata"]["namespace"] = namespace
+            applied = apiserver.apply(path(kind, namespace, document["metadata"]["name"]), document)
+            assert applied.code == 201, applied.message
+            _assert_contains(applied.body["spec"], document["spec"], str(kind))
+            MODELS[kind].spec.model_validate(applied.body["spec"])
+            kinds.append(kind)
     assert set(kinds) == set(Kind)
 
 

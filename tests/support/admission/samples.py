@@ -65,6 +65,7 @@ VALUES: Mapping[FieldKey, Any] = {
     (Ensemble, "ensemble_size"): 5,
     (Ensemble, "write_quorum"): 4,
     (Ensemble, "ack_quorum"): 3,
+    (Racks, "minimum"): 2,
     (Platform, "ip_families"): ["IPv6", "IPv4"],
     (EmptyDirVolume, "medium"): "Memory",
     (ExternalZooKeeper, "servers"): "zk-0.zk:2181,10.0.0.1",

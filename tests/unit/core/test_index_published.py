@@ -14,6 +14,7 @@ from pulsar_operator.controllers.dataplane.instance import InstanceController
 from pulsar_operator.ports import CUSTOM, Deps, Json
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
+from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.core.clocks import SteppingClock
 from tests.support.core.engine import Running, engine_of, watch
 from tests.support.core.objects import custom, instance, pulsar_namespace, tenant, topic
@@ -76,7 +77,7 @@ def test_an_instance_follows_its_clusters_store_at_once() -> None:
         kube = FakeKube()
         kube.put(custom(Kind.INSTANCE, "ns", "i", {"configurationStore": {"cluster": {"name": "c"}}}))
         kube.put(custom(Kind.CLUSTER, "ns", "c", {"instanceRef": {"name": "i"}}))
-        deps = Deps(kube, None, None, SteppingClock(), None, CountingMetrics(), FakeBookies())  # type: ignore[arg-type]
+        deps = Deps(kube, FakeZooKeeper(), None, SteppingClock(), None, CountingMetrics(), FakeBookies())  # type: ignore[arg-type]
         engine, _ = engine_of({Kind.INSTANCE: InstanceController(deps)}, kube=kube)
         watch(kube, engine)
         ready = {"type": "MetadataReady", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "t"}
