@@ -40,6 +40,7 @@ AREAS = (
     "test_distributed",
     "test_disturbed",
     "test_failed_compaction",
+    "test_geo",
     "test_pauses",
     "test_proxies",
     "test_racks",

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.domain.dataplane.counters import Sample
+from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
 from pulsar_operator.domain.dataplane.reach import Reach
 from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
@@ -463,5 +464,7 @@ class Deps:
     """Metrics of the data plane's pods; None = nobody reads them."""
     reach: Reach = field(default_factory=Reach)
     """Which clusters answered the calls of this process."""
+    replication: ReplicationLooks = field(default_factory=ReplicationLooks)
+    """What brokers said of replication to this process."""
     jumps: Jumps = field(default_factory=Jumps)
     """From which version of Pulsar to which a cluster may go; by default to none."""

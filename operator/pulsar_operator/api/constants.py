@@ -128,6 +128,7 @@ class ConditionType(StrEnum):
     # PulsarInstance
     CONFIGURATION_STORE_READY = "ConfigurationStoreReady"
     CLUSTERS_READY = "ClustersReady"
+    REPLICATION_HEALTHY = "ReplicationHealthy"
     # PulsarCluster
     METADATA_READY = "MetadataReady"
     BOOKKEEPER_READY = "BookKeeperReady"
@@ -204,6 +205,11 @@ class Reason(StrEnum):
     VOLUME_REPLACED = "VolumeReplaced"
     DISKS_FULL = "DisksFull"
     BOOKIE_READ_ONLY = "BookieReadOnly"
+    # replication between clusters
+    REPLICATING = "Replicating"
+    NOT_CONNECTED = "NotConnected"
+    FALLING_BEHIND = "FallingBehind"
+    EXPIRING = "Expiring"
     # workloads
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CRASH_LOOPING = "CrashLooping"

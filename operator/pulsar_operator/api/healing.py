@@ -42,6 +42,10 @@ _OTHERS = {
     # A node of another rack may come.
     Reason.RACK_UNKNOWN,
     Reason.TOO_FEW_RACKS,
+    # The other cluster comes back, or the network between both.
+    Reason.NOT_CONNECTED,
+    Reason.FALLING_BEHIND,
+    Reason.EXPIRING,
     # A restart ends what somebody did by hand.
     Reason.BOOKIE_READ_ONLY,
 }
@@ -72,6 +76,7 @@ _CHANGE = {
     Reason.DISKS_FULL,
 }
 _ITSELF = {
+    Reason.REPLICATING,
     Reason.REPLACING_VOLUME,
     Reason.VOLUME_REPLACED,
     Reason.RACKS_KNOWN,

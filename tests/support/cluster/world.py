@@ -32,6 +32,7 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
 from pulsar_operator.domain.dataplane.reach import Reach
 from pulsar_operator.ports import (
     CUSTOM,
@@ -150,7 +151,7 @@ class ClusterWorld:
 
     def restart(self) -> None:
         """A new operator process: nothing in memory survives."""
-        deps = replace(self.deps, reach=Reach())
+        deps = replace(self.deps, reach=Reach(), replication=ReplicationLooks())
         self.controllers: dict[Kind, Reconciler] = {
             Kind.INSTANCE: InstanceController(deps),
             Kind.CLUSTER: ClusterController(deps),

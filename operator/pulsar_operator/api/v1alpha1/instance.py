@@ -168,6 +168,28 @@ class InstanceClusterStatus(ApiModel):
     """An answer of it; up to half an hour older than the last one while it is reachable."""
 
 
+class ReplicationPair(ApiModel):
+    """What one cluster of the instance replicates to another, by all topics that are loaded there. Numbers above 99
+    have two digits that count. Absent numbers: not all brokers of the first cluster answer."""
+
+    source: Annotated[str, Field(alias="from")]
+    """Name of the cluster that replicates."""
+    target: Annotated[str, Field(alias="to")]
+    """Name of the cluster that it replicates to."""
+    connected: bool | None = None
+    """Whether all replicators are connected."""
+    replicators: int | None = None
+    """Topics that are replicated, partitions each by themselves."""
+    backlog: int | None = None
+    """Messages that wait."""
+    delay_seconds: int | None = None
+    """Age of the oldest message that was sent and not confirmed yet."""
+    rate_out: int | None = None
+    """Messages delivered a second."""
+    since: str | None = None
+    """Since when connected is what it is."""
+
+
 class PulsarInstanceStatus(CommonStatus):
     """Observed state of a PulsarInstance."""
 
@@ -183,6 +205,17 @@ class PulsarInstanceStatus(CommonStatus):
         ),
     ] = Field(default_factory=list)
     """Clusters of the instance."""
+    replication: (
+        Annotated[
+            list[ReplicationPair],
+            Field(
+                max_length=1024,
+                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["from", "to"]},
+            ),
+        ]
+        | None
+    ) = None
+    """What the clusters replicate to each other; absent while nothing is replicated."""
     cluster_count: int | None = None
     """Number of clusters."""
     ready_clusters: str | None = None

@@ -41,6 +41,7 @@ from pulsar_operator.controllers.dataplane.ensemble import (
     record_founding,
     super_digest_name,
 )
+from pulsar_operator.controllers.dataplane.geo_replication import observe_replication, replication_rows
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.sights import again, look
@@ -131,6 +132,7 @@ class InstanceController:
             state.backoff = True
         if state.seen:
             state.sights = await look(actor, state.clusters, (obj.get("status") or {}).get("clusters") or ())
+            await observe_replication(actor, obj, state.clusters, conditions)
         self._summarize(state)
         await write_status(deps, obj, self._status(state))
         if state.backoff:
@@ -386,5 +388,6 @@ class InstanceController:
             # What this pass could not see is carried over; the kind of store and the chroot are immutable.
             configuration_store_servers=state.servers or old.get("configurationStoreServers"),
             configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
+            replication=replication_rows(self._deps, state.obj),
             **counts,
         )

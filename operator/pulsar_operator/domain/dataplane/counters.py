@@ -182,7 +182,7 @@ def parse(lines: Iterable[str], names: frozenset[str]) -> list[Sample]:
     is one whose value is no count (NaN, infinite, below 0)."""
     found = []
     for line in lines:
-        if line[:1] == "#" or re.split(r"[\s{]", line, maxsplit=1)[0] not in names:
+        if line[:1] == "#" or (line.split("{", 1)[0].split(None, 1) or [""])[0] not in names:
             continue
         match = _LINE.match(line)
         value = _count(match[3]) if match else None

@@ -1,0 +1,144 @@
+"""Two clusters of one instance: messages both ways, one cluster away under traffic and back, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.conftest import Deployed
+from e2e.kind.kindconfig import SECOND_NODE_PORT
+from e2e.support.deploy import QUICKSTART
+from e2e.support.eventually import eventually
+from e2e.support.objects import condition, is_ready
+from pulsar_conformance.counting import simple
+from pulsar_conformance.counting.client import CountingRun
+
+CLUSTERS = ["east", "west"]
+TOPIC = "persistent://shop/mirrored/orders"
+BACK = "persistent://shop/mirrored/answers"
+
+
+def west() -> dict[str, Any]:
+    """The quickstart's cluster once more, under another name and at the second door."""
+    documents = yaml.safe_load_all(QUICKSTART.read_text())
+    (found,) = [each for each in documents if each["kind"] == "PulsarCluster"]
+    found["metadata"]["name"] = "west"
+    found["spec"]["proxy"]["service"]["nodePorts"] = {"pulsar": SECOND_NODE_PORT}
+    return dict(found)
+
+
+MIRRORED = {
+    "apiVersion": "pulsaroperator.io/v1alpha1",
+    "kind": "PulsarNamespace",
+    "metadata": {"name": "mirrored", "namespace": "pulsar"},
+    "spec": {"tenantRef": {"name": "shop"}, "replicationClusters": CLUSTERS},
+}
+
+
+class Seen:
+    """What the instance says of replication, each change of it once."""
+
+    def __init__(self, deployed: Deployed) -> None:
+        self._deployed, self.lines = deployed, list[str]()
+
+    def instance(self) -> dict[str, Any]:
+        found = self._deployed.kubectl.get("pulsarinstance", self._deployed.namespace, "demo")
+        assert found is not None
+        rows = found["status"].get("replication") or []
+        told = condition(found, "ReplicationHealthy")
+        line = f"{told.get('status')} {told.get('reason')} {[row for row in rows]}"
+        if self.lines[-1:] != [line]:
+            self.lines.append(line)
+        return found
+
+    def pair(self, source: str, target: str) -> dict[str, Any]:
+        rows = self.instance()["status"].get("replication") or []
+        return next((row for row in rows if (row["from"], row["to"]) == (source, target)), {})
+
+    def healthy(self) -> tuple[str | None, str | None]:
+        told = condition(self.instance(), "ReplicationHealthy")
+        return told.get("status"), told.get("reason")
+
+
+def scaled(deployed: Deployed, replicas: int) -> None:
+    deployed.kubectl.run("scale", "statefulset", "west-broker", "-n", deployed.namespace, f"--replicas={replicas}")
+
+
+@pytest.mark.geo(1)
+def test_a_cluster_is_away_and_comes_back(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    kubectl, namespace, seen = deployed.kubectl, deployed.namespace, Seen(deployed)
+    before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in kubectl.items("pods", namespace)}
+    kubectl.apply(yaml.safe_dump(west()))
+    kubectl.apply(yaml.safe_dump(MIRRORED))
+    deployed.wait_ready()
+    after = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in kubectl.items("pods", namespace)}
+    assert {name: after.get(name) for name in before} == before, "a cluster that joins replaces nobody's pods"
+    with (
+        CountingRun(deployed.service_url, TOPIC, rate=50, read_url=deployed.second_url, start_within=120) as there,
+        CountingRun(deployed.second_url, BACK, rate=20, read_url=deployed.service_url, start_within=120) as back,
+    ):
+        eventually(lambda: seen.pair("east", "west").get("connected"), within=120, what="east to west", every=1.0)
+        eventually(lambda: seen.pair("west", "east").get("connected"), within=120, what="west to east", every=1.0)
+        eventually(lambda: seen.healthy() == ("True", "Replicating"), within=60, what="healthy", every=1.0)
+        answers = back.finish(drain_within=120)
+        kubectl.run("annotate", "pulsarcluster", "west", "-n", namespace, "pulsaroperator.io/pause=true")
+        with there.operation("west has no brokers", settle_within=300):
+            first = there.progress()
+            scaled(deployed, 0)
+
+            def told() -> str:
+                found = condition(seen.instance(), "ReplicationHealthy")
+                return str(found["message"]) if found.get("reason") == "NotConnected" else ""
+
+            text = eventually(told, within=240, what="NotConnected", every=1.0)
+            last = there.progress()
+            waiting = seen.pair("east", "west")
+            assert waiting["connected"] is False and waiting["backlog"] > 0, waiting
+            assert "east to west" in text, text
+            scaled(deployed, 1)
+            kubectl.run("annotate", "pulsarcluster", "west", "-n", namespace, "pulsaroperator.io/pause-")
+            eventually(
+                lambda: seen.healthy() == ("True", "Replicating") and seen.pair("east", "west").get("connected"),
+                within=300,
+                what="connected again",
+                every=1.0,
+            )
+        report = there.finish(drain_within=180)
+    with capsys.disabled():
+        print("\n" + "\n".join(seen.lines))
+        print(f"confirmed while west was away: {last.confirmed - first.confirmed}")
+        print(f"{text}\n{answers.text()}\n{report.text()}")
+    assert answers.failures() == [], answers.text()
+    assert report.failures() == [], report.text()
+    assert last.confirmed > first.confirmed and last.failed == first.failed, "east serves its clients meanwhile"
+    told_events = [
+        event["message"]
+        for event in kubectl.items("events", namespace)
+        if event["reason"] == "NotConnected" and event["involvedObject"]["kind"] == "PulsarInstance"
+    ]
+    assert len(told_events) == 1, told_events
+
+
+@pytest.mark.geo(1)
+def test_what_was_published_before_a_cluster_was_asked_for_stays_where_it_is(deployed: Deployed) -> None:
+    """Replication begins where it is switched on: what a namespace had before is no message for the new cluster."""
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+    alone = {**MIRRORED, "metadata": {"name": "late", "namespace": namespace}}
+    alone["spec"] = {"tenantRef": {"name": "shop"}, "replicationClusters": ["east"]}
+    kubectl.apply(yaml.safe_dump(alone))
+    late = "persistent://shop/late/orders"
+    eventually(lambda: is_ready(kubectl.get("pulsarnamespace", namespace, "late")), within=60, what="late is Ready")
+    simple.subscribe(deployed.service_url, late, "kept")
+    old = simple.publish(deployed.service_url, late, 10, prefix="old")
+    kubectl.run(
+        "patch", "pulsarnamespace", "late", "-n", namespace, "--type=merge", "-p",
+        json.dumps({"spec": {"replicationClusters": CLUSTERS}}),
+    )  # fmt: skip
+    eventually(lambda: is_ready(kubectl.get("pulsarnamespace", namespace, "late")), within=60, what="both have it")
+    simple.subscribe(deployed.second_url, late, "new")
+    new = simple.publish(deployed.service_url, late, 10, prefix="new")
+    assert simple.consume(deployed.second_url, late, "new", len(new)) == new
+    assert simple.consume(deployed.service_url, late, "kept", len(old) + len(new)) == old + new

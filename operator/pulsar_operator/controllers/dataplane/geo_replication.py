@@ -1,0 +1,178 @@
+"""Replication between the clusters of an instance: every broker is asked for its page of metrics, and told are a row
+for each pair of clusters and condition ReplicationHealthy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pulsar_operator.api.constants import Component, ConditionType, Reason
+from pulsar_operator.api.v1alpha1.instance import ReplicationPair
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import broker_endpoint, pulsar_name, serving_endpoint
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, timestamp
+from pulsar_operator.domain.dataplane.counters import PATHS
+from pulsar_operator.domain.dataplane.geo_replication import NAMES, Reading, Targets, Trouble, readings, together
+from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
+
+LOOK_SECONDS: Final = 30.0
+"""Between two looks: three make a trend, and brokers count their rates once a minute."""
+ASK_SECONDS: Final = 5.0
+AT_ONCE: Final = 8
+"""Pages that are read at the same time."""
+SHOWN: Final = 5
+"""Pairs and clusters that a message names."""
+REASONS: Final[Mapping[Trouble, Reason]] = {
+    Trouble.NOT_CONNECTED: Reason.NOT_CONNECTED,
+    Trouble.FALLING_BEHIND: Reason.FALLING_BEHIND,
+    Trouble.EXPIRING: Reason.EXPIRING,
+}
+"""The worst last."""
+WORDS: Final[Mapping[Trouble, str]] = {
+    Trouble.NOT_CONNECTED: (
+        "{pair}: {apart} of {replicators} replicators are not connected, and what waits for them grows: {backlog} "
+        "messages. Look at the brokers of {target}, and at whether those of {source} reach the addresses it publishes"
+    ),
+    Trouble.FALLING_BEHIND: (
+        "{pair}: {backlog} messages wait, ever more, and {rate} a second are delivered: more is published than "
+        "replication takes. Look at the network between both and the load of {target}'s brokers, and at "
+        "replicatorDispatchRate"
+    ),
+    Trouble.EXPIRING: (
+        "{pair}: messages expire before they are replicated ({backlog} wait), and {target} never gets them: raise "
+        "messageTTLSeconds of the namespaces that are replicated, or bring {target} back sooner"
+    ),
+}
+ROW_KEYS: Final = ("from", "to")
+
+
+async def observe_replication(actor: Actor, instance: Json, clusters: Iterable[Json], conditions: ConditionSet) -> None:
+    """Ask all brokers of all clusters, where it is time to, and set condition ReplicationHealthy, where there is more
+    than one cluster. What they said is kept in ``deps.replication``."""
+    await _look(actor.deps, instance["metadata"]["uid"], list(clusters))
+    await _tell(actor, instance, conditions)
+
+
+async def _look(deps: Deps, uid: str, found: list[Json]) -> None:
+    if len(found) < 2 or deps.counters is None:
+        deps.replication.forget(uid)
+        return
+    now = deps.clock.now()
+    if not deps.replication.due(uid, now, every=LOOK_SECONDS):
+        return
+    limit = asyncio.Semaphore(AT_ONCE)
+    answers = await asyncio.gather(*(_cluster(deps, each, limit) for each in found))
+    deps.replication.keep(uid, now, dict(zip(map(pulsar_name, found), answers, strict=True)))
+
+
+async def _cluster(deps: Deps, cluster: Json, limit: asyncio.Semaphore) -> Targets | None:
+    """What all brokers of a cluster say together; None where one of them does not: its topics are not known then."""
+    endpoint = serving_endpoint(cluster)
+    if endpoint is None or deps.reach.of(endpoint.url).since is not None:
+        return None
+    try:
+        brokers = await deps.admin.call(endpoint, "GET", ("brokers",), deadline=ASK_SECONDS) or ()
+        return together(await asyncio.gather(*(_page(deps, endpoint, each, limit) for each in brokers)))
+    except PortError:
+        return None
+
+
+async def _page(deps: Deps, endpoint: AdminEndpoint, broker: str, limit: asyncio.Semaphore) -> Targets:
+    assert deps.counters is not None
+    async with limit:
+        url = f"{broker_endpoint(endpoint, broker).url}{PATHS[Component.BROKER]}"
+        return readings((await deps.counters.read(url, NAMES)).samples)
+
+
+def replication_rows(deps: Deps, instance: Json) -> list[ReplicationPair] | None:
+    """A row for each pair as last seen; None = there is none."""
+    answers = deps.replication.answers(instance["metadata"]["uid"])
+    stored = {_pair(row): row for row in (instance.get("status") or {}).get("replication") or ()}
+    now = timestamp(deps.clock.now())
+    rows = [
+        _row(source, target, reading, stored.get((source, target)), now)
+        for source, targets in answers.items()
+        for target, reading in (targets or {}).items()
+    ]
+    # What a cluster said before it fell silent says nothing of now, but that there are such pairs.
+    rows += [
+        _row(source, target, None, row, now)
+        for (source, target), row in stored.items()
+        if source in answers and answers[source] is None
+    ]
+    return sorted(rows, key=lambda row: (row.source, row.target)) or None
+
+
+def _pair(row: Mapping[str, Any]) -> tuple[str, str]:
+    source, target = (str(row.get(key)) for key in ROW_KEYS)
+    return source, target
+
+
+def _row(source: str, target: str, seen: Reading | None, old: Mapping[str, Any] | None, now: str) -> ReplicationPair:
+    connected = None if seen is None else seen.connected == seen.replicators
+    same = old is not None and old.get("connected") == connected and old.get("since")
+    return ReplicationPair(
+        source=source,
+        target=target,
+        connected=connected,
+        replicators=seen.replicators if seen else None,
+        backlog=_short(seen.backlog) if seen else None,
+        delay_seconds=_short(seen.delay_seconds) if seen else None,
+        rate_out=_short(seen.rate_out) if seen else None,
+        since=str(old["since"]) if same and old is not None else now,
+    )
+
+
+def _short(value: float) -> int:
+    """Two digits are enough to read, and spare a status that changes with each message."""
+    whole = round(value)
+    return round(whole, 2 - len(str(whole))) if whole >= 100 else whole
+
+
+async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
+    """The condition, and an event for each new trouble."""
+    deps, uid, kind = actor.deps, instance["metadata"]["uid"], ConditionType.REPLICATION_HEALTHY
+    answers = deps.replication.answers(uid)
+    if not answers:
+        return
+    found = [
+        (each, source, target, reading)
+        for source, targets in answers.items()
+        for target, reading in (targets or {}).items()
+        if (each := deps.replication.trouble(uid, source, target)) is not None
+    ]
+    silent = [source for source, targets in answers.items() if targets is None]
+    if found:
+        there = {each for each, *_ in found}
+        reason, text = (
+            [reason for each, reason in REASONS.items() if each in there][-1],
+            "; ".join(_words(*each) for each in found[:SHOWN]),
+        )
+        known = condition_of(instance, kind)
+        conditions.set(kind, FALSE, reason, text)
+        if known is None or known["reason"] != reason:
+            await actor.warn(reason, text)
+    elif silent:
+        text = (
+            f"What {', '.join(silent[:SHOWN])} replicate{'s' if len(silent) == 1 else ''} is not known: not all of the "
+            "brokers answer, or none is ready"
+        )
+        conditions.set(kind, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+    else:
+        total = sum(reading.replicators for targets in answers.values() for reading in (targets or {}).values())
+        text = "Nothing is replicated yet" if not total else "What is replicated is delivered, or on its way"
+        conditions.set(kind, True, Reason.REPLICATING, text)
+
+
+def _words(trouble: Trouble, source: str, target: str, seen: Reading) -> str:
+    return WORDS[trouble].format(
+        pair=f"{source} to {target}",
+        source=source,
+        target=target,
+        apart=seen.replicators - seen.connected,
+        replicators=seen.replicators,
+        backlog=_short(seen.backlog),
+        rate=_short(seen.rate_out),
+    )

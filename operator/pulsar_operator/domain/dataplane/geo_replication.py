@@ -1,0 +1,181 @@
+"""Replication between the clusters of an instance, as the brokers' pages of metrics tell. Pure: time comes in.
+
+A replicator is one topic's way to one other cluster; brokers tell of each while its topic is loaded (class
+AggregatedReplicationStats, under the names of class TopicStats; seen on 4.0.8). A broker that tells of namespaces alone
+(exposeTopicLevelMetricsInPrometheus) gives their sums, and counts as connected then where one of a namespace is.
+
+A replicator that is not connected loses nothing: messages wait in its topic. What tells of trouble is how their number
+moves, so that it takes several looks; a process that was just started knows none, and says what it sees meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+from pulsar_operator.domain.dataplane.counters import Sample
+
+_PREFIX: Final = "pulsar_replication_"
+_ALWAYS: Final = "log4j2_appender_total"
+"""On every broker's page: without a replicator none of the others is."""
+NAMES: Final = frozenset(
+    {f"{_PREFIX}{each}" for each in ("backlog", "connected_count", "rate_out", "rate_expired", "delay_in_seconds")}
+    | {_ALWAYS}
+)
+"""What is read of a broker's page."""
+LOOKS: Final = 3
+"""Looks in a row at which more must wait than before until replication counts as falling behind."""
+BEHIND_SECONDS: Final = 60.0
+BEHIND_MESSAGES: Final = 100
+"""What is delivered within that time at the pace of the last minute, or is that little, is on its way."""
+
+
+class Trouble(StrEnum):
+    """What is wrong with a pair of clusters."""
+
+    NOT_CONNECTED = "NotConnected"
+    FALLING_BEHIND = "FallingBehind"
+    EXPIRING = "Expiring"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All replicators of one cluster to one other, at one look."""
+
+    replicators: int = 0
+    connected: int = 0
+    backlog: int = 0
+    """Messages that wait."""
+    stranded: int = 0
+    """Those of them whose replicator is not connected."""
+    delay_seconds: float = 0.0
+    """Age of the oldest message that was sent and not confirmed, of any of them."""
+    rate_out: float = 0.0
+    """Messages a second that were delivered in the last minute."""
+    rate_expired: float = 0.0
+    """Messages a second that were dropped undelivered in the last minute, since their time to live was over."""
+
+    def plus(self, other: Reading) -> Reading:
+        """Both together."""
+        return Reading(
+            self.replicators + other.replicators,
+            self.connected + other.connected,
+            self.backlog + other.backlog,
+            self.stranded + other.stranded,
+            max(self.delay_seconds, other.delay_seconds),
+            self.rate_out + other.rate_out,
+            self.rate_expired + other.rate_expired,
+        )
+
+
+Targets = Mapping[str, Reading]
+"""By name of the cluster that is replicated to."""
+
+
+def readings(samples: Iterable[Sample]) -> dict[str, Reading]:
+    """What one broker's page says, by name of the cluster that is replicated to."""
+    rows: dict[tuple[str, str, str], dict[str, float]] = {}
+    for each in samples:
+        if each.name.startswith(_PREFIX) and (target := each.labels.get("remote_cluster")):
+            where = (target, each.labels.get("namespace", ""), each.labels.get("topic", ""))
+            rows.setdefault(where, {})[each.name.removeprefix(_PREFIX)] = each.value
+    found: dict[str, Reading] = {}
+    for (target, _, _), values in rows.items():
+        found[target] = found.get(target, Reading()).plus(_reading(values))
+    return found
+
+
+def _reading(values: Mapping[str, float]) -> Reading:
+    connected, backlog = values.get("connected_count", 0.0) > 0, int(values.get("backlog", 0.0))
+    return Reading(
+        replicators=1,
+        connected=int(connected),
+        backlog=backlog,
+        stranded=0 if connected else backlog,
+        delay_seconds=values.get("delay_in_seconds", 0.0),
+        rate_out=values.get("rate_out", 0.0),
+        rate_expired=values.get("rate_expired", 0.0),
+    )
+
+
+def together(pages: Iterable[Targets]) -> dict[str, Reading]:
+    """What all brokers of a cluster say: each topic is on one of them."""
+    found: dict[str, Reading] = {}
+    for page in pages:
+        for target, reading in page.items():
+            found[target] = found.get(target, Reading()).plus(reading)
+    return found
+
+
+def trouble(looks: Sequence[Reading], before: Trouble | None = None) -> Trouble | None:
+    """What is wrong by the last looks at a pair, the newest at the end; None = nothing, or it is too early to tell.
+
+    What was wrong (``before``) stays so until what waits was taken or is on its way: that nobody publishes is no cure.
+    """
+    if not looks:
+        return None
+    last = looks[-1]
+    if last.rate_expired > 0:
+        return Trouble.EXPIRING
+    cut_off = last.connected < last.replicators and last.stranded > 0
+    if cut_off and (before is Trouble.NOT_CONNECTED or (len(looks) > 1 and last.stranded > looks[-2].stranded > 0)):
+        return Trouble.NOT_CONNECTED
+    far = last.backlog > max(BEHIND_MESSAGES, last.rate_out * BEHIND_SECONDS)
+    steps = [now.backlog - then.backlog for then, now in pairwise(looks)][-(LOOKS - 1) :]
+    several = len(steps) == LOOKS - 1
+    if several and far and all(step > 0 for step in steps):
+        return Trouble.FALLING_BEHIND
+    catches_up = several and all(step < 0 for step in steps)
+    return Trouble.FALLING_BEHIND if before is Trouble.FALLING_BEHIND and far and not catches_up else None
+
+
+@dataclass
+class _Known:
+    at: datetime
+    answers: dict[str, dict[str, Reading] | None]
+    """By name of the cluster that replicates; None = not all of its brokers answered."""
+    looks: dict[tuple[str, str], tuple[Reading, ...]] = field(default_factory=dict)
+    troubles: dict[tuple[str, str], Trouble | None] = field(default_factory=dict)
+
+
+class ReplicationLooks:
+    """The last looks at each instance. Kept for the life of the process."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+
+    def due(self, instance: str, now: datetime, *, every: float) -> bool:
+        """Whether the last look at an instance, by its UID, was so many seconds ago."""
+        known = self._known.get(instance)
+        return known is None or (now - known.at).total_seconds() >= every
+
+    def keep(self, instance: str, now: datetime, answers: Mapping[str, Targets | None]) -> None:
+        """Remember a look. Of a cluster of which nothing is known now, earlier looks count no more: what happened
+        between is not known either."""
+        old = self._known.get(instance)
+        now_known = _Known(now, {source: None if each is None else dict(each) for source, each in answers.items()})
+        for source, targets in answers.items():
+            for target, reading in (targets or {}).items():
+                pair = (source, target)
+                looks = (*(old.looks.get(pair, ()) if old is not None else ()), reading)[-LOOKS:]
+                now_known.looks[pair] = looks
+                now_known.troubles[pair] = trouble(looks, old.troubles.get(pair) if old is not None else None)
+        self._known[instance] = now_known
+
+    def answers(self, instance: str) -> Mapping[str, Targets | None]:
+        """The last look, by name of the cluster that replicates; empty before the first."""
+        known = self._known.get(instance)
+        return known.answers if known is not None else {}
+
+    def trouble(self, instance: str, source: str, target: str) -> Trouble | None:
+        """What is wrong with a pair, by the last looks."""
+        known = self._known.get(instance)
+        return known.troubles.get((source, target)) if known is not None else None
+
+    def forget(self, instance: str) -> None:
+        """An instance that is gone, or has one cluster."""
+        self._known.pop(instance, None)
