@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind, Reason
 from pulsar_operator.controllers.dataplane.quorums import POLICIES_PATH
-from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE
+from pulsar_operator.domain.bookkeeper.unwritable import UNSURE_SECONDS, UNWRITABLE
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
 from pulsar_operator.ports import PODS, DiskInfo, Json, Key, UnavailableError
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
@@ -117,6 +117,28 @@ async def test_one_that_does_not_answer_keeps_its_cause() -> None:
     status, reason, text = await told(world)
     assert (status, reason) == ("True", "DisksFull") and "nobody knows how much" in text
     assert events(world) == ["DisksFull"]
+
+
+async def test_of_one_that_does_not_say_how_full_it_is_nothing_is_said_at_once() -> None:
+    """A pod that is not ready yet is not asked; a moment later it may say that its disks are full."""
+    world = await up()
+    await disk(world, 1, FULL)
+    world.bookies.failing.add(host(1))
+    for _ in range(3):
+        await world.round()
+    row = await world.row(1)
+    assert row is not None and row["state"] == "ReadOnly" and "reason" not in row and events(world) == []
+    world.bookies.failing.clear()
+    await world.run()
+    assert events(world) == ["DisksFull"]
+    await disk(world, 2, FULL)
+    world.bookies.failing.add(host(2))
+    for _ in range(3):
+        await world.round()
+    assert events(world) == ["DisksFull"]
+    world.clock.forward(UNSURE_SECONDS)
+    await world.run()
+    assert events(world) == ["DisksFull", "BookieReadOnly"], "for ever it is not waited for"
 
 
 async def test_a_pass_that_does_not_get_so_far_says_nothing_else() -> None:

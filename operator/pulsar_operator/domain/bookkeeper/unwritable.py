@@ -16,7 +16,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus
 from pulsar_operator.domain.bookkeeper.facts import BookieState, StorageFacts, told_usage
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.conditions import parse_time, timestamp
 
 UNWRITABLE: Final = frozenset({Reason.DISKS_FULL.value, Reason.BOOKIE_READ_ONLY.value})
 """Reasons of BookKeeperReady that are said here."""
@@ -24,6 +24,8 @@ NAMED: Final = 3
 """Bookies that are named of each sort."""
 WITHIN: Final = 1.0
 """Percent by which a usage may differ from what the bookie acts on: it looks every 10 s, and here it is rounded."""
+UNSURE_SECONDS: Final = 60.0
+"""So long nothing is said of one that does not tell how full it is: it may be about to, as after a restart."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +96,22 @@ def rows_of(
     found: Mapping[str, Reason], usage: Mapping[str, int], previous: Mapping[str, BookieStatus], now: datetime
 ) -> tuple[ReadOnly, ...]:
     """The same with what the status said before: since when, and that disks were full as long as it lasts, for they are
-    emptied before a bookie notices."""
+    emptied before a bookie notices. Those of which it is too early to tell the cause are left out."""
     rows = []
     for bookie, reason in found.items():
         old = previous.get(bookie)
         same = old is not None and old.state == BookieState.READ_ONLY.value
+        since = (old.since if same and old is not None else None) or timestamp(now)
+        begun_at, said = parse_time(since), old is not None and old.reason is not None
+        if bookie not in usage and not said and begun_at and (now - begun_at).total_seconds() < UNSURE_SECONDS:
+            continue
         was_full = same and old is not None and old.reason == Reason.DISKS_FULL.value
         rows.append(
             ReadOnly(
                 bookie,
                 Reason.DISKS_FULL if was_full else reason,
                 told_usage(usage.get(bookie), old.usage if old is not None else None),
-                (old.since if same and old is not None else None) or timestamp(now),
+                since,
             )
         )
     return tuple(rows)
