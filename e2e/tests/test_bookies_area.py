@@ -32,7 +32,10 @@ LOW = {"diskUsageThreshold": "0.01", "diskUsageWarnThreshold": "0.01"}
 
 def three(deployed: Deployed, *, brokers: int) -> Bookies:
     """Three bookies, two copies, so many brokers."""
-    for change in ({"bookkeeper": {"replicas": 3, "ensemble": COPIES, "config": None}}, {"broker": {"replicas": brokers}}):
+    for change in (
+        {"bookkeeper": {"replicas": 3, "ensemble": COPIES, "config": None}},
+        {"broker": {"replicas": brokers}},
+    ):
         patch_cluster(deployed.kubectl, deployed.namespace, "east", change)
     answers(deployed.admin_url)
     bookies = Bookies(deployed.kubectl, deployed.namespace)

@@ -48,6 +48,8 @@ class FakePulsar(FakeClusters, FakeTopics):
     default_quota_bytes: int = -1
     stuck: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Namespaces whose system topic cannot be deleted until their bundles are unloaded: how Pulsar says so."""
+    abandoned: int = 0
+    """Entries that were dropped before they were replicated."""
     refuse: dict[str, str] = field(default_factory=dict)
     """Reason by last path segment: a write that Pulsar refuses with 412."""
 
@@ -252,6 +254,14 @@ class FakePulsar(FakeClusters, FakeTopics):
             for name in [n for n in names if f"://{full}/" in n]:
                 del names[name]
 
+    def _drop_replicators(self, namespace: str, gone: set[str]) -> None:
+        """What waited for a cluster that leaves, or in it for others, is not delivered any more."""
+        for cluster, topics in self.topics.items():
+            for name, topic in topics.items():
+                if f"://{namespace}/" in name:
+                    for target in [each for each in topic.undelivered if cluster in gone or each in gone]:
+                        self.abandoned += topic.undelivered.pop(target)
+
     def _policy(
         self, cluster: str, method: str, full: str, rest: list[str], query: Mapping[str, str], body: Any
     ) -> Answer:
@@ -276,6 +286,7 @@ class FakePulsar(FakeClusters, FakeTopics):
                 for one in sorted(set(body) - set(policies["allowed_clusters"] or body)):
                     text = f"Cluster [{one}] is not in the list of allowed clusters list for namespace [{full}]"
                     raise RefusalError(400, text)
+                self._drop_replicators(full, {*policies["replication_clusters"]} - {*body})
                 policies["replication_clusters"] = sorted(body)
                 self._leave(full, {*body, *policies["allowed_clusters"]})
                 return 200, None

@@ -38,6 +38,9 @@ class FakeTopic:
     subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
     entries: int = 0
     """Entries in its ledgers, read or not."""
+    undelivered: dict[str, int] = field(default_factory=dict)
+    """The last entries that its replicators have still to deliver, by cluster; one that is not here has no
+    replicator."""
     compacted: int = -1
     """Entries in its compacted ledger; -1 = there was no compaction."""
     compacted_opens: bool = True
@@ -64,7 +67,16 @@ class FakeTopic:
         cursors: dict[str, Any] = {name: {"properties": {}} for name in {*self.backlog, *self.subscriptions}}
         if self.compacted >= 0:
             cursors[COMPACTION] = {"properties": {"CompactedTopicLedger": 77}}
-        inside = {"numberOfEntries": self.entries, "totalSize": self.size}
+        for cluster, waiting in self.undelivered.items():
+            delivered = self.entries - waiting
+            mark = {"messagesConsumedCounter": delivered, "markDeletePosition": f"7:{delivered - 1}"}
+            cursors[f"pulsar.repl.{cluster}"] = mark
+        inside = {
+            "numberOfEntries": self.entries,
+            "totalSize": self.size,
+            "entriesAddedCounter": self.entries,
+            "lastConfirmedEntry": f"7:{self.entries - 1}",
+        }
         return {**inside, "compactedLedger": {**ledger, "offloaded": False}, "cursors": cursors}
 
     def _stats(self, name: str) -> dict[str, Any]:

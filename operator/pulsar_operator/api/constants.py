@@ -207,6 +207,7 @@ class Reason(StrEnum):
     BOOKIE_READ_ONLY = "BookieReadOnly"
     # replication between clusters
     REPLICATING = "Replicating"
+    WAITING_FOR_REPLICATION = "WaitingForReplication"
     NOT_CONNECTED = "NotConnected"
     FALLING_BEHIND = "FallingBehind"
     EXPIRING = "Expiring"

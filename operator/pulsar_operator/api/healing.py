@@ -43,6 +43,7 @@ _OTHERS = {
     Reason.RACK_UNKNOWN,
     Reason.TOO_FEW_RACKS,
     # The other cluster comes back, or the network between both.
+    Reason.WAITING_FOR_REPLICATION,
     Reason.NOT_CONNECTED,
     Reason.FALLING_BEHIND,
     Reason.EXPIRING,

@@ -84,3 +84,9 @@ def _end_of_value(text: str, begin: int) -> int:
             return position
         position += 1
     return len(text)
+
+
+def two_digits(value: float) -> int:
+    """A count of which two digits are enough to read: what changes with each message is not written each time."""
+    whole = round(value)
+    return round(whole, 2 - len(str(whole))) if whole >= 100 else whole

@@ -28,6 +28,7 @@ class ConfirmationAction(StrEnum):
     """What is confirmed."""
 
     REMOVE_CLUSTER = "RemoveCluster"
+    ABANDON_BACKLOG = "AbandonBacklog"
 
 
 class Confirmation(ApiModel):
@@ -35,7 +36,8 @@ class Confirmation(ApiModel):
 
     action: ConfirmationAction
     """RemoveCluster: all topics, subscriptions and messages of the namespace in the cluster are deleted when it leaves
-    spec.allowedClusters."""
+    spec.allowedClusters. AbandonBacklog: what was not replicated yet between the cluster and the others is dropped
+    when it leaves spec.replicationClusters."""
     cluster: ClusterName
     """The cluster, by its Pulsar name."""
     expires_time: _Time
@@ -46,7 +48,7 @@ class UsedConfirmation(Confirmation):
     """A confirmation that no longer counts."""
 
     used_time: _Time
-    """When it was seen to be used: the cluster was out of the namespace, or was declared to stay."""
+    """When it was seen to be used: the cluster was out of the list, or was declared to stay."""
 
 
 Confirmations = Annotated[

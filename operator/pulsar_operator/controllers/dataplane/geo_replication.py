@@ -15,6 +15,7 @@ from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, timestamp
 from pulsar_operator.domain.dataplane.counters import PATHS
 from pulsar_operator.domain.dataplane.geo_replication import NAMES, Reading, Targets, Trouble, readings, together
+from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
 
 LOOK_SECONDS: Final = 30.0
@@ -118,17 +119,11 @@ def _row(source: str, target: str, seen: Reading | None, old: Mapping[str, Any] 
         target=target,
         connected=connected,
         replicators=seen.replicators if seen else None,
-        backlog=_short(seen.backlog) if seen else None,
-        delay_seconds=_short(seen.delay_seconds) if seen else None,
-        rate_out=_short(seen.rate_out) if seen else None,
+        backlog=two_digits(seen.backlog) if seen else None,
+        delay_seconds=two_digits(seen.delay_seconds) if seen else None,
+        rate_out=two_digits(seen.rate_out) if seen else None,
         since=str(old["since"]) if same and old is not None else now,
     )
-
-
-def _short(value: float) -> int:
-    """Two digits are enough to read, and spare a status that changes with each message."""
-    whole = round(value)
-    return round(whole, 2 - len(str(whole))) if whole >= 100 else whole
 
 
 async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
@@ -173,6 +168,6 @@ def _words(trouble: Trouble, source: str, target: str, seen: Reading) -> str:
         target=target,
         apart=seen.replicators - seen.connected,
         replicators=seen.replicators,
-        backlog=_short(seen.backlog),
-        rate=_short(seen.rate_out),
+        backlog=two_digits(seen.backlog),
+        rate=two_digits(seen.rate_out),
     )

@@ -28,6 +28,8 @@ UNSEEN_SECONDS = 2.0
 REFUSED_LIMIT_SECONDS = 300.0
 """Until what is not accepted is tried again, at most; see LogicalPass.again."""
 EMPTIED_SECONDS = 30.0
+UNTOLD = frozenset({Reason.NOT_EMPTY, Reason.WAITING_FOR_REPLICATION})
+"""What ends by what clients do: nobody tells when."""
 """Until what is kept because something is in it is looked at again."""
 
 MAX_MESSAGE = 1000
@@ -274,8 +276,8 @@ class Result:
         ready = ConditionType.READY
         if not p.conditions.is_true(ConditionType.ACCEPTED):
             p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-            if any(problem.reason is Reason.NOT_EMPTY for problem in self.plan.problems):
-                return EMPTIED_SECONDS  # nobody tells when it is empty
+            if any(problem.reason in UNTOLD for problem in self.plan.problems):
+                return EMPTIED_SECONDS
             # Pulsar may have judged by what was there before the other writes of this pass: topic policies take a
             # moment to arrive.
             return UNSEEN_SECONDS if self.refused and self.wrote else p.again

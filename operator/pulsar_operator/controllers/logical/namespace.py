@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.base import DriftPolicy
+from pulsar_operator.api.v1alpha1.confirmations import ConfirmationAction
 from pulsar_operator.api.v1alpha1.namespace import (
     NamespaceClusterStatus,
     PulsarNamespaceSpec,
@@ -22,11 +24,12 @@ from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.controllers.core.objects import invalid_fields
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
+from pulsar_operator.controllers.logical.deliveries import Deliveries, Leaving
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, replication_of, used_confirmations
+from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, replication_of, used_confirmations
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
@@ -37,7 +40,7 @@ from pulsar_operator.domain.logical.namespace import (
 )
 from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
-from pulsar_operator.ports import ConflictError, PortError, RefusedError
+from pulsar_operator.ports import ConflictError, Deps, PortError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,10 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
     """Reconciles PulsarNamespaces."""
 
     kind = Kind.NAMESPACE
+
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+        self._deliveries = Deliveries()
 
     def name_in_pulsar(self, p: NamespacePass, scope: Scope) -> str:
         """tenant/namespace."""
@@ -87,14 +94,29 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             boundaries=_boundaries(p.spec),
             version=scope.version,
             defaults=p.inherited,
-            confirmations=confirmed(p.spec.confirmations, p.before.used_confirmations, p.conditions.now),
+            confirmations=_confirmed(p, ConfirmationAction.REMOVE_CLUSTER),
+            abandoned=_confirmed(p, ConfirmationAction.ABANDON_BACKLOG),
         )
         if found is None:
             if p.spec.bundles is not None and p.spec.bundles.sizing is not None:
                 new = await new_bundles(self.deps, p.obj, scope, f"{tenant}/{name}")
                 return replace(facts, boundaries=new.boundaries, boundaries_why=new.reason)
             return facts
+        facts = await self._delivered(p, scope, memory, facts)
         return await self._in_each_cluster(p, scope, memory, facts, found[0], found[1])
+
+    async def _delivered(self, p: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts) -> NamespaceFacts:
+        """The facts with what waits for clusters that are to leave the replication, or is theirs and waits for
+        others."""
+        lists = facts.lists()
+        gone = leaving(p.spec, lists, memory=memory, repair=p.spec.drift_policy is DriftPolicy.REPAIR)
+        if not gone or p.held is not None:
+            self._deliveries.forget(p.meta.uid)
+            return facts
+        leave = Leaving(f"{facts.tenant}/{facts.name}", lists.replicating, gone)
+        return replace(
+            facts, undelivered=await self._deliveries.undelivered(p.meta.uid, scope, leave, p.conditions.now)
+        )
 
     async def _in_each_cluster(
         self,
@@ -148,7 +170,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         # A cluster that does not answer keeps what was last seen of it.
         clusters += [known[name] for name in facts.unreachable if name in known]
         clusters.sort(key=lambda c: c.name)
-        used = used_confirmations(p.spec, p.before.used_confirmations, clusters_of(live), p.conditions.now)
+        used = used_confirmations(p.spec, p.before.used_confirmations, live, p.conditions.now)
         return {
             **applied,
             "used_confirmations": used,
@@ -245,6 +267,10 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             await scope.admin.at(home, Call("POST", (*path, "replication"), body=[home]))
         if live.get("allowed_clusters") and sorted(live["allowed_clusters"]) != [home]:
             await scope.admin.at(home, Call("POST", (*path, "allowedClusters"), body=[home]))
+
+
+def _confirmed(p: NamespacePass, action: ConfirmationAction) -> frozenset[str]:
+    return confirmed(p.spec.confirmations, p.before.used_confirmations, p.conditions.now, action)
 
 
 def _boundaries(spec: PulsarNamespaceSpec) -> list[str] | None:

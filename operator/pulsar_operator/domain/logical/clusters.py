@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.api.v1alpha1.confirmations import Confirmation, UsedConfirmation
+from pulsar_operator.api.v1alpha1.confirmations import Confirmation, ConfirmationAction, UsedConfirmation
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, Verb
@@ -45,10 +45,17 @@ def _key(confirmation: Confirmation) -> tuple[str, str, str]:
     return confirmation.action.value, confirmation.cluster, confirmation.expires_time
 
 
-def confirmed(given: Iterable[Confirmation], used: Iterable[UsedConfirmation], now: datetime) -> frozenset[str]:
-    """Clusters that may leave with their data: by confirmations that are neither used nor over."""
+def confirmed(
+    given: Iterable[Confirmation],
+    used: Iterable[UsedConfirmation],
+    now: datetime,
+    action: ConfirmationAction = ConfirmationAction.REMOVE_CLUSTER,
+) -> frozenset[str]:
+    """Clusters that an action is confirmed for: by confirmations that are neither used nor over."""
     gone = {_key(each) for each in used}
-    return frozenset(each.cluster for each in given if _key(each) not in gone and _until(each) > now)
+    return frozenset(
+        each.cluster for each in given if each.action is action and _key(each) not in gone and _until(each) > now
+    )
 
 
 def _until(confirmation: Confirmation) -> datetime:
@@ -58,20 +65,26 @@ def _until(confirmation: Confirmation) -> datetime:
 
 
 def used_confirmations(
-    spec: PulsarNamespaceSpec, before: Iterable[UsedConfirmation], holding: Collection[str], now: datetime
+    spec: PulsarNamespaceSpec, before: Iterable[UsedConfirmation], live: Mapping[str, Any], now: datetime
 ) -> list[UsedConfirmation]:
-    """status.usedConfirmations after a pass that saw these clusters hold the namespace.
+    """status.usedConfirmations after a pass that saw the namespace.
 
-    A confirmation is used up when its cluster was seen outside, or is declared to stay: what joins later is not meant
-    by it. Known from what is there, not from what was done, so that a status write that was lost leaves none open.
+    A confirmation is used up when its cluster was seen outside of the list that it is about, or is declared to stay:
+    what joins later is not meant by it. Known from what is there, not from what was done, so that a status write that
+    was lost leaves none open.
     """
     known = {_key(each): each for each in before}
-    stays = {*(spec.allowed_clusters or ()), *(spec.replication_clusters or ())}
+    replicates = {*(spec.replication_clusters or ())}
+    lists = {
+        ConfirmationAction.REMOVE_CLUSTER: ({*(spec.allowed_clusters or ()), *replicates}, clusters_of(live)),
+        ConfirmationAction.ABANDON_BACKLOG: (replicates, replication_of(live)),
+    }
     out = []
     for confirmation in spec.confirmations:
+        stays, there = lists[confirmation.action]
         if _key(confirmation) in known:
             out.append(known[_key(confirmation)])
-        elif confirmation.cluster in stays or confirmation.cluster not in holding:
+        elif confirmation.cluster in stays or confirmation.cluster not in there:
             out.append(UsedConfirmation(**confirmation.model_dump(), used_time=timestamp(now)))
     return out
 
@@ -90,6 +103,10 @@ class Clusters:
     of_the_instance: frozenset[str]
     confirmations: frozenset[str]
     """Clusters that may leave with their data."""
+    abandoned: frozenset[str] = frozenset()
+    """Clusters that may leave the replication although messages between them and others wait."""
+    undelivered: str | None = None
+    """What waits between those that leave the replication, and are not abandoned, and others; None = nothing."""
 
     @property
     def holding(self) -> frozenset[str]:
@@ -123,6 +140,14 @@ def declared_clusters(
     return wanted
 
 
+def leaving(spec: PulsarNamespaceSpec, live: Clusters, *, memory: Memory, repair: bool) -> frozenset[str]:
+    """Clusters that are to leave the replication, where nobody said that what waits may be dropped."""
+    if spec.replication_clusters is None or memory.leaves(CLUSTERS, repair=repair):
+        return frozenset()
+    declared = set(spec.replication_clusters) & (live.of_the_instance | live.holding)
+    return live.replicating - declared - live.abandoned if declared else frozenset()
+
+
 def plan_clusters(
     draft: Draft,
     spec: PulsarNamespaceSpec,
@@ -147,7 +172,21 @@ def plan_clusters(
             return None
     if allowed is not None:
         wanted[ALLOWED] = _shrunk(draft, live, replicating, allowed)
+    waits = leaving(spec, live, memory=memory, repair=repair)
+    if waits and live.undelivered is not None and replicating is not None:
+        wanted[CLUSTERS] = sorted({*replicating, *waits})
+        draft.postponed.add(CLUSTERS)  # not applied yet: done later it repairs no drift
+        draft.problems.append(Problem(CLUSTERS, Reason.WAITING_FOR_REPLICATION, _waits(waits, live.undelivered)))
     return wanted
+
+
+def _waits(waits: Collection[str], undelivered: str) -> str:
+    names = ", ".join(sorted(waits))
+    return (
+        f"spec.{CLUSTERS} leaves out {names}, and what waits to be replicated would be dropped, so nothing is done "
+        f"yet: {undelivered}. Wait until it is delivered, or confirm with an entry of spec.confirmations (action "
+        "AbandonBacklog, the cluster, and an expiresTime to come) that was not used before"
+    )
 
 
 def _widened(live: Clusters, replicating: Sequence[str], allowed: Sequence[str]) -> list[str] | None:

@@ -62,6 +62,22 @@ class NamespaceFacts:
     """Clusters that hold the namespace and gave no answer."""
     confirmations: frozenset[str] = frozenset()
     """Clusters that may leave with their data."""
+    abandoned: frozenset[str] = frozenset()
+    """Clusters that may leave the replication although messages wait."""
+    undelivered: str | None = None
+    """What waits between clusters that are to leave the replication and others, in words; None = nothing."""
+
+    def lists(self) -> Clusters:
+        """Where the lists of clusters stand."""
+        live = self.live or {}
+        return Clusters(
+            frozenset(replication_of(live)),
+            frozenset(allowed_of(live)),
+            self.instance_clusters,
+            self.confirmations,
+            self.abandoned,
+            self.undelivered,
+        )
 
 
 def bundle_count(live: Mapping[str, Any] | None) -> int | None:
@@ -119,12 +135,7 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
     clusters = plan_clusters(
         draft,
         spec,
-        Clusters(
-            frozenset(replication_of(facts.live)),
-            frozenset(allowed_of(facts.live)),
-            facts.instance_clusters,
-            facts.confirmations,
-        ),
+        facts.lists(),
         base=namespace_path(facts.tenant, facts.name),
         memory=memory,
         repair=spec.drift_policy is DriftPolicy.REPAIR,

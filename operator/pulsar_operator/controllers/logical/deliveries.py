@@ -1,0 +1,150 @@
+"""What the topics of a namespace have for clusters that are to leave its replication, and those for the others.
+
+Looked at in Pulsar itself, topic by topic, so that what leaves the list takes nothing with it; see
+domain/logical/delivery.py for what counts as delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.domain.logical.delivery import Delivery, Position, delivery, is_asked, undelivered
+from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.domain.texts import two_digits
+from pulsar_operator.ports import NotFoundError, PortError
+
+FRESH_SECONDS: Final = 600.0
+"""So old the moment may be up to which a topic is known to have delivered: it must not have stood still since."""
+ROUND_SECONDS: Final = 60.0
+"""So long it takes at most, with MOST topics, until a topic is asked again."""
+AT_ONCE: Final = 8
+"""Topics asked at the same time, in each cluster."""
+MOST: Final = 1000
+"""Topics asked in one pass, in each cluster; the others in the next ones."""
+NAMED: Final = 3
+"""Topics that a message names."""
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """A change of a namespace's replication."""
+
+    namespace: str
+    """tenant/namespace."""
+    replicating: frozenset[str]
+    """Clusters that replicate now."""
+    gone: frozenset[str]
+    """Those of them that are to leave."""
+
+    def towards(self, cluster: str) -> frozenset[str]:
+        """Clusters that what a cluster has is looked at for."""
+        return self.replicating - {cluster} if cluster in self.gone else self.gone
+
+
+@dataclass
+class _Known:
+    leave: Leaving
+    goals: dict[tuple[str, str], tuple[Position, datetime]] = field(default_factory=dict)
+    """The last entry of a topic in a cluster at a moment."""
+    done: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    """Topics in clusters that have delivered what they had at a moment."""
+
+    def is_done(self, where: tuple[str, str], now: datetime, fresh: float) -> bool:
+        """Whether a topic has delivered what it had a short time ago."""
+        moment = self.done.get(where)
+        return moment is not None and (now - moment).total_seconds() < fresh
+
+    def take(self, where: tuple[str, str], found: Delivery, now: datetime, fresh: float) -> dict[str, int] | None:
+        """What a topic has still to deliver of what it had a short time ago; None = nothing."""
+        goal, since = self.goals.setdefault(where, (found.last, now))
+        waiting = undelivered(found, goal)
+        if not waiting and (now - since).total_seconds() >= fresh:
+            goal, since = self.goals[where] = (found.last, now)
+            waiting = undelivered(found, goal)
+        if waiting:
+            return waiting
+        del self.goals[where]
+        self.done[where] = since
+        return None
+
+
+class Deliveries:
+    """What was delivered of each namespace that clusters are to leave. Kept for the life of the process: a new one
+    asks anew."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+
+    def forget(self, uid: str) -> None:
+        """No cluster is to leave the namespace of an object."""
+        self._known.pop(uid, None)
+
+    async def undelivered(self, uid: str, scope: Scope, leave: Leaving, now: datetime) -> str | None:
+        """What still waits, in words; None = all topics have delivered what they had a short time ago."""
+        known = self._known.get(uid)
+        if known is None or known.leave != leave:
+            known = self._known[uid] = _Known(leave)
+        texts = await asyncio.gather(*(_in_cluster(known, scope, each, now) for each in sorted(leave.replicating)))
+        return "; ".join(filter(None, texts)) or None
+
+
+async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
+    """What waits in one cluster."""
+    towards = known.leave.towards(cluster)
+    if not towards:
+        return None
+    names = ", ".join(sorted(towards))
+    if cluster not in scope.names:
+        return f"{cluster} is no cluster of the instance, so what it has for {names} cannot be seen"
+    tenant, name = known.leave.namespace.split("/", 1)
+    try:
+        listed = await scope.admin.at(cluster, Call("GET", (*namespace_path(tenant, name), "topics")))
+        asked = sorted(filter(is_asked, listed or ()))
+        fresh = max(FRESH_SECONDS, ROUND_SECONDS * (len(asked) / MOST + 1))
+        left = [each for each in asked if not known.is_done((cluster, each), now, fresh)]
+        limit = asyncio.Semaphore(AT_ONCE)
+        found = await asyncio.gather(*(_topic(scope, cluster, each, towards, limit) for each in left[:MOST]))
+    except PortError as error:
+        return f"what {cluster} has for {names} is not known: {error}"
+    waiting = {
+        topic: counts
+        for topic, each in zip(left, found, strict=False)
+        if each is not None and (counts := known.take((cluster, topic), each, now, fresh))
+    }
+    return _said(cluster, waiting, len(left) - MOST)
+
+
+async def _topic(
+    scope: Scope, cluster: str, topic: str, towards: frozenset[str], limit: asyncio.Semaphore
+) -> Delivery | None:
+    """How far a topic is; None = it was deleted meanwhile."""
+    domain, _, path = topic.partition("://")
+    async with limit:
+        try:
+            stats = await scope.admin.at(cluster, Call("GET", (domain, *path.split("/", 2), "internalStats")))
+        except NotFoundError:
+            return None
+    try:
+        return delivery(stats, towards)
+    except ValueError as error:
+        raise AdminUnreachableError(f"topic {topic} gives {error}", status=200) from error
+
+
+def _said(cluster: str, waiting: Mapping[str, Mapping[str, int]], unasked: int) -> str | None:
+    """Topics with the most first."""
+    if not waiting:
+        return f"{unasked} more topics of {cluster} are yet to be asked" if unasked > 0 else None
+    ranked = sorted(waiting, key=lambda topic: (-sum(waiting[topic].values()), topic))
+    texts = [f"{topic} ({_counts(waiting[topic])})" for topic in ranked[:NAMED]]
+    more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
+    return f"in {cluster} {', '.join(texts)}{more}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{two_digits(count)} for {name}" for name, count in sorted(counts.items()))

@@ -1,0 +1,75 @@
+"""Whether what a topic has for other clusters was delivered: its replicators by its internal statistics. Pure.
+
+A replicator is a cursor (class AbstractReplicator, replicatorPrefix); what is behind it is dropped with the cursor as
+soon as its cluster leaves the replication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+REPLICATOR: Final = "pulsar.repl."
+"""In front of the cluster's name, of the cursor's (replicatorPrefix in broker.conf; seen on 4.0.8)."""
+
+SYSTEM: Final = "__"
+"""In front of the local name of Pulsar's own topics."""
+
+Position = tuple[int, int]
+"""Ledger and entry."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One topic, or partition, in one cluster."""
+
+    last: Position
+    """Its last entry."""
+    waiting: Mapping[str, int] = field(hash=False)
+    """Entries that were not delivered, by the cluster they are for."""
+    delivered: Mapping[str, Position] = field(hash=False)
+    """The last entry in a row that was, by cluster."""
+
+
+def delivery(stats: Mapping[str, Any], towards: Collection[str]) -> Delivery:
+    """Read GET internalStats. A cluster without a cursor has no replicator, and nothing waits for it.
+
+    Raises ValueError for statistics that do not tell: what is not known is not delivered.
+    """
+    try:
+        cursors = {name: stats["cursors"][f"{REPLICATOR}{name}"] for name in towards if _has(stats, name)}
+        added = int(stats["entriesAddedCounter"])
+        return Delivery(
+            _position(stats["lastConfirmedEntry"]),
+            {name: added - int(cursor["messagesConsumedCounter"]) for name, cursor in cursors.items()},
+            {name: _position(cursor["markDeletePosition"]) for name, cursor in cursors.items()},
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"internal statistics without {error}") from error
+
+
+def _has(stats: Mapping[str, Any], cluster: str) -> bool:
+    return f"{REPLICATOR}{cluster}" in stats["cursors"]
+
+
+def _position(text: str) -> Position:
+    ledger, entry = text.split(":")
+    return int(ledger), int(entry)
+
+
+def undelivered(now: Delivery, goal: Position) -> dict[str, int]:
+    """Entries up to ``goal``, or all where those are not counted apart, that clusters lack; without those that have it.
+
+    ``goal`` is the last entry of a moment ago: what is published later is not waited for, or it never ends.
+    """
+    return {
+        name: count
+        for name, count in now.waiting.items()
+        if count > 0 and now.delivered[name] < goal  # a last entry of -1 is of an empty ledger: then the count decides
+    }
+
+
+def is_asked(topic: str) -> bool:
+    """Whether a topic's messages are somebody's: Pulsar's own topics and those that keep nothing are not."""
+    return topic.startswith("persistent://") and not topic.rsplit("/", 1)[1].startswith(SYSTEM)
