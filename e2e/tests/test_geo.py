@@ -10,15 +10,17 @@ import yaml
 
 from e2e.conftest import Deployed
 from e2e.kind.kindconfig import SECOND_NODE_PORT
+from e2e.support.admin import ask
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
-from e2e.support.objects import condition, is_ready
+from e2e.support.objects import condition, is_current, is_ready
 from pulsar_conformance.counting import simple
 from pulsar_conformance.counting.client import CountingRun
 
 CLUSTERS = ["east", "west"]
 TOPIC = "persistent://shop/mirrored/orders"
 BACK = "persistent://shop/mirrored/answers"
+LEFT = "persistent://shop/mirrored/left"
 
 
 def west() -> dict[str, Any]:
@@ -63,8 +65,28 @@ class Seen:
         return told.get("status"), told.get("reason")
 
 
-def scaled(deployed: Deployed, replicas: int) -> None:
+def away(deployed: Deployed, *, begin: bool) -> None:
+    """Cluster west has no brokers, and the operator leaves it so; or it has them again."""
+    where, replicas = ("pulsarcluster", "west", "-n", deployed.namespace), 0 if begin else 1
+    if begin:
+        deployed.kubectl.run("annotate", *where, "pulsaroperator.io/pause=true")
     deployed.kubectl.run("scale", "statefulset", "west-broker", "-n", deployed.namespace, f"--replicas={replicas}")
+    if not begin:
+        deployed.kubectl.run("annotate", *where, "pulsaroperator.io/pause-")
+
+
+def mirrored_in(deployed: Deployed, clusters: list[str], **more: Any) -> None:
+    """The namespace is to be replicated by these clusters."""
+    patch = json.dumps({"spec": {"replicationClusters": clusters, **more}})
+    deployed.kubectl.run("patch", "pulsarnamespace", "mirrored", "-n", deployed.namespace, "--type=merge", "-p", patch)
+
+
+def accepted(deployed: Deployed) -> tuple[str, str]:
+    """Reason and message of the namespace's condition Accepted, for its newest specification."""
+    found = deployed.kubectl.get("pulsarnamespace", deployed.namespace, "mirrored")
+    assert found is not None and is_current(found)
+    told = condition(found, "Accepted")
+    return told["reason"], told["message"]
 
 
 @pytest.mark.geo(1)
@@ -84,10 +106,9 @@ def test_a_cluster_is_away_and_comes_back(deployed: Deployed, capsys: pytest.Cap
         eventually(lambda: seen.pair("west", "east").get("connected"), within=120, what="west to east", every=1.0)
         eventually(lambda: seen.healthy() == ("True", "Replicating"), within=60, what="healthy", every=1.0)
         answers = back.finish(drain_within=120)
-        kubectl.run("annotate", "pulsarcluster", "west", "-n", namespace, "pulsaroperator.io/pause=true")
         with there.operation("west has no brokers", settle_within=300):
             first = there.progress()
-            scaled(deployed, 0)
+            away(deployed, begin=True)
 
             def told() -> str:
                 found = condition(seen.instance(), "ReplicationHealthy")
@@ -98,8 +119,7 @@ def test_a_cluster_is_away_and_comes_back(deployed: Deployed, capsys: pytest.Cap
             waiting = seen.pair("east", "west")
             assert waiting["connected"] is False and waiting["backlog"] > 0, waiting
             assert "east to west" in text, text
-            scaled(deployed, 1)
-            kubectl.run("annotate", "pulsarcluster", "west", "-n", namespace, "pulsaroperator.io/pause-")
+            away(deployed, begin=False)
             eventually(
                 lambda: seen.healthy() == ("True", "Replicating") and seen.pair("east", "west").get("connected"),
                 within=300,
@@ -142,3 +162,44 @@ def test_what_was_published_before_a_cluster_was_asked_for_stays_where_it_is(dep
     new = simple.publish(deployed.service_url, late, 10, prefix="new")
     assert simple.consume(deployed.second_url, late, "new", len(new)) == new
     assert simple.consume(deployed.service_url, late, "kept", len(old) + len(new)) == old + new
+
+
+@pytest.mark.geo(1)
+def test_a_cluster_leaves_once_what_waits_is_delivered(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pulsar alone would drop what waits, at once; and nobody asks, where it is confirmed."""
+    simple.subscribe(deployed.second_url, LEFT, "there")
+    simple.publish(deployed.service_url, LEFT, 1, prefix="first")
+    assert simple.consume(deployed.second_url, LEFT, "there", 1) == ["first-0"]
+    away(deployed, begin=True)
+    published = simple.publish(deployed.service_url, LEFT, 50, prefix="waits")
+    mirrored_in(deployed, ["east"])
+    text = eventually(
+        lambda: (told := accepted(deployed)) and told[0] == "WaitingForReplication" and told[1],
+        within=120,
+        what="WaitingForReplication",
+        every=1.0,
+    )
+    live = ask(deployed.admin_url, "GET", "namespaces/shop/mirrored")
+    assert live["replication_clusters"] == CLUSTERS
+    away(deployed, begin=False)
+    eventually(lambda: accepted(deployed)[0] == "Valid", within=300, what="west is out", every=1.0)
+    live = ask(deployed.admin_url, "GET", "namespaces/shop/mirrored")
+    assert (live["replication_clusters"], live["allowed_clusters"]) == (["east"], CLUSTERS), "its data stays"
+    with capsys.disabled():
+        print(f"\n{text}")
+    assert simple.consume(deployed.second_url, LEFT, "there", len(published)) == published
+    late = simple.publish(deployed.service_url, LEFT, 1, prefix="late")
+    assert late and simple.publish(deployed.second_url, LEFT, 1, prefix="alone") == ["alone-0"]
+    assert simple.consume(deployed.second_url, LEFT, "there", 1) == ["alone-0"], "nothing comes from east any more"
+
+    mirrored_in(deployed, CLUSTERS)
+    eventually(lambda: accepted(deployed)[0] == "Valid", within=60, what="west is in again", every=1.0)
+    simple.publish(deployed.service_url, LEFT, 1, prefix="again")
+    assert simple.consume(deployed.second_url, LEFT, "there", 1) == ["again-0"]
+    away(deployed, begin=True)
+    simple.publish(deployed.service_url, LEFT, 5, prefix="abandoned")
+    agreed = {"action": "AbandonBacklog", "cluster": "west", "expiresTime": "2099-01-01T00:00:00Z"}
+    mirrored_in(deployed, ["east"], confirmations=[agreed])
+    eventually(lambda: accepted(deployed)[0] == "Valid", within=120, what="west is out by consent", every=1.0)
+    away(deployed, begin=False)
+    deployed.wait_ready()

@@ -60,6 +60,13 @@ def test_the_replicators_of_a_page_are_summed_by_where_they_go() -> None:
     assert page() == {}
 
 
+def test_a_broker_that_tells_of_namespaces_alone_gives_sums() -> None:
+    labels = 'cluster="east",namespace="shop/orders",remote_cluster="west"'
+    values = {"backlog": 9, "connected_count": 3, "disconnected_count": 2, "rate_out": 1.5}
+    lines = "".join(f"pulsar_replication_{name}{{{labels}}} {value}\n" for name, value in values.items())
+    assert page(lines) == {"west": Reading(5, 3, backlog=9, stranded=9, rate_out=1.5)}
+
+
 def test_all_brokers_of_a_cluster_count_together() -> None:
     pages = [page(replicator(7)), page(replicator(5, topic="b", connected=0.0)), page()]
     assert together(pages) == page(replicator(7), replicator(5, topic="b", connected=0.0))

@@ -2,7 +2,8 @@
 
 A replicator is one topic's way to one other cluster; brokers tell of each while its topic is loaded (class
 AggregatedReplicationStats, under the names of class TopicStats; seen on 4.0.8). A broker that tells of namespaces alone
-(exposeTopicLevelMetricsInPrometheus) gives their sums, and counts as connected then where one of a namespace is.
+(exposeTopicLevelMetricsInPrometheus) gives sums; what waits in a namespace with a replicator that is not connected
+counts as waiting for that one.
 
 A replicator that is not connected loses nothing: messages wait in its topic. What tells of trouble is how their number
 moves, so that it takes several looks; a process that was just started knows none, and says what it sees meanwhile.
@@ -23,7 +24,10 @@ _PREFIX: Final = "pulsar_replication_"
 _ALWAYS: Final = "log4j2_appender_total"
 """On every broker's page: without a replicator none of the others is."""
 NAMES: Final = frozenset(
-    {f"{_PREFIX}{each}" for each in ("backlog", "connected_count", "rate_out", "rate_expired", "delay_in_seconds")}
+    {
+        f"{_PREFIX}{each}"
+        for each in ("backlog", "connected_count", "disconnected_count", "rate_out", "rate_expired", "delay_in_seconds")
+    }
     | {_ALWAYS}
 )
 """What is read of a broker's page."""
@@ -90,12 +94,13 @@ def readings(samples: Iterable[Sample]) -> dict[str, Reading]:
 
 
 def _reading(values: Mapping[str, float]) -> Reading:
-    connected, backlog = values.get("connected_count", 0.0) > 0, int(values.get("backlog", 0.0))
+    connected, backlog = int(values.get("connected_count", 0.0)), int(values.get("backlog", 0.0))
+    apart = int(values.get("disconnected_count", 0.0 if connected else 1.0))
     return Reading(
-        replicators=1,
-        connected=int(connected),
+        replicators=connected + apart,
+        connected=connected,
         backlog=backlog,
-        stranded=0 if connected else backlog,
+        stranded=backlog if apart else 0,
         delay_seconds=values.get("delay_in_seconds", 0.0),
         rate_out=values.get("rate_out", 0.0),
         rate_expired=values.get("rate_expired", 0.0),
