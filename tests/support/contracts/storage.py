@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming, storage_facts
+from pulsar_operator.controllers.dataplane.storage_facts import count_ledgers, ledgers_naming, storage_facts
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
@@ -224,6 +224,20 @@ class StorageContract:
         scan = await store.scan(B0)
         assert (scan.scanned, scan.naming, scan.undecodable, scan.clear) == (2, 0, 1, False)
         assert scan.unreadable == (ledger_path(1),)
+
+    async def test_ledgers_are_counted(self, store: Store) -> None:
+        for number, bookies in ((1, [B0, B1]), (2, [B1]), (LONG, [B0])):
+            await store.put(ledger_path(number), data=ledger(bookies))
+        await store.put(ledger_path(3), data=b"garbage")
+        found = await count_ledgers(Watching(store.session), lambda each: each.names(B0))
+        assert (found.ledgers, found.counted, found.undecodable) == (3, 2, 1)
+
+    async def test_ledgers_of_a_store_that_has_none_are_not_counted(self, store: Store) -> None:
+        def gone(verb: str, path: str) -> None:
+            raise UnavailableError("connection loss")
+
+        with pytest.raises(UnavailableError):
+            await count_ledgers(Watching(store.session, gone), lambda each: True)
 
     async def test_a_ledger_of_very_many_segments(self, store: Store) -> None:
         """Decoded in a thread, and just as strictly."""

@@ -107,6 +107,19 @@ class BookieStatus(ApiModel):
     """Since when it is in this state."""
 
 
+class PlacementStatus(ApiModel):
+    """How many ledgers have copies in fewer racks than spec.bookkeeper.racks.minimum."""
+
+    against: Annotated[int, Field(ge=0)] | None = None
+    """Ledgers with entries whose copies are in too few racks; absent = not all ledgers could be looked at."""
+    ledgers: Annotated[int, Field(ge=0)] | None = None
+    """Ledgers that were looked at."""
+    time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """When; again a day later, or when bookies are in other racks."""
+    racks: Annotated[str, Field(max_length=64)]
+    """Stands for the racks of that time."""
+
+
 class RecoveryDelayStatus(ApiModel):
     """Seconds that auto-recovery waits for a bookie that is gone, while bookies are replaced."""
 
@@ -220,6 +233,8 @@ class PulsarClusterStatus(CommonStatus):
         ),
     ] = Field(default_factory=list)
     """Each bookie: those with a pod, and those that the metadata store still knows."""
+    placement: PlacementStatus | None = None
+    """Ledgers against the rule of spec.bookkeeper.racks; absent without it, and until they were counted."""
     ensemble: EnsembleStatus | None = None
     """Quorums of new ledgers: those of the first bring-up, changed only by spec.bookkeeper.ensemble since."""
     autorecovery: ComponentStatus | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderReplicated, moment
@@ -137,6 +138,50 @@ async def ledgers_naming(
         text = f"ledgers could not be looked at in {SCAN_SECONDS:g} s: {scan.scanned} were, and there are more"
         raise UnavailableError(text) from None
     return scan.result()
+
+
+async def count_ledgers(
+    session: ZooKeeperSession, counts: Callable[[Ledger], bool], *, in_flight: int = IN_FLIGHT
+) -> LedgerCount:
+    """Look at every ledger, as above, and count. Raises PortError, also after SCAN_SECONDS."""
+    found = LedgerCount()
+
+    def cannot_read(_path: str) -> None:
+        found.undecodable += 1
+
+    async def look(path: str) -> None:
+        node = await session.get(path)
+        if node is None:
+            return
+        try:
+            large = len(node.data) > LARGE
+            ledger = await asyncio.to_thread(decode_ledger, node.data) if large else decode_ledger(node.data)
+        except UndecodableError:
+            cannot_read(path)
+        else:
+            found.ledgers += 1
+            found.counted += counts(ledger)
+
+    try:
+        async with asyncio.timeout(SCAN_SECONDS):
+            async for paths in _parents(session, cannot_read):
+                await _each(paths, look, in_flight)
+    except TimeoutError:
+        text = f"ledgers could not be looked at in {SCAN_SECONDS:g} s: {found.ledgers} were, and there are more"
+        raise UnavailableError(text) from None
+    return found
+
+
+@dataclass
+class LedgerCount:
+    """What a look at every ledger counted."""
+
+    ledgers: int = 0
+    """That were read."""
+    counted: int = 0
+    """Those of them that were asked for."""
+    undecodable: int = 0
+    """That nobody can read."""
 
 
 class _Scan:

@@ -150,6 +150,12 @@ class Ledger:
             for written in self._write_sets(segment)
         )
 
+    def write_sets(self) -> frozenset[tuple[str, ...]]:
+        """The bookies that an entry may be on, for all of its entries."""
+        return frozenset(
+            written for segment in self.segments if self._written(segment) for written in self._write_sets(segment)
+        )
+
     def _write_sets(self, segment: Segment) -> list[tuple[str, ...]]:
         size = len(segment.bookies)
         return [tuple(segment.bookies[(first + n) % size] for n in range(self.write_quorum)) for first in range(size)]

@@ -20,8 +20,9 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     VersionStatus,
 )
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, bookie_rows, replicated
+from pulsar_operator.domain.bookkeeper.placement import placement_said
 from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
-from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
+from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.turns import Turns
@@ -240,7 +241,9 @@ def _racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView)
     """Only where the specification names racks, or what was written for it cannot be taken out."""
     kind = ConditionType.RACKS_KNOWN
     if view.racks is not None and view.racks.said is not None:
-        conditions.set(kind, *view.racks.said)
+        status, reason, text = view.racks.said
+        placed = view.placement.status if view.placement is not None and status is TRUE else None
+        conditions.set(kind, status, reason, f"{text}{placement_said(placed)}")
     elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
 
@@ -364,6 +367,7 @@ def cluster_status(
             "usedConfirmations": _used(old, spec, view, now),
             "recoveryDelay": old.get("recoveryDelay") if stored is None or stored.facts is None else stored.delay,
             "bookies": _bookies(old, view, now),
+            "placement": old.get("placement") if view.placement is None else view.placement.status,
             "drain": _drain(old, view),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,

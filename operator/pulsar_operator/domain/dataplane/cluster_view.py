@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, DrainStatus, RecoveryDelayStatus, RolloutStatus
+from pulsar_operator.api.v1alpha1.cluster_status import (
+    BalancerStatus,
+    DrainStatus,
+    PlacementStatus,
+    RecoveryDelayStatus,
+    RolloutStatus,
+)
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.racks import Said
@@ -63,6 +69,14 @@ class RacksFact:
     """Condition RacksKnown; None = the specification names no racks."""
     again: bool = False
     """Somebody else was faster: look again soon."""
+
+
+@dataclass(frozen=True)
+class PlacementFact:
+    """Ledgers against the rule of racks."""
+
+    status: PlacementStatus | None = None
+    """None = there is no rule, or they were never counted."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +201,7 @@ class ClusterView:
     volumes: VolumesFact | None = None
     leave: LeaveFact | None = None
     unwritable: Unwritable | None = None
+    placement: PlacementFact | None = None
     roll: RollFact | None = None
     scale: ScaleFact | None = None
     balance: BalanceFact | None = None

@@ -19,6 +19,7 @@ from pulsar_operator.controllers.dataplane.phases.leave import leave
 from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
 from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
+from pulsar_operator.controllers.dataplane.phases.placement import placement
 from pulsar_operator.controllers.dataplane.phases.racks import racks
 from pulsar_operator.controllers.dataplane.phases.remember import remember
 from pulsar_operator.controllers.dataplane.phases.replication import replication, replication_alone
@@ -79,6 +80,7 @@ ROWS: Final = {
         Phase("volumes", volumes, frozenset({PVCS, PODS}), _STORED, "volumes"),
         Phase("leave", leave, frozenset({STATEFUL_SETS, PVCS, PODS}), _STORED, "leave"),
         Phase("unwritable", unwritable, frozenset(), _STORED | {"leave"}, "unwritable"),
+        Phase("placement", placement, frozenset(), _STORED | {"racks", "leave"}, "placement"),
         ROLL,
         Phase("scale", scale, _REBALANCES | {STATEFUL_SETS, PVCS}, _STORED, "scale"),
         BALANCE,

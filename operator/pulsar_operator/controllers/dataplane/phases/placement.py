@@ -1,0 +1,41 @@
+"""How many ledgers have copies in too few racks: counted when bookies come to other racks, and once a day. Nothing is
+done about them: BookKeeper moves no entries for the sake of racks."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.cluster_status import PlacementStatus, PulsarClusterStatus
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.storage_facts import count_ledgers
+from pulsar_operator.domain.bookkeeper.placement import Wanted, is_due
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.cluster_view import PlacementFact
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import PortError
+
+
+async def placement(step: Step) -> PlacementFact:
+    """What is known, and what was counted in this pass. One that reads all ledgers comes where nothing else is at
+    work: no bookie leaves, and all racks are known."""
+    keeper, racks, leave = step.facts.spec.bookkeeper, step.view.racks, step.view.leave
+    if keeper is None or keeper.racks is None:
+        return PlacementFact()
+    row = readable(PulsarClusterStatus, step.facts.obj.get("status")).get("placement")
+    stored = PlacementStatus.model_validate(row) if row else None
+    known = racks is not None and racks.said is not None and racks.said[1] is Reason.RACKS_KNOWN
+    if not known or racks is None or racks.written is None or leave is None or leave.step is not None:
+        return PlacementFact(stored)
+    now, wanted = step.hand.deps.clock.now(), Wanted(racks.written, keeper.racks.minimum)
+    if not is_due(stored, wanted.digest, now):
+        return PlacementFact(stored)
+    store = local_store(step)
+    try:
+        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
+        found = await count_ledgers(session, wanted.broken_by)
+    except PortError:
+        # Not at every pass: so many reads are work for the store.
+        return PlacementFact(PlacementStatus(time=timestamp(now), racks=wanted.digest))
+    against = found.counted if not found.undecodable else None
+    counted = PlacementStatus(against=against, ledgers=found.ledgers, time=timestamp(now), racks=wanted.digest)
+    return PlacementFact(counted)
