@@ -28,6 +28,7 @@ Field = Literal[
     "volumes",
     "leave",
     "unwritable",
+    "placement",
     "roll",
     "scale",
     "balance",
