@@ -48,6 +48,8 @@ class FakePulsar(FakeClusters, FakeTopics):
     default_quota_bytes: int = -1
     stuck: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Namespaces whose system topic cannot be deleted until their bundles are unloaded: how Pulsar says so."""
+    split: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """Boundaries of a namespace in a cluster that has split its bundles, by cluster and tenant/namespace."""
     abandoned: int = 0
     """Entries that were dropped before they were replicated."""
     refuse: dict[str, str] = field(default_factory=dict)
@@ -167,7 +169,10 @@ class FakePulsar(FakeClusters, FakeTopics):
     ) -> Answer:
         full = f"{tenant}/{name}"
         if method == "GET":
-            return 200, deepcopy(self.namespaces[self._need(tenant, name)])
+            found = deepcopy(self.namespaces[self._need(tenant, name)])
+            if (own := self.split.get((cluster, full))) is not None:
+                found["bundles"] = {"boundaries": list(own), "numBundles": len(own) - 1}
+            return 200, found
         if method == "DELETE":
             if full not in self.namespaces:
                 raise RefusalError(404, f"Namespace {full} does not exist.")

@@ -62,6 +62,17 @@ async def test_a_cluster_that_leaves_the_replication_keeps_its_data() -> None:
     assert await w.second_pass_writes() == ([], [])
 
 
+async def test_bundles_are_compared_across_clusters() -> None:
+    w = await world(replicationClusters=["a", "b"])
+    assert w.status(Kind.NAMESPACE, "n")["boundariesMatch"] is True
+    w.pulsar.split["b", "t/n"] = ["0x00000000", "0x80000000", "0xffffffff"]
+    await w.run()
+    assert w.status(Kind.NAMESPACE, "n")["boundariesMatch"] is False
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b")])
+    await w.run()
+    assert "boundariesMatch" not in w.status(Kind.NAMESPACE, "n")
+
+
 async def test_what_pulsar_refuses_to_widen_is_not_shrunk() -> None:
     w = await world(replicationClusters=["a", "b"])
     w.pulsar.refuse["allowedClusters"] = "no"

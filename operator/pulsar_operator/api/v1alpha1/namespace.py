@@ -159,5 +159,8 @@ class PulsarNamespaceStatus(LogicalStatus):
     """Confirmations of the spec that no longer count."""
     applied_defaults: str | None = None
     """Digest of the namespaceDefaults of the tenant that were applied last; absent = there are none."""
+    boundaries_match: bool | None = None
+    """Whether its clusters have bundles with the same boundaries: each splits by itself, so that false is no fault;
+    absent = fewer than two have it, or answer."""
     bundle_count: int | None = None
     """Bundles in the first cluster."""

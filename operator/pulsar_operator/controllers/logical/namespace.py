@@ -33,6 +33,7 @@ from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leav
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
+    boundaries_match,
     bundle_count,
     digest_of,
     plan_namespace,
@@ -161,7 +162,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         """The namespace in each of its clusters; bundles are a cluster's own."""
         live = facts.live
         if live is None:
-            return {"clusters": [], "bundle_count": None}
+            return {"clusters": [], "bundle_count": None, "boundaries_match": None}
         # Only what was applied completely counts as applied; see Result.report.
         complete = p.fields.get("applied_generation") == p.meta.generation
         applied = {"applied_defaults": digest_of(p.inherited)} if complete else {}
@@ -175,6 +176,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             **applied,
             "used_confirmations": used,
             "clusters": clusters,
+            "boundaries_match": boundaries_match(facts.answers.values()),
             "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
         }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +85,13 @@ def bundle_count(live: Mapping[str, Any] | None) -> int | None:
     bundles = (live or {}).get("bundles") or {}
     count = bundles.get("numBundles")
     return int(count) if isinstance(count, int) else None
+
+
+def boundaries_match(answers: Iterable[Mapping[str, Any] | None]) -> bool | None:
+    """Whether clusters cut the namespace alike, by their own answers: each splits its bundles by itself, and the shared
+    store has those of whoever split last. None where fewer than two have it."""
+    found = [((each.get("bundles") or {}).get("boundaries") or []) for each in answers if each is not None]
+    return all(each == found[0] for each in found) if len(found) > 1 else None
 
 
 INHERITED = "policies."
