@@ -7,9 +7,9 @@ import copy
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind, Reason
-from pulsar_operator.controllers.dataplane.quorums import POLICIES_PATH
 from pulsar_operator.domain.bookkeeper.unwritable import UNSURE_SECONDS, UNWRITABLE
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
+from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.ports import PODS, DiskInfo, Json, Key, UnavailableError
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
 from tests.support.cluster.world import NS

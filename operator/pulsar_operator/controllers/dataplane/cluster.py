@@ -6,6 +6,7 @@ what they found. Every step can be interrupted and repeated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -21,9 +22,17 @@ from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.capacities import capacities_text
 from pulsar_operator.controllers.dataplane.children import observe_children
-from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, explain, still_runs, waited_for
+from pulsar_operator.controllers.dataplane.dependents import (
+    confirmed_deletion,
+    dependents_of_cluster,
+    explain,
+    remedy,
+    still_runs,
+    waited_for,
+)
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
+from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_namespaces
 from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
 from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
@@ -89,9 +98,8 @@ class ClusterController:
         try:
             needed_by = await dependents_of_cluster(deps, obj, live=meta.deleting)
             view = replace(view, dependents=len(needed_by))
-            kept = waited_for(obj, needed_by, deps.clock.now()) if meta.deleting else []
-            if kept and await still_runs(deps, obj, Component.BROKER, Component.STANDALONE):
-                text = explain(obj, kept)
+            text = await self._kept(obj, needed_by) if meta.deleting else None
+            if text is not None:
                 view = replace(await self._converge(obj, spec, actor, view), stopped_for=text, kept_for=text)
             elif meta.deleting:
                 waiting = await tear_down(deps, owner, obj, spec, actor)
@@ -123,6 +131,18 @@ class ClusterController:
             # Nothing in Kubernetes tells when a bookie or a copy is lost.
             return Outcome(requeue_after=STORAGE_SECONDS) if spec.mode is ClusterMode.DISTRIBUTED else DONE
         return Outcome(requeue_after=RETRY_SECONDS)
+
+    async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
+        """Why a cluster that is being deleted goes on; None = its deletion goes on, or nothing is left to be kept."""
+        if confirmed_deletion(obj) or not await still_runs(self._deps, obj, Component.BROKER, Component.STANDALONE):
+            return None
+        kept = waited_for(obj, needed_by, self._deps.clock.now())
+        if kept:
+            return explain(obj, kept)
+        needed = await needed_by_namespaces(self._deps, obj)
+        if needed is None:
+            return None
+        return f"{needed}. {remedy(obj, 'Take it out of their lists of clusters, or delete them, first')}"
 
     async def _unreadable(self, obj: Json, actor: Actor) -> ClusterView:
         """What is given back although nobody knows what the specification says."""

@@ -102,21 +102,30 @@ def waited_for(owner: Json, dependents: Iterable[Json], now: datetime) -> list[J
 
     One that is being deleted and blocked would keep it for ever, when its remedy is the deletion of the owner.
     """
-    meta = owner["metadata"]
-    if (meta.get("annotations") or {}).get(ANNOTATION_CONFIRM_DELETE) == meta["name"]:
+    if confirmed_deletion(owner):
         return []
     return [each for each in dependents if not _stuck(each, now)]
+
+
+def confirmed_deletion(owner: Json) -> bool:
+    """Whether the owner's name is in its annotation, as the deletion of what others need takes."""
+    meta = owner["metadata"]
+    return bool((meta.get("annotations") or {}).get(ANNOTATION_CONFIRM_DELETE) == meta["name"])
 
 
 def explain(owner: Json, waiting: Sequence[Json]) -> str:
     """Which objects keep an owner, and what to do about it."""
     names = [f"{e['kind']} {e['metadata']['namespace']}/{e['metadata']['name']}" for e in waiting]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{len(names)} objects still need it: {', '.join(names[:SHOWN])}{more}. {remedy(owner)}"
+
+
+def remedy(owner: Json, first: str = "Delete them first") -> str:
+    """What to do about what keeps an owner that is being deleted."""
     meta = owner["metadata"]
     return (
-        f"{len(names)} objects still need it: {', '.join(names[:SHOWN])}{more}. Delete them first, or let it go "
-        f"before them: kubectl -n {meta['namespace']} annotate --overwrite {owner['kind'].lower()}/"
-        f"{meta['name']} {ANNOTATION_CONFIRM_DELETE}={meta['name']}"
+        f"{first}, or let it go before them: kubectl -n {meta['namespace']} annotate --overwrite "
+        f"{owner['kind'].lower()}/{meta['name']} {ANNOTATION_CONFIRM_DELETE}={meta['name']}"
     )
 
 

@@ -3,22 +3,17 @@ topics."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.core.whereabouts import Place, Whereabouts, site_of
+from pulsar_operator.controllers.dataplane.namespaces_there import namespace_policies
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.domain.logical.clusters import clusters_of
-from pulsar_operator.ports import Deps, Json, Node, ZooKeeperSession
-
-POLICIES_PATH: Final = "/admin/policies"
-AT_ONCE: Final = 32
-"""Reads in flight."""
+from pulsar_operator.ports import Deps, Json, ZooKeeperSession
 
 
 async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json) -> int:
@@ -36,18 +31,7 @@ async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, clu
     count.
     """
     found = [Widest(default, "the default of managed ledgers")]
-    tenants = await store.children(POLICIES_PATH) or []
-    names = []
-    for tenant in tenants:
-        names += [f"{tenant}/{name}" for name in await store.children(f"{POLICIES_PATH}/{tenant}") or []]
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def read(name: str) -> tuple[str, Json]:
-        async with gate:
-            return name, _policies(await store.get(f"{POLICIES_PATH}/{name}"))
-
-    policies = dict(await asyncio.gather(*(read(name) for name in names)))
-    here = pulsar_name(cluster)
+    policies, here = await namespace_policies(store), pulsar_name(cluster)
     found += [
         Widest(_number((each.get("persistence") or {}).get("bookkeeperEnsemble")), f"namespace {name}")
         for name, each in policies.items()
@@ -86,15 +70,6 @@ def _holds(policies: Json, cluster: str) -> bool:
     """Whether a namespace may have topics in a cluster."""
     holders = clusters_of(policies)
     return not holders or cluster in holders
-
-
-def _policies(node: Node | None) -> Json:
-    """Of a namespace; what cannot be read says nothing."""
-    try:
-        found = json.loads(node.data) if node is not None and node.data else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _spec(topic: Json) -> Json:

@@ -1,0 +1,106 @@
+"""Namespaces as Pulsar has them, declared or not, read in the stores themselves: whose policies ask for what, and which
+need a cluster that is being deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.clusters import instance_of, members, pulsar_name
+from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.domain.logical.clusters import clusters_of
+from pulsar_operator.domain.logical.delivery import SYSTEM
+from pulsar_operator.ports import CUSTOM, Deps, Json, Node, PortError, ZooKeeperSession
+
+AT_ONCE: Final = 32
+"""Reads in flight."""
+MANAGED_LEDGERS: Final = "/managed-ledgers"
+"""Of persistent topics, below tenant, namespace and domain, in the cluster's own store (class MetaStoreImpl)."""
+NAMED: Final = 20
+"""Namespaces that a message names."""
+PULSARS_OWN: Final = "pulsar"
+"""Tenant of Pulsar itself."""
+
+
+async def namespace_policies(store: ZooKeeperSession) -> dict[str, Json]:
+    """Policies by tenant/namespace, of all that there are. Raises PortError: less than all is not known."""
+    names = []
+    for tenant in await store.children(POLICIES_PATH) or []:
+        names += [f"{tenant}/{name}" for name in await store.children(f"{POLICIES_PATH}/{tenant}") or []]
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def read(name: str) -> tuple[str, Json]:
+        async with gate:
+            return name, _policies(await store.get(f"{POLICIES_PATH}/{name}"))
+
+    return dict(await asyncio.gather(*(read(name) for name in names)))
+
+
+def _policies(node: Node | None) -> Json:
+    """Of a namespace; what cannot be read says nothing."""
+    try:
+        found = json.loads(node.data) if node is not None and node.data else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
+    """Why Pulsar itself still needs a cluster that is being deleted, in words; None = it does not, or no cluster of the
+    instance is left that could miss it.
+
+    Pulsar checks nothing of it: a cluster that is gone stays in the lists of namespaces, the others go on to keep
+    messages for it, and a new topic there cannot be made (observed on 4.0.8). Topics that nobody declared would be gone
+    unseen. What cannot be read is not "nobody needs it".
+    """
+    key = instance_of(cluster)
+    instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
+    if instance is None or not await _others(deps, instance, cluster):
+        return None
+    store, local = instance.get("status") or {}, cluster.get("status") or {}
+    servers, own = store.get("configurationStoreServers"), local.get("metadataStoreServers")
+    if not servers or not own:
+        return None  # it never came so far as to hold anything
+    try:
+        policies = await namespace_policies(
+            await deps.zookeeper.session(servers, store.get("configurationStoreChroot"))
+        )
+        topics = await deps.zookeeper.session(own, local.get("metadataStoreChroot"))
+        found = await _needing(policies, topics, pulsar_name(cluster))
+    except PortError as error:
+        return f"whether namespaces in Pulsar need it is not known: {error}"
+    if not found:
+        return None
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return f"{len(found)} namespaces in Pulsar still need it: {', '.join(found[:NAMED])}{more}"
+
+
+async def _others(deps: Deps, instance: Json, cluster: Json) -> bool:
+    every = await DirectReader(deps).every(Kind.CLUSTER, allowed_by=instance)
+    return any(
+        each["metadata"]["uid"] != cluster["metadata"]["uid"] and "deletionTimestamp" not in each["metadata"]
+        for each in members(every, instance)
+    )
+
+
+async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str) -> list[str]:
+    """Namespaces that share the cluster with others, or have topics in it, with the reason."""
+    found = []
+    for name, each in sorted(policies.items()):
+        holders = clusters_of(each)
+        if name.startswith(f"{PULSARS_OWN}/") or here not in holders:
+            continue
+        others = [holder for holder in holders if holder != here]
+        if others:
+            found.append(f"{name} (its clusters: {', '.join(holders)})")
+        elif count := _users(await local.children(f"{MANAGED_LEDGERS}/{name}/persistent") or ()):
+            found.append(f"{name} (topics in it: {count})")
+    return found
+
+
+def _users(topics: Iterable[str]) -> int:
+    return sum(not topic.startswith(SYSTEM) for topic in topics)
