@@ -43,6 +43,7 @@ VARIANTS: dict[str, Json] = {
         "metrics": {"service": {"enabled": False}},
         "uninstall": {"releaseFinalizers": False},
         "deletionGuard": {"enabled": False},
+        "replicationWarnings": {"enabled": False},
     },
 }
 
