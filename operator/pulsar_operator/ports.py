@@ -408,6 +408,9 @@ class MetricsPort(Protocol):
     def event_seen(self, kind: str) -> None:
         """A watch event or bookmark of a kind was seen."""
 
+    def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
+        """Autoscaling looked at a component of a PulsarCluster."""
+
 
 @dataclass(frozen=True)
 class OperatorImages:

@@ -78,6 +78,12 @@ class PrometheusMetrics:
         self._writes = Counter(
             "pulsar_operator_kube_writes", "Writes to the API server.", ["verb", "kind"], registry=self.registry
         )
+        self._scaling = Counter(
+            "pulsar_operator_scaling_decisions",
+            "Looks of autoscaling at a component of a PulsarCluster, by what they decided.",
+            ["namespace", "cluster", "component", "reason"],
+            registry=self.registry,
+        )
         self._watch_age = Gauge(
             "pulsar_operator_watch_last_seen_age_seconds",
             "Seconds since the last event or bookmark of a watch stream.",
@@ -113,6 +119,10 @@ class PrometheusMetrics:
         """A watch event or bookmark of a kind was seen; its age is computed when the metrics are read."""
         seen = self._now()
         self._watch_age.labels(kind).set_function(lambda: self._now() - seen)
+
+    def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
+        """Autoscaling looked at a component of a PulsarCluster."""
+        self._scaling.labels(namespace, cluster, component, reason).inc()
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format, version 0.0.4."""

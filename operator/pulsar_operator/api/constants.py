@@ -134,6 +134,7 @@ class ConditionType(StrEnum):
     BOOKKEEPER_READY = "BookKeeperReady"
     REPLICATED = "Replicated"
     RACKS_KNOWN = "RacksKnown"
+    SCALING_ACTIVE = "ScalingActive"
     BROKERS_READY = "BrokersReady"
     PROXIES_READY = "ProxiesReady"
     UP_TO_DATE = "UpToDate"

@@ -70,6 +70,10 @@ class CountingMetrics:
         """Note it."""
         self.calls.append(("event_seen", kind))
 
+    def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
+        """Note it."""
+        self.calls.append(("scaling_decided", namespace, cluster, component, reason))
+
     def results(self) -> list[str]:
         """Results of the passes, in order."""
         return [call[2] for call in self.calls if call[0] == "reconciled"]

@@ -1,7 +1,7 @@
 """Autoscaling of brokers, proxies and bookies: limits, targets, behaviour, and the rules of the structs that own them.
 
-No kind has these fields yet: a field that nothing acts on would be ignored in silence. Who attaches them adds
-``autoscaling: BrokerAutoscaling | None = None`` (and its peers) and the rules at the end to Broker, Proxy, BookKeeper.
+Brokers and proxies have them. Bookies do not yet: a field that nothing acts on would be ignored in silence. Who attaches
+it adds ``autoscaling: BookieAutoscaling | None = None`` and BOOKKEEPER_RULES to BookKeeper.
 """
 
 from __future__ import annotations
@@ -164,7 +164,8 @@ class ProxyTargets(ApiModel):
     bandwidth_percent: Percent | None = None
     """Share of bandwidthLimit, in and out together."""
     bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
-    """Bytes a second that one proxy can carry."""
+    """Bytes a second that one proxy can carry. Proxies count them only while config.proxyZeroCopyModeEnabled is
+    false."""
 
 
 class BookieTargets(ApiModel):
@@ -220,8 +221,9 @@ class ProxyAutoscaling(ApiModel):
     """Never more."""
     targets: ProxyTargets | None = None
     """What one proxy should carry; absent = 2000 connections."""
-    drain_seconds: Annotated[int, Field(ge=0, le=86400)] = 30
-    """A proxy that leaves takes no new connection for so long before it stops."""
+    drain_seconds: Annotated[int, Field(ge=0, le=3600)] = 30
+    """A proxy that stops serves on for so long, out of its Service; pod.preStopSleepSeconds wins. It is in the pods:
+    they are rolled once where it is new."""
     behavior: Behavior = Field(default=Behavior())
     """When and how fast the number changes."""
 
@@ -259,6 +261,15 @@ CPU_KNOWN = (
 )
 """A CEL rule for Broker. Resources that are absent come from the preset, which requests CPU."""
 
+BYTES_COUNTED = (
+    "!has(self.autoscaling) || !has(self.autoscaling.targets) || "
+    "!has(self.autoscaling.targets.bandwidthPercent) || (has(self.config) && "
+    "'proxyZeroCopyModeEnabled' in self.config && self.config['proxyZeroCopyModeEnabled'] == 'false')",
+    "autoscaling.targets.bandwidthPercent needs config.proxyZeroCopyModeEnabled 'false': a proxy that copies nothing "
+    "counts bytes by the gigabyte; set it, or use targets.connections",
+)
+"""A CEL rule for Proxy. Spliced connections count SPLICE_BYTES at once (Pulsar's class DirectProxyHandler)."""
+
 ENSEMBLE_FITS = (
     "!has(self.autoscaling) || !has(self.ensemble.ensembleSize) || "
     "self.ensemble.ensembleSize <= self.autoscaling.minReplicas",
@@ -268,6 +279,6 @@ ENSEMBLE_FITS = (
 """A CEL rule for BookKeeper."""
 
 BROKER_RULES = (FROZEN_REPLICAS, CPU_KNOWN)
-PROXY_RULES = (FROZEN_REPLICAS,)
+PROXY_RULES = (FROZEN_REPLICAS, BYTES_COUNTED)
 BOOKKEEPER_RULES = (FROZEN_REPLICAS, ENSEMBLE_FITS)
 """What the structs that own an autoscaling need."""

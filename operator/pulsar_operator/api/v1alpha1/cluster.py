@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from pulsar_operator.api.v1alpha1.autoscaling import BROKER_RULES, PROXY_RULES, BrokerAutoscaling, ProxyAutoscaling
 from pulsar_operator.api.v1alpha1.base import (
     DNS_1035,
     STORAGE_IMMUTABLE,
@@ -188,8 +189,12 @@ class Drain(ApiModel):
 class Broker(ApiModel):
     """The brokers."""
 
+    model_config = ConfigDict(json_schema_extra=validations(*BROKER_RULES))
+
     replicas: Annotated[int, Field(ge=0, le=1024)] = 2
     """Number of brokers; also the target of the scale subresource."""
+    autoscaling: BrokerAutoscaling | None = None
+    """The operator decides how many brokers there are; absent = replicas says it."""
     config: ConfigMapValues | None = None
     """Settings laid over broker.conf; reserved keys are refused with the field to use instead."""
     max_message_size: Annotated[int, ByteSize(ge=KIBI, le=2**30)] | None = None
@@ -210,8 +215,12 @@ class Broker(ApiModel):
 class Proxy(ApiModel):
     """The proxies."""
 
+    model_config = ConfigDict(json_schema_extra=validations(*PROXY_RULES))
+
     replicas: Annotated[int, Field(ge=0, le=1024)] = 2
     """Number of proxies; 0 = none."""
+    autoscaling: ProxyAutoscaling | None = None
+    """The operator decides how many proxies there are; absent = replicas says it."""
     service: ProxyService = Field(default=ProxyService())
     """The Service in front of the proxies."""
     config: ConfigMapValues | None = None

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmations
+from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus
 
 MAX_BOOKIES: Final = 512
 """Rows of status.bookies."""
@@ -267,6 +268,8 @@ class PulsarClusterStatus(CommonStatus):
     """Brokers that hand over their bundles; absent when none does."""
     balancer: BalancerStatus | None = None
     """Who balances, while it is not Pulsar itself."""
+    autoscaling: AutoscalingStatus | None = None
+    """Replicas that autoscaling decided; absent where it never did."""
     instance_id: str | None = None
     """BookKeeper's INSTANCEID of this cluster."""
     dependents: int | None = None

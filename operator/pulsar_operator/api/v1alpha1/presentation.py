@@ -60,6 +60,12 @@ PRESENTATION: dict[Kind, Presentation] = {
             Column("Bookies", ".status.bookkeeper.summary", description="Ready bookies of all."),
             Column("Brokers", ".status.broker.summary", description="Ready brokers of all."),
             Column("Proxies", ".status.proxy.summary", description="Ready proxies of all."),
+            Column(
+                "Scaling",
+                _condition("ScalingActive", "reason"),
+                priority=1,
+                description="What autoscaling decided last; empty without it.",
+            ),
             Column("Waiting", ".status.waitingFor", priority=1, description="What bring-up waits for."),
         ),
         # The horizontal autoscaler divides by the current pods. `desired` is the workload's own replica count, which

@@ -32,6 +32,7 @@ from pulsar_operator.controllers.dataplane.dependents import (
 )
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
+from pulsar_operator.controllers.dataplane.meters import Meters
 from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_namespaces
 from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
 from pulsar_operator.controllers.dataplane.teardown import tear_down
@@ -43,6 +44,7 @@ from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.running import record_of
 from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
+from pulsar_operator.domain.dataplane.wanted import with_wanted
 from pulsar_operator.domain.render import (
     ClusterInputs,
     ImageTemplates,
@@ -63,6 +65,7 @@ class ClusterController:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
+        self._meters = Meters(deps)
 
     async def reconcile(self, key: Key) -> Outcome:
         """One pass; see Reconciler."""
@@ -111,6 +114,8 @@ class ClusterController:
         except PortError as error:
             reason, text = reason_of(error)
             view = replace(view, error=text, error_reason=reason)
+        if view.live is not None:
+            spec = with_wanted(spec, obj.get("status"), view.live)
         set_conditions(conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
         status = cluster_status(spec, view, conditions, obj, owner)
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
@@ -118,7 +123,7 @@ class ClusterController:
             return Outcome(backoff=True)
         if view.racks is not None and view.racks.again and actor.act:
             return Outcome(requeue_after=AGAIN_SECONDS)
-        if view.balance is not None and view.balance.again:
+        if (view.balance is not None and view.balance.again) or (view.scaling is not None and view.scaling.again):
             return Outcome(requeue_after=AGAIN_SECONDS)
         if view.leave is not None and view.leave.again and actor.act:
             return Outcome(requeue_after=AGAIN_SECONDS)
@@ -159,6 +164,9 @@ class ClusterController:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
         meta = meta_of(obj)
         facts = await observe(self._deps, obj, meta, spec, owner_of(obj, part_of=spec.instance_ref.name))
+        wanted = with_wanted(spec, obj.get("status"), facts.live)
+        if wanted is not spec:
+            facts = replace(facts, spec=wanted, stored_spec=spec)
         view = replace(view, instance=facts.instance, live=facts.live)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
@@ -172,6 +180,7 @@ class ClusterController:
         if problems:
             # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
             return await give_back(facts, replace(view, refused=tuple(problems), refusal=refusal), actor)
+        facts = replace(facts, loads=await self._meters.loads(meta.uid, spec, facts.live))
         view = await run(facts, view, self._render(facts), actor)
         return replace(view, refused=tuple(actor.refused))
 

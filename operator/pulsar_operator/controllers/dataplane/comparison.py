@@ -85,7 +85,7 @@ async def _read(
 
 
 async def _one(counters: CountersPort, component: Component, pod: PodFacts) -> Reading | str:
-    url = _url(component, pod)
+    url = metrics_url(component, pod)
     if url is None:
         return f"pod {pod.name} has no port for metrics"
     try:
@@ -95,7 +95,7 @@ async def _one(counters: CountersPort, component: Component, pod: PodFacts) -> R
     return Reading(scrape.at, counts(component, scrape.samples))
 
 
-def _url(component: Component, pod: PodFacts) -> str | None:
+def metrics_url(component: Component, pod: PodFacts) -> str | None:
     """Where a pod has its metrics; None where it has none, as a ZooKeeper server without ``metrics``."""
     address = str((pod.raw.get("status") or {}).get("podIP") or "")
     containers = (pod.raw.get("spec") or {}).get("containers") or ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
@@ -14,6 +14,7 @@ from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.controllers.dataplane.meters import Loads
 from pulsar_operator.controllers.dataplane.rack_facts import known_racks
 from pulsar_operator.domain.bookkeeper.racks import KnownRacks, too_few
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
@@ -48,6 +49,15 @@ class ClusterFacts:
     """What of it the record says."""
     racks: KnownRacks | None = None
     """In which rack the bookies are; None = the specification names no racks."""
+    loads: Loads = field(default_factory=dict)
+    """How loaded the pods are of components with autoscaling."""
+    stored_spec: PulsarClusterSpec | None = None
+    """The specification where other replicas count than it says; None = it is ``spec``."""
+
+    @property
+    def declared(self) -> PulsarClusterSpec:
+        """The specification as it is stored; ``spec`` has the replicas that autoscaling decided."""
+        return self.stored_spec or self.spec
 
     @property
     def too_few_racks(self) -> str | None:

@@ -23,9 +23,11 @@ from pulsar_operator.domain.bookkeeper.facts import OwnBookies, bookie_rows, rep
 from pulsar_operator.domain.bookkeeper.placement import placement_said
 from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
+from pulsar_operator.domain.dataplane import scaling
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.turns import Turns
+from pulsar_operator.domain.dataplane.wanted import rows_of
 from pulsar_operator.domain.render import Owner, selector_text
 from pulsar_operator.domain.stored import readable
 
@@ -78,6 +80,7 @@ def set_conditions(
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
         _replicated(conditions, view, acts=acts)
         _racks(conditions, spec, view)
+        _scaling(conditions, spec, view)
     _up_to_date(conditions, view)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
@@ -248,6 +251,18 @@ def _racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView)
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
 
 
+def _scaling(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
+    """Only where something has autoscaling."""
+    kind, scaled = ConditionType.SCALING_ACTIVE, [part for part in (spec.broker, spec.proxy) if part is not None]
+    if all(part.autoscaling is None for part in scaled):
+        return
+    found = scaling.said(view.scaling.rows) if view.scaling is not None else None
+    if found is not None:
+        conditions.set(kind, *found)
+    elif not conditions.carry(kind):
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "Nothing was decided yet")
+
+
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
     """One pod is everything: its readiness is the readiness of each part."""
     for kind in (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY, ConditionType.BROKERS_READY):
@@ -369,6 +384,7 @@ def cluster_status(
             "bookies": _bookies(old, view, now),
             "placement": old.get("placement") if view.placement is None else view.placement.status,
             "drain": _drain(old, view),
+            "autoscaling": scaling.status_of(rows_of(old) if view.scaling is None else view.scaling.rows),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,
             "version": spec.version if spec and rendered and settled else old.get("version"),

@@ -25,6 +25,7 @@ from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreF
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.turns import Turns
+from pulsar_operator.domain.dataplane.wanted import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
 
 
@@ -177,6 +178,17 @@ class BalanceFact:
     """Something was only begun: look again soon."""
     seen: bool = True
     """False = the brokers did not say."""
+    moving: str | None = None
+    """namespace/name of a PulsarRebalance that executes."""
+
+
+@dataclass(frozen=True)
+class ScalingFact:
+    """What was decided on replicas."""
+
+    rows: Rows = field(default_factory=dict)
+    again: bool = False
+    """A number was changed, and is acted on in the next pass."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +217,7 @@ class ClusterView:
     roll: RollFact | None = None
     scale: ScaleFact | None = None
     balance: BalanceFact | None = None
+    scaling: ScalingFact | None = None
     ran: frozenset[str] = frozenset()
     """Names of the phases that ran."""
     stopped_for: str | None = None

@@ -63,6 +63,7 @@ def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list
     found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod)
     if proxy:
         found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod)
+        found += proxies.drain_problems(proxy)
         found += memory_problems(Component.PROXY, "spec.proxy", spec.preset, proxy.jvm, proxy.resources)
     found += memory_problems(Component.BOOKIE, "spec.bookkeeper", spec.preset, keeper.jvm, keeper.resources)
     found += memory_problems(

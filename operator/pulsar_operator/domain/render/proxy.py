@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import Proxy
+from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.common import (
     RENDERED_FOLDER,
@@ -18,11 +19,34 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.lifetime import LEAST_SECONDS
 from pulsar_operator.domain.render.names import headless_name, service_host, workload_name
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
 
 PORTS = {"pulsar": 6650, "http": 8080}
+
+
+def proxy_pod(proxy: Proxy) -> PodTemplate | None:
+    """Settings of the pods, with the time that one needs to leave its Service before it stops: autoscaling takes proxies
+    away while clients are connected."""
+    wait = proxy.autoscaling.drain_seconds if proxy.autoscaling is not None else 0
+    pod = proxy.pod or PodTemplate()
+    if not wait or pod.pre_stop_sleep_seconds is not None:
+        return proxy.pod
+    return pod.model_copy(update={"pre_stop_sleep_seconds": wait})
+
+
+def drain_problems(proxy: Proxy) -> list[str]:
+    """Whether a proxy that leaves has time to stop once it has left its Service."""
+    grace, wait = (proxy.pod or PodTemplate()).termination_grace_period_seconds, proxy.autoscaling
+    if grace is None or wait is None or proxy_pod(proxy) is proxy.pod or grace - wait.drain_seconds >= LEAST_SECONDS:
+        return []
+    return [
+        f"spec.proxy.pod.terminationGracePeriodSeconds = {grace} leaves less than {LEAST_SECONDS} s after "
+        f"spec.proxy.autoscaling.drainSeconds = {wait.drain_seconds}: raise it to {wait.drain_seconds + LEAST_SECONDS} "
+        "or more, leave it out, or lower drainSeconds"
+    ]
 
 
 def render_proxy(
@@ -68,7 +92,7 @@ def render_proxy(
             liveness=http_get("/status.html", "http"),
             startup=http_get("/status.html", "http"),
         ),
-        pod=proxy.pod,
+        pod=proxy_pod(proxy),
     )
     workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
     settings = config_map(workload)

@@ -44,5 +44,5 @@ async def balance(step: Step) -> BalanceFact:
     except PortError as error:
         # Its pods are as they should be; the next look tries again.
         await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
-        return BalanceFact(again=True, seen=False)
-    return BalanceFact(found.status, found.again)
+        return BalanceFact(again=True, seen=False, moving=wanted)
+    return BalanceFact(found.status, found.again, moving=wanted)

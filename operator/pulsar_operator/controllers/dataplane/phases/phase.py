@@ -32,6 +32,7 @@ Field = Literal[
     "roll",
     "scale",
     "balance",
+    "scaling",
 ]
 """Fields of ClusterView that a phase fills."""
 

@@ -13,6 +13,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.dataplane.children import OWNED, NameConflictError
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.phases.autoscale import autoscale
 from pulsar_operator.controllers.dataplane.phases.balance import balance
 from pulsar_operator.controllers.dataplane.phases.free import free
 from pulsar_operator.controllers.dataplane.phases.leave import leave
@@ -84,6 +85,7 @@ ROWS: Final = {
         ROLL,
         Phase("scale", scale, _REBALANCES | {STATEFUL_SETS, PVCS}, _STORED, "scale"),
         BALANCE,
+        Phase("autoscale", autoscale, frozenset(), _STORED | {"replication", "roll", "scale", "balance"}, "scaling"),
     ),
 }
 """By mode. The metadata phase writes both stores and the record of the instance id, which remember writes too, the

@@ -65,7 +65,10 @@ async def _brokers(step: Step, drains: BrokerDrains, there: Json, wanted: int) -
     name, have, meta = there["metadata"]["name"], replicas_of(there), step.facts.meta
     if have >= 1 and wanted > have:
         pods = [f"{name}-{ordinal}" for ordinal in range(have, wanted)]
-        await drains.fill(str(meta.generation), pods, there=False)
+        # The specification, and so its generation, stays the same while autoscaling changes the number.
+        scaled = step.facts.spec.broker is not None and step.facts.spec.broker.autoscaling is not None
+        tag = f"{meta.generation}-{wanted}" if scaled else str(meta.generation)
+        await drains.fill(tag, pods, there=False)
     if not have > wanted >= 1:
         return ScaleFact(asked=drains.asked)
     pods_there = pods_of(there, step.live.pods(Component.BROKER))

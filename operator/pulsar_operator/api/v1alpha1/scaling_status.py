@@ -1,0 +1,99 @@
+"""Status of autoscaling: what was decided, from what, and what the next decision has to know."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pulsar_operator.api.v1alpha1.base import ApiModel
+
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Epoch = Annotated[int, Field(ge=0, le=2**40)]
+
+
+class ScalingInputStatus(ApiModel):
+    """One figure of all pods together."""
+
+    name: Annotated[str, Field(max_length=64)]
+    """The target that it is judged by, such as cpuPercent."""
+    value: Annotated[str, Field(max_length=64)] | None = None
+    """What the pods have; absent = not known."""
+    target: Annotated[str, Field(max_length=64)]
+    """What they are wanted to have."""
+    unit: Annotated[str, Field(max_length=32)] | None = None
+    """Unit of both; absent for a number of things."""
+    measured_time: Time
+    """When the oldest of the pods' figures was measured."""
+
+
+class RecommendationStatus(ApiModel):
+    """A number of replicas that was recommended."""
+
+    since: Epoch
+    """Second of the epoch, UTC."""
+    replicas: Annotated[int, Field(ge=0, le=1048576)]
+    """The number."""
+
+
+Recommendations = Annotated[
+    list[RecommendationStatus],
+    Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+]
+
+
+class ScalingHistoryStatus(ApiModel):
+    """What the next decision has to know, so that an operator that starts anew decides the same. Seconds of the epoch."""
+
+    since: Epoch | None = None
+    """Begin of the recommendations without a gap."""
+    seen: Epoch | None = None
+    """A time of a recommendation, at most some intervals before the last one."""
+    highs: Recommendations = Field(default_factory=list)
+    """The most that was recommended from each time on."""
+    lows: Recommendations = Field(default_factory=list)
+    """The least that was recommended from each time on."""
+    scaled: Epoch | None = None
+    """When the number was last changed."""
+    upwards: bool = False
+    """Whether that was to more."""
+
+
+class ComponentScalingStatus(ApiModel):
+    """Replicas of one component, as autoscaling decided last."""
+
+    current: Annotated[int, Field(ge=0, le=1048576)]
+    """Replicas of the workload. More than desired: those that are too many hand over what they carry."""
+    desired: Annotated[int, Field(ge=0, le=1048576)]
+    """Replicas that were decided. Without autoscaling they stay until replicas is changed."""
+    replicas: Annotated[int, Field(ge=0, le=1048576)]
+    """The specification's replicas meanwhile."""
+    reason: Annotated[str, Field(max_length=64)] | None = None
+    """Reason of the last decision; absent once autoscaling is removed."""
+    message: Annotated[str, Field(max_length=2048)] | None = None
+    """The reason in words."""
+    limited_by: Annotated[str, Field(max_length=128)] | None = None
+    """Field that keeps desired from what the load asks for."""
+    inputs: Annotated[
+        list[ScalingInputStatus],
+        Field(
+            max_length=16,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """What was decided from."""
+    last_scale_time: Time | None = None
+    """When desired was last changed."""
+    updated_time: Time | None = None
+    """When this was written; at rest it is every five minutes."""
+    history: ScalingHistoryStatus | None = None
+    """For the next decision."""
+
+
+class AutoscalingStatus(ApiModel):
+    """Replicas that autoscaling decided."""
+
+    broker: ComponentScalingStatus | None = None
+    """Brokers."""
+    proxy: ComponentScalingStatus | None = None
+    """Proxies."""

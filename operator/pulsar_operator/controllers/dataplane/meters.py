@@ -1,0 +1,82 @@
+"""Reading how loaded the pods of a cluster are, at a pace of its own: passes come every few seconds at times.
+
+What was read stays in memory, for rates take two readings. After a restart nothing is decided until there are two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.balance.autoscaling.policy import Measured
+from pulsar_operator.controllers.dataplane.comparison import metrics_url
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.pod_loads import Readings, added, measured, names_of, reading
+from pulsar_operator.domain.dataplane.pods import PodFacts
+from pulsar_operator.domain.dataplane.wanted import SCALED, part_of
+from pulsar_operator.ports import CountersPort, Deps, PortError
+
+EVERY_SECONDS: Final = 30.0
+"""A page may have a line for each topic."""
+IN_FLIGHT: Final = 16
+
+Loads = Mapping[Component, Mapping[str, Measured]]
+"""By component, then by the name of the target."""
+
+
+class Meters:
+    """Of all clusters of one operator."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._read: dict[tuple[str, Component], datetime] = {}
+        self._pods: dict[tuple[str, Component], dict[str, Readings]] = {}
+        """By the UID of a pod."""
+
+    async def loads(self, cluster: str, spec: PulsarClusterSpec, live: Live) -> Loads:
+        """Figures of the components with autoscaling; ``cluster`` is its UID. Never raises PortError: of a pod that does
+        not answer the last figures count, with their age."""
+        found: dict[Component, Mapping[str, Measured]] = {}
+        for component in SCALED:
+            part, facts, key = part_of(spec, component), live.facts(component), (cluster, component)
+            if part is None or part.autoscaling is None or facts is None or self._deps.counters is None:
+                self._read.pop(key, None)
+                self._pods.pop(key, None)
+                continue
+            pods = [pod for pod in facts.pods if pod.ready and not pod.terminating]
+            await self._look(self._deps.counters, key, pods)
+            known = self._pods.get(key, {})
+            found[component] = measured({pod.name: known.get(pod.uid, ()) for pod in pods}, self._deps.clock.now())
+        return found
+
+    async def _look(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:
+        """Read the pods that were not read for a while; at once those that are new."""
+        now, last = self._deps.clock.now(), self._read.get(key)
+        known = self._pods.get(key, {})
+        due = last is None or not 0 <= (now - last).total_seconds() < EVERY_SECONDS
+        asked = [pod for pod in pods if due or pod.uid not in known]
+        if due:
+            self._read[key] = now
+        slots = asyncio.Semaphore(IN_FLIGHT)
+
+        async def one(pod: PodFacts) -> Readings:
+            before = known.get(pod.uid, ())
+            url = metrics_url(key[1], pod)
+            if url is None:
+                return before
+            async with slots:
+                try:
+                    scrape = await counters.read(url, names_of(key[1]))
+                except PortError:
+                    return before
+            return added(before, reading(key[1], scrape.at, scrape.samples))
+
+        answers = await asyncio.gather(*map(one, asked))
+        there = {pod.uid for pod in pods}
+        kept = {uid: each for uid, each in known.items() if uid in there}
+        new = {pod.uid: each for pod, each in zip(asked, answers, strict=True) if each}
+        self._pods[key] = kept | new

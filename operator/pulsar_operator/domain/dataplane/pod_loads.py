@@ -1,0 +1,107 @@
+"""How loaded pods are, by what they say in Prometheus' text format: the inputs of autoscaling. Pure.
+
+Names as Pulsar 4.0.8 writes them (tests/unit/rollout/loads has its pages): ``pulsar_broker_*`` are sums over the topics
+of a broker, in messages or bytes a second as of the last update of its statistics (class NamespaceStatsAggregator,
+printBrokerStats); ``process_cpu_seconds_total`` and ``pulsar_proxy_binary_bytes_total`` only grow while a process runs,
+and two readings make a rate. A broker's share of its CPU, which it also tells, is of the whole node where its container
+has no limit, and so nothing that a request could be compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.balance.autoscaling.policy import Measured
+from pulsar_operator.domain.dataplane.counters import Sample
+
+GAUGES: Final[Mapping[Component, Mapping[str, tuple[str, ...]]]] = {
+    Component.BROKER: {
+        "bandwidthPercent": ("pulsar_broker_throughput_in", "pulsar_broker_throughput_out"),
+        "messagesPerSecond": ("pulsar_broker_rate_in", "pulsar_broker_rate_out"),
+        "topics": ("pulsar_broker_topics_count",),
+        "sessions": ("pulsar_broker_producers_count", "pulsar_broker_consumers_count"),
+    },
+    Component.PROXY: {"connections": ("pulsar_proxy_active_connections",)},
+}
+"""By the name of the target, what is summed up for it."""
+COUNTERS: Final[Mapping[Component, Mapping[str, str]]] = {
+    Component.BROKER: {"cpuPercent": "process_cpu_seconds_total"},
+    Component.PROXY: {"bandwidthPercent": "pulsar_proxy_binary_bytes_total"},
+}
+"""By the name of the target, what grows by it: seconds of one core, bytes."""
+LEAST_SECONDS: Final = 45.0
+"""Between two readings that make a rate: a collection of garbage in a few seconds is no load."""
+KEPT_SECONDS: Final = 300.0
+
+
+def names_of(component: Component) -> frozenset[str]:
+    """Names of all series that are read of a component's pods."""
+    gauges = (name for names in GAUGES.get(component, {}).values() for name in names)
+    return frozenset((*gauges, *COUNTERS.get(component, {}).values()))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one pod said at one time; a target of which a series was missing is in neither."""
+
+    at: datetime
+    gauges: Mapping[str, float]
+    counters: Mapping[str, float]
+
+
+def reading(component: Component, at: datetime, samples: Iterable[Sample]) -> Reading:
+    """A page as figures by the name of their target."""
+    sums: dict[str, float] = {}
+    for each in samples:
+        sums[each.name] = sums.get(each.name, 0.0) + each.value
+    gauges = {
+        target: sum(sums[name] for name in names)
+        for target, names in GAUGES.get(component, {}).items()
+        if all(name in sums for name in names)
+    }
+    counters = {target: sums[name] for target, name in COUNTERS.get(component, {}).items() if name in sums}
+    return Reading(at, gauges, counters)
+
+
+Readings = tuple[Reading, ...]
+"""Of one process of one pod, by time."""
+
+
+def added(readings: Readings, new: Reading) -> Readings:
+    """With one more, without those that are too old. A counter that fell is of a process that began anew, and so are
+    all readings before it."""
+    last = readings[-1] if readings else None
+    if last is not None and any(new.counters.get(name, value) < value for name, value in last.counters.items()):
+        return (new,)
+    return (*(each for each in readings if 0 < (new.at - each.at).total_seconds() <= KEPT_SECONDS), new)
+
+
+def figures(readings: Readings) -> dict[str, float]:
+    """What the pod carries as of its last reading, by the name of the target; a rate that two readings do not tell yet
+    is absent."""
+    if not readings:
+        return {}
+    last = readings[-1]
+    found = dict(last.gauges)
+    for name, value in last.counters.items():
+        for earlier in reversed(readings[:-1]):
+            seconds = (last.at - earlier.at).total_seconds()
+            if seconds >= LEAST_SECONDS and name in earlier.counters:
+                found[name] = (value - earlier.counters[name]) / seconds
+                break
+    return found
+
+
+def measured(pods: Mapping[str, Readings], now: datetime) -> dict[str, Measured]:
+    """Figures of all pods by the name of the target, with the age of the oldest; ``pods`` by name."""
+    values: dict[str, dict[str, float]] = {}
+    ages: dict[str, float] = {}
+    for pod, readings in pods.items():
+        for name, value in figures(readings).items():
+            values.setdefault(name, {})[pod] = value
+            ages[name] = max(ages.get(name, 0.0), (now - readings[-1].at).total_seconds())
+    return {name: Measured(found, ages[name]) for name, found in values.items()}
