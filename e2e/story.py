@@ -34,6 +34,7 @@ CHAPTERS = (
     "test_life_cycle",
 )
 AREAS = (
+    "test_autoscaling",
     "test_balance",
     "test_bookie_volumes",
     "test_bookies_area",

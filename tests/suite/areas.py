@@ -30,6 +30,7 @@ LIMIT = 15.0
 """Minutes of a slice on 2 cores, set-up of the cluster included, with warm caches."""
 AREAS: dict[str, str] = {
     "balance": "rebalancing, splitting, shedding, from recorded traffic too",
+    "autoscaling": "brokers, proxies and bookies whose number follows the load",
     "rolls": "rolling changes of clusters of several replicas",
     "bookies": "bookies that are lost or leave",
     "geo": "several clusters of one instance",
@@ -45,6 +46,7 @@ SLICES: Sequence[Slice] = (
     Slice("balance", 5, "those of shedding broken, and seen to be"),
     Slice("balance", 6, "brokers of different size, from recorded traffic at the default budget"),
     Slice("balance", 7, "twenty minutes of noise move nothing", soak=True),
+    Slice("autoscaling", 1, "two brokers become three under load, and two again without it"),
     Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
     Slice("rolls", 2, "two proxies under traffic, one of them killed"),
     Slice("rolls", 3, "the operator upgraded from the recorded commit, objects of every kind"),

@@ -6,11 +6,12 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.crdgen import crd
+from tests.support.admission.autoscaling import SCALING_CREATES, SCALING_UPDATES
 from tests.support.admission.instance import INSTANCE_CREATES, INSTANCE_UPDATES
 from tests.support.admission.policies import POLICY_CREATES, POLICY_UPDATES
 from tests.support.admission.rebalances import REBALANCE_CREATES, REBALANCE_UPDATES
 from tests.support.admission.rolling import ROLLING_CREATES
-from tests.support.admission.rules import CREATES, Create, Update, spec_of
+from tests.support.admission.rules import CREATES, PC, Create, Update, spec_of
 from tests.support.admission.samples import Json, manifest, minimal, path
 from tests.support.admission.topic_sets import TOPIC_SET_CREATES, TOPIC_SET_UPDATES
 from tests.support.admission.updates import UPDATES
@@ -24,8 +25,9 @@ CREATED = (
     *REBALANCE_CREATES,
     *TOPIC_SET_CREATES,
     *ROLLING_CREATES,
+    *SCALING_CREATES,
 )
-UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES, *REBALANCE_UPDATES, *TOPIC_SET_UPDATES)
+UPDATED = (*UPDATES, *POLICY_UPDATES, *INSTANCE_UPDATES, *REBALANCE_UPDATES, *TOPIC_SET_UPDATES, *SCALING_UPDATES)
 DRY = STRICT | {"dryRun": "All"}
 
 
@@ -64,6 +66,22 @@ def test_specification_is_required(apiserver: ApiServer, namespace: str, kind: K
     refused = apiserver.request("PUT", path(kind, namespace, "bare"), _current(apiserver, kind, namespace, document))
     assert refused.code == 422
     assert "spec: Required value" in refused.message
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_an_autoscaler_of_kubernetes_drives_brokers_unless_the_operator_does(
+    apiserver: ApiServer, namespace: str, scaled: bool
+) -> None:
+    """An HPA and KEDA write the scale subresource, which the rules of the kind hold for as well."""
+    limits = {"autoscaling": {"minReplicas": 2, "maxReplicas": 5}} if scaled else {}
+    document = manifest(PC, "sample", spec_of(PC, {"broker": {"replicas": 2} | limits}))
+    assert apiserver.request("POST", path(PC, namespace), document).code == 201
+    scale = apiserver.request("GET", f"{path(PC, namespace, 'sample')}/scale").body
+    scale["spec"]["replicas"] = 4
+    answer = apiserver.request("PUT", f"{path(PC, namespace, 'sample')}/scale", scale)
+    after = apiserver.request("GET", path(PC, namespace, "sample")).body["spec"]["broker"]["replicas"]
+    _judge(answer, "replicas is only the initial number while autoscaling is set" if scaled else None)
+    assert after == (2 if scaled else 4)
 
 
 def test_unknown_field_is_pruned_without_strict_validation(apiserver: ApiServer, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""Cases for the admission rules of autoscaling, on structs that own one as Broker, Proxy and BookKeeper will."""
+"""Cases for the admission rules of autoscaling, for the structs that own one."""
 
 from __future__ import annotations
 
@@ -8,35 +8,12 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1 import autoscaling as api
-from pulsar_operator.api.v1alpha1.base import ApiModel, Resources, validations
-from pulsar_operator.api.v1alpha1.cluster import Ensemble
+from pulsar_operator.api.v1alpha1.base import ApiModel, validations
+from pulsar_operator.api.v1alpha1.cluster import Broker, Ensemble, Proxy
+from tests.support.admission.rules import PC, Create, Update
 
 Json = dict[str, Any]
 Count = Annotated[int, Field(ge=0, le=1024)]
-
-
-class SampleBroker(ApiModel):
-    """A broker with autoscaling."""
-
-    model_config = ConfigDict(json_schema_extra=validations(*api.BROKER_RULES))
-
-    replicas: Count = 2
-    """As spec.broker has it."""
-    resources: Resources | None = None
-    """As spec.broker has it."""
-    autoscaling: api.BrokerAutoscaling | None = None
-    """The field that comes."""
-
-
-class SampleProxy(ApiModel):
-    """A proxy with autoscaling."""
-
-    model_config = ConfigDict(json_schema_extra=validations(*api.PROXY_RULES))
-
-    replicas: Count = 2
-    """As spec.proxy has it."""
-    autoscaling: api.ProxyAutoscaling | None = None
-    """The field that comes."""
 
 
 class SampleBookKeeper(ApiModel):
@@ -52,7 +29,8 @@ class SampleBookKeeper(ApiModel):
     """The field that comes."""
 
 
-OWNERS: dict[str, type[ApiModel]] = {"broker": SampleBroker, "proxy": SampleProxy, "bookkeeper": SampleBookKeeper}
+OWNERS: dict[str, type[ApiModel]] = {"broker": Broker, "proxy": Proxy, "bookkeeper": SampleBookKeeper}
+"""Brokers and proxies as they are; bookies, which have no autoscaling yet, as they will."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +67,9 @@ FROZEN = "replicas is only the initial number while autoscaling is set"
 MARKS = "targets.lowDiskPercent must be below targets.diskPercent"
 NONE = "targets must name at least one of"
 ENSEMBLE = "autoscaling.minReplicas must not be below ensemble.ensembleSize"
+SPLICED = "autoscaling.targets.bandwidthPercent needs config.proxyZeroCopyModeEnabled 'false'"
+BANDWIDTH_60 = {"bandwidthPercent": 60, "bandwidthLimit": "100Mi"}
+COUNTED = {"config": {"proxyZeroCopyModeEnabled": "false"}}
 MEMORY_ONLY = {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}}}
 
 CASES: tuple[Case, ...] = (
@@ -110,7 +91,7 @@ CASES: tuple[Case, ...] = (
         case
         for owner in ("broker", "proxy")
         for case in (
-            Case(owner, "bandwidth", _limits(targets={"bandwidthPercent": 60, "bandwidthLimit": "100Mi"})),
+            Case(owner, "bandwidth", _limits(targets=BANDWIDTH_60) | COUNTED),
             Case(owner, "bandwidth-of-nothing", _limits(targets={"bandwidthPercent": 60}), BANDWIDTH),
             Case(owner, "bandwidth-0", _limits(targets={"bandwidthPercent": 60, "bandwidthLimit": 0}), "of at least 1"),
             Case(owner, "no-target", _limits(targets={}), NONE),
@@ -124,6 +105,8 @@ CASES: tuple[Case, ...] = (
     Case("broker", "cpu-of-nothing-by-default", _limits() | MEMORY_ONLY, NO_CPU),
     Case("broker", "cpu-not-asked-for", _limits(targets={"topics": 500}) | MEMORY_ONLY),
     Case("proxy", "drain", _limits(drainSeconds=0)),
+    Case("proxy", "bandwidth-spliced", _limits(targets=BANDWIDTH_60), SPLICED),
+    Case("proxy", "bandwidth-spliced-in-words", _limits(targets=BANDWIDTH_60) | {"config": {"a": "b"}}, SPLICED),
     Case("bookkeeper", "low-over-disk", _limits(targets={"lowDiskPercent": 75}), MARKS),
     Case("bookkeeper", "disk-over-full", _limits(targets={"fullDiskPercent": 75}), MARKS),
     Case("bookkeeper", "full-95", _limits(targets={"fullDiskPercent": 95}), "less than or equal to 94"),
@@ -131,3 +114,28 @@ CASES: tuple[Case, ...] = (
     Case("bookkeeper", "ensemble", _limits(3) | {"ensemble": {"ensembleSize": 3}}),
     Case("bookkeeper", "ensemble-over-min", _limits(2) | {"ensemble": {"ensembleSize": 3}}, ENSEMBLE),
 )
+
+
+def _with_all(case: Case) -> Json:
+    """What comes after, as a merge patch: what is not in it goes."""
+    return dict.fromkeys(case.before or {}) | case.after
+
+
+_OF_CLUSTERS = tuple(case for case in CASES if case.owner != "bookkeeper")
+SCALING_CREATES = tuple(
+    Create(PC, f"autoscaling-{case.owner}-{case.id}", {case.owner: case.after}, case.refused)
+    for case in _OF_CLUSTERS
+    if case.before is None
+)
+SCALING_UPDATES = tuple(
+    Update(
+        PC,
+        f"autoscaling-{case.owner}-{case.id}",
+        {case.owner: case.before},
+        {case.owner: _with_all(case)},
+        case.refused,
+    )
+    for case in _OF_CLUSTERS
+    if case.before is not None
+)
+"""The same on PulsarCluster."""

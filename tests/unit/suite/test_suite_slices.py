@@ -64,7 +64,7 @@ def test_slices_are_asked_for_by_area_or_name() -> None:
         "bookies-5",
     ]
     assert slices([]) == list(SLICES)
-    with pytest.raises(ValueError, match="no long tests yet: use one of balance"):
+    with pytest.raises(ValueError, match="no long tests yet: use one of autoscaling"):
         slices(["security"])
     with pytest.raises(ValueError, match="no area or slice 'typo'"):
         slices(["balance", "typo"])

@@ -43,7 +43,7 @@ Recommendations = Annotated[
 
 
 class ScalingHistoryStatus(ApiModel):
-    """What the next decision has to know, so that an operator that starts anew decides the same. Seconds of the epoch."""
+    """What the next decision has to know, so that a new operator decides the same. Seconds of the epoch."""
 
     since: Epoch | None = None
     """Begin of the recommendations without a gap."""

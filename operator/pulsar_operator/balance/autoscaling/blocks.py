@@ -9,7 +9,8 @@ from pulsar_operator.balance.autoscaling.values import Block
 
 MESSAGES = {
     Reason.PAUSED: "The cluster is paused",
-    Reason.CONFIGURATION_STORE_AWAY: "The configuration store or the cluster's own does not answer: pods that start would not be ready",
+    Reason.CONFIGURATION_STORE_AWAY: "The configuration store, or the cluster's own metadata store, does not answer: "
+    "pods that start would not be ready",
     Reason.ROLLING: "Pods are being replaced: what they carry is not what they will",
     Reason.REBALANCING: "Bundles are being moved: what brokers carry is not what they will",
     Reason.UNDER_REPLICATED: "Ledgers lack copies: they are made first",

@@ -38,8 +38,8 @@ class Meters:
         """By the UID of a pod."""
 
     async def loads(self, cluster: str, spec: PulsarClusterSpec, live: Live) -> Loads:
-        """Figures of the components with autoscaling; ``cluster`` is its UID. Never raises PortError: of a pod that does
-        not answer the last figures count, with their age."""
+        """Figures of the components with autoscaling; ``cluster`` is its UID. Never raises PortError: of a pod that
+        does not answer the last figures count, with their age."""
         found: dict[Component, Mapping[str, Measured]] = {}
         for component in SCALED:
             part, facts, key = part_of(spec, component), live.facts(component), (cluster, component)

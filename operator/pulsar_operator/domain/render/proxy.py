@@ -28,8 +28,8 @@ PORTS = {"pulsar": 6650, "http": 8080}
 
 
 def proxy_pod(proxy: Proxy) -> PodTemplate | None:
-    """Settings of the pods, with the time that one needs to leave its Service before it stops: autoscaling takes proxies
-    away while clients are connected."""
+    """Settings of the pods, with the time that one needs to leave its Service before it stops: autoscaling takes
+    proxies away while clients are connected."""
     wait = proxy.autoscaling.drain_seconds if proxy.autoscaling is not None else 0
     pod = proxy.pod or PodTemplate()
     if not wait or pod.pre_stop_sleep_seconds is not None:

@@ -128,7 +128,7 @@ def _reasons(step: Step) -> set[Reason]:
 
 
 def _rolling(step: Step) -> bool:
-    """Whether pods are being replaced. A roll that waits for its first step, for its window perhaps, changes no load."""
+    """Whether pods are being replaced. A roll that waits for its window with its first step changes no load."""
     rollout = step.view.roll.rollout if step.view.roll is not None else None
     held = step.view.turns.held if step.view.turns is not None else None
     if rollout is None:

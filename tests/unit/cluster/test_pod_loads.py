@@ -1,0 +1,86 @@
+"""What pods say of their load, as figures of the targets: rates from two readings, ages, what is missing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.domain.dataplane.counters import parse
+from pulsar_operator.domain.dataplane.pod_loads import Reading, Readings, added, figures, measured, names_of, reading
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+PAGES = Path(__file__).parent.parent / "rollout" / "loads"
+
+
+def at(seconds: float, cpu: float, **gauges: float) -> Reading:
+    return Reading(BEGIN + timedelta(seconds=seconds), gauges, {"cpuPercent": cpu})
+
+
+def after(*readings: Reading) -> Readings:
+    found: Readings = ()
+    for each in readings:
+        found = added(found, each)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("readings", "wanted"),
+    [
+        ([at(0, 100)], None),
+        ([at(0, 100), at(30, 130)], None),
+        ([at(0, 100), at(60, 130)], 0.5),
+        ([at(0, 100), at(30, 130), at(60, 190)], 1.5),
+        ([at(0, 0), at(60, 60), at(120, 180)], 2.0),
+        ([at(0, 100), at(60, 130), at(90, 1)], None),
+        ([at(0, 100), at(60, 130), at(90, 1), at(150, 7)], 0.1),
+        ([at(0, 100), at(400, 500)], None),
+        ([at(60, 100), at(0, 130)], None),
+    ],
+    ids=[
+        "one",
+        "too close",
+        "two",
+        "the youngest far enough",
+        "a minute",
+        "began anew",
+        "since",
+        "too old",
+        "set back",
+    ],
+)
+def test_rate_of_a_counter(readings: list[Reading], wanted: float | None) -> None:
+    assert figures(after(*readings)).get("cpuPercent") == (None if wanted is None else pytest.approx(wanted))
+
+
+def test_of_all_pods_the_oldest_figure_counts() -> None:
+    pods = {"a": after(at(0, 0, topics=3), at(60, 30, topics=4)), "b": after(at(0, 0, topics=5)), "c": ()}
+    found = measured(pods, BEGIN + timedelta(seconds=70))
+    assert (dict(found["topics"].values), found["topics"].age) == ({"a": 4, "b": 5}, 70)
+    assert (dict(found["cpuPercent"].values), found["cpuPercent"].age) == ({"a": 0.5}, 10)
+
+
+def test_a_sum_of_which_a_part_is_missing_is_not_known() -> None:
+    page = ["pulsar_broker_rate_in 4", "pulsar_broker_topics_count 2", 'pulsar_broker_producers_count{cluster="x"} 1']
+    found = reading(Component.BROKER, BEGIN, parse(page, names_of(Component.BROKER)))
+    assert (found.gauges, found.counters) == ({"topics": 2}, {})
+
+
+@pytest.mark.parametrize(
+    ("component", "gauges", "counters"),
+    [
+        (
+            Component.BROKER,
+            {"bandwidthPercent": 901.165 + 901.112, "messagesPerSecond": 2 * 1.703, "topics": 2, "sessions": 3},
+            {"cpuPercent": 20.49},
+        ),
+        (Component.PROXY, {"connections": 2}, {"bandwidthPercent": 23501}),
+    ],
+)
+def test_what_a_component_said(component: Component, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    """Pages of Pulsar 4.0.8: a standalone with one producer and one consumer, a proxy without zero copy before it."""
+    lines = (PAGES / f"{component.value}.txt").read_text(encoding="utf-8").splitlines()
+    found = reading(component, BEGIN, parse(lines, names_of(component)))
+    assert found.gauges == pytest.approx(gauges) and found.counters == pytest.approx(counters)
