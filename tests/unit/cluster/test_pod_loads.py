@@ -58,8 +58,8 @@ def test_rate_of_a_counter(readings: list[Reading], wanted: float | None) -> Non
 def test_of_all_pods_the_oldest_figure_counts() -> None:
     pods = {"a": after(at(0, 0, topics=3), at(60, 30, topics=4)), "b": after(at(0, 0, topics=5)), "c": ()}
     found = measured(pods, BEGIN + timedelta(seconds=70))
-    assert (dict(found["topics"].values), found["topics"].age) == ({"a": 4, "b": 5}, 70)
-    assert (dict(found["cpuPercent"].values), found["cpuPercent"].age) == ({"a": 0.5}, 10)
+    assert found["topics"] == ({"a": 4, "b": 5}, 70)
+    assert found["cpuPercent"] == ({"a": 0.5}, 10)
 
 
 def test_a_sum_of_which_a_part_is_missing_is_not_known() -> None:

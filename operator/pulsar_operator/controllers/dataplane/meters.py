@@ -50,7 +50,8 @@ class Meters:
             pods = [pod for pod in facts.pods if pod.ready and not pod.terminating]
             await self._look(self._deps.counters, key, pods)
             known = self._pods.get(key, {})
-            found[component] = measured({pod.name: known.get(pod.uid, ()) for pod in pods}, self._deps.clock.now())
+            figures = measured({pod.name: known.get(pod.uid, ()) for pod in pods}, self._deps.clock.now())
+            found[component] = {name: Measured(values, age) for name, (values, age) in figures.items()}
         return found
 
     async def _look(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:

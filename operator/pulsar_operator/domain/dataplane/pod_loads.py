@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Final
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.balance.autoscaling.policy import Measured
 from pulsar_operator.domain.dataplane.counters import Sample
 
 GAUGES: Final[Mapping[Component, Mapping[str, tuple[str, ...]]]] = {
@@ -96,12 +95,12 @@ def figures(readings: Readings) -> dict[str, float]:
     return found
 
 
-def measured(pods: Mapping[str, Readings], now: datetime) -> dict[str, Measured]:
-    """Figures of all pods by the name of the target, with the age of the oldest; ``pods`` by name."""
+def measured(pods: Mapping[str, Readings], now: datetime) -> dict[str, tuple[dict[str, float], float]]:
+    """By the name of the target: figures by pod, and the seconds since the oldest was read. ``pods`` are by name."""
     values: dict[str, dict[str, float]] = {}
     ages: dict[str, float] = {}
     for pod, readings in pods.items():
         for name, value in figures(readings).items():
             values.setdefault(name, {})[pod] = value
             ages[name] = max(ages.get(name, 0.0), (now - readings[-1].at).total_seconds())
-    return {name: Measured(found, ages[name]) for name, found in values.items()}
+    return {name: (found, ages[name]) for name, found in values.items()}

@@ -19,17 +19,9 @@ from pulsar_operator.balance.autoscaling.policy import Measured, broker_signals,
 from pulsar_operator.balance.autoscaling.values import Policy, Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.scaling import INTERVAL, Decided, row_of, seconds, state_of, workload_of
 from pulsar_operator.domain.dataplane.cluster_view import ScalingFact
-from pulsar_operator.domain.dataplane.scaling import (
-    INTERVAL,
-    NOUNS,
-    Decided,
-    kept,
-    row_of,
-    seconds,
-    state_of,
-    workload_of,
-)
+from pulsar_operator.domain.dataplane.scaling import NOUNS, kept
 from pulsar_operator.domain.dataplane.wanted import SCALED, part_of, replicas, rows_of, workload_replicas
 
 
