@@ -156,16 +156,23 @@ async def test_removed_it_leaves_the_number_until_replicas_changes() -> None:
     assert await wanted(world) == 4 and "autoscaling" not in await world.status(Kind.CLUSTER, "east")
 
 
-async def test_limits_count_at_once_and_a_lost_status_moves_nothing() -> None:
+async def test_limits_count_at_once() -> None:
     world, loads = await scaling()
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"]["autoscaling"].update(minReplicas=3))
     await minutes(world, loads, 1)
     assert await wanted(world) == 3
-    cluster = await world.get(Kind.CLUSTER, "east")
-    lost = {key: value for key, value in cluster["status"].items() if key != "autoscaling"}
-    await world.backstage.set_status(CUSTOM[Kind.CLUSTER], world.namespace, "east", lost)
-    await minutes(world, loads, 1)
-    assert await wanted(world) == 3, "what runs is what was decided"
+
+
+async def test_a_lost_status_moves_nothing() -> None:
+    """What runs is what was decided."""
+    world, loads = await scaling()
+    loads.total = 2.6 * TARGET
+    await minutes(world, loads, 3)
+    loads.silent = {"east-broker-0"}
+    await world.backstage.set_status(CUSTOM[Kind.CLUSTER], world.namespace, "east", {"autoscaling": None})
+    world.restart()
+    await minutes(world, loads, 3)
+    assert await wanted(world) == 3 and (await row(world))["desired"] == 3
 
 
 async def test_proxies_follow_their_connections() -> None:
