@@ -157,7 +157,14 @@ def test_columns_show_status_as_a_table(apiserver: ApiServer, namespace: str) ->
                 "reason": "WaitingForBookies",
                 "message": "1 of 3 bookies is ready.",
                 "lastTransitionTime": "2026-01-02T03:04:05Z",
-            }
+            },
+            {
+                "type": "ScalingActive",
+                "status": "False",
+                "reason": "NoData",
+                "message": "Brokers: no decision.",
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            },
         ],
         "version": "4.0.8",
         "bookkeeper": {"ready": 1, "summary": "1/3"},
@@ -178,6 +185,7 @@ def test_columns_show_status_as_a_table(apiserver: ApiServer, namespace: str) ->
         "Bookies": "1/3",
         "Brokers": "0/2",
         "Proxies": None,
+        "Scaling": "NoData",
         "Waiting": "bookies",
         "Message": "1 of 3 bookies is ready.",
     }

@@ -25,6 +25,7 @@ from pulsar_operator.api.v1alpha1.cluster import (
     JournalVolumes,
     LedgerVolumes,
     MetadataStore,
+    Proxy,
     PulsarClusterSpec,
     Standalone,
 )
@@ -86,6 +87,8 @@ VALUES: Mapping[FieldKey, Any] = {
     (Offload, "max_block_size"): "64Mi",
     (Offload, "read_buffer_size"): "1Mi",
     (Broker, "max_message_size"): "8Mi",
+    (Broker, "resources"): {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"cpu": "2500m", "memory": "8Gi"}},
+    (Proxy, "config"): {"proxyZeroCopyModeEnabled": "false", "httpNumThreads": "8"},
     (LedgerPersistence, "max_mark_deletes_per_second"): "0.25",
     (AutoTopicCreation, "topic_type"): "Partitioned",
     (NamespacePolicies, "subscription_types_enabled"): ["Exclusive", "KeyShared"],
