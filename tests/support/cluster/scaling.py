@@ -8,6 +8,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, STATEFUL_SETS, Json, Key
 from tests.support.cluster.busy import BusyWorld
 from tests.support.cluster.workloads import is_ready
+from tests.support.cluster.world import ClusterWorld
 
 LIMITS = {"minReplicas": 2, "maxReplicas": 4, "targets": {"messagesPerSecond": 100}}
 WINDOWS = {"scaleDown": {"stabilizationWindowSeconds": 300, "cooldownSeconds": 60}}
@@ -18,7 +19,7 @@ LOOK = 60.0
 class Loads:
     """What the pods of a component say; all together carry ``total``, each ready one its part."""
 
-    def __init__(self, world: BusyWorld, total: float) -> None:
+    def __init__(self, world: ClusterWorld, total: float) -> None:
         self.world, self.total = world, total
         self.silent: set[str] = set()
         """Pods that do not answer."""
@@ -42,23 +43,23 @@ class Loads:
             pages[f"http://{host}:8080/metrics/"] = page
 
 
-async def wanted(world: BusyWorld, workload: str = "east-broker") -> int:
+async def wanted(world: ClusterWorld, workload: str = "east-broker") -> int:
     """Replicas of a workload."""
     return int((await world.get(STATEFUL_SETS, workload))["spec"]["replicas"])
 
 
-async def row(world: BusyWorld, component: str = "broker") -> Json:
+async def row(world: ClusterWorld, component: str = "broker") -> Json:
     """What status says of a component."""
     return dict((await world.status(Kind.CLUSTER, "east"))["autoscaling"][component])
 
 
-async def said(world: BusyWorld) -> tuple[str, str]:
+async def said(world: ClusterWorld) -> tuple[str, str]:
     """Condition ScalingActive: status and reason."""
     status, reason, _ = await world.condition(Kind.CLUSTER, "east", "ScalingActive")
     return status, reason
 
 
-async def minutes(world: BusyWorld, loads: Loads, number: int) -> None:
+async def minutes(world: ClusterWorld, loads: Loads, number: int) -> None:
     """A look of the operator each minute, and what follows from it."""
     for _ in range(number):
         world.clock.forward(LOOK)

@@ -82,6 +82,17 @@ def test_only_an_urgent_bookie_passes_missing_copies() -> None:
     assert (more.desired, more.reason) == (4, Reason.UNDER_REPLICATED)
 
 
+@pytest.mark.parametrize(("wanted", "desired", "reason"), [(2, 4, Reason.STABILIZING), (6, 6, Reason.SCALED_OUT)])
+def test_none_leaves_while_pods_carry_more_than_they_say(wanted: int, desired: int, reason: Reason) -> None:
+    """Pods that have just started say 0: that is no reason for fewer, whatever the windows, but none against more."""
+    swift = replace(POLICY, down=Ramp(0.0, 9, 100, 0.0))
+    young = replace(workload(4), unsure=1)
+    verdict, state = decide(Need(wanted, "load"), young, swift, settled(wanted), 3600.0)
+    assert (verdict.desired, verdict.reason) == (desired, reason)
+    if wanted < 4:
+        assert decide(Need(wanted, "load"), workload(4), swift, state, 3660.0)[0].desired < 4
+
+
 def test_an_urgent_one_waits_for_no_window_and_no_cool_down() -> None:
     slow = replace(POLICY, up=Ramp(3600.0, 1, 1, 86400.0))
     verdict, state = decide(Need(4, "full", urgent=5), workload(4), slow, State(), 0.0)

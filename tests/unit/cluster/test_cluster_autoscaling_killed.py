@@ -13,8 +13,11 @@ from tests.fakes.killed import Killed
 from tests.support.cluster.busy import BusyWorld
 from tests.support.cluster.scaling import LOOK, TARGET, Loads, minutes, row, said, scaling, wanted
 
+SOME = 3
+"""Writes of a change that a fast test ends at, before one and after the next."""
 
-async def _killed(load: float, before: int, after: int, *, points: int) -> None:
+
+async def _killed(load: float, before: int, after: int, *, every: bool) -> None:
     """The operator ends before and after writes of a change; a new one comes to the same end."""
     calm, loads = await scaling()
     loads.total = 2.6 * TARGET
@@ -35,22 +38,24 @@ async def _killed(load: float, before: int, after: int, *, points: int) -> None:
         await calm.run(rounds=300, each=remember)
     writes = len(calm.journal.attempts) - first
     assert writes > 10
-    tried, ended = range(0, writes, max(writes // points, 1)), 0
-    for number in tried:
-        for when in ("before", "after"):
-            world, at = copy.deepcopy([e for e in copies if len(e[0].journal.attempts) - first <= number][-1])
-            world.journal.arm(first + number, when)
-            try:
-                await minutes(world, at, 3)
-            except Killed:
-                ended += 1
-            world.journal.disarm()
-            world.restart()
-            await minutes(world, at, 5)
-            assert await wanted(world) == (await row(world))["desired"] == after, (number, when)
-            assert world.busy.displaced == [], (number, when)
-            assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True", (number, when)
-    assert ended >= 2 * len(tried) * 0.8, "a copy goes on a minute later, with a write more or less at the end"
+    tried = [(number, when) for number in range(writes) for when in ("before", "after")]
+    if not every:
+        tried = [(writes * number // SOME, ("before", "after")[number % 2]) for number in range(SOME)]
+    ended = 0
+    for number, when in tried:
+        world, at = copy.deepcopy([e for e in copies if len(e[0].journal.attempts) - first <= number][-1])
+        world.journal.arm(first + number, when)
+        try:
+            await minutes(world, at, 3)
+        except Killed:
+            ended += 1
+        world.journal.disarm()
+        world.restart()
+        await minutes(world, at, 5)
+        assert await wanted(world) == (await row(world))["desired"] == after, (number, when)
+        assert world.busy.displaced == [], (number, when)
+        assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True", (number, when)
+    assert ended >= len(tried) * 0.8, "a copy goes on a minute later, with a write more or less at the end"
 
 
 async def _over(world: BusyWorld) -> list[str]:
@@ -59,17 +64,17 @@ async def _over(world: BusyWorld) -> list[str]:
 
 
 async def test_killed_at_writes_of_a_scale_out() -> None:
-    await _killed(2.6, 2, 3, points=3)
+    await _killed(2.6, 2, 3, every=False)
 
 
 async def test_killed_at_writes_of_a_scale_in() -> None:
-    await _killed(1.2, 3, 2, points=3)
+    await _killed(1.2, 3, 2, every=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("load", "before", "after"), [(2.6, 2, 3), (1.2, 3, 2)])
 async def test_killed_at_every_write(load: float, before: int, after: int) -> None:
-    await _killed(load, before, after, points=1000)
+    await _killed(load, before, after, every=True)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -8,15 +8,23 @@ from pathlib import Path
 import pytest
 
 from pulsar_operator.api.constants import Component
+from pulsar_operator.balance.autoscaling.pressure import unbelievable
+from pulsar_operator.balance.autoscaling.values import Signal, Workload
 from pulsar_operator.domain.dataplane.counters import parse
 from pulsar_operator.domain.dataplane.pod_loads import Reading, Readings, added, figures, measured, names_of, reading
+from tests.support.balancing.autoscaling import POLICY
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 PAGES = Path(__file__).parent.parent / "rollout" / "loads"
 
 
-def at(seconds: float, cpu: float, **gauges: float) -> Reading:
-    return Reading(BEGIN + timedelta(seconds=seconds), gauges, {"cpuPercent": cpu})
+def at(seconds: float, cpu: float, started: float | None = None, **gauges: float) -> Reading:
+    return Reading(BEGIN + timedelta(seconds=seconds), gauges, {"cpuPercent": cpu}, started)
+
+
+def silent(seconds: float) -> Reading:
+    """A page without the counter."""
+    return Reading(BEGIN + timedelta(seconds=seconds), {}, {})
 
 
 def after(*readings: Reading) -> Readings:
@@ -38,6 +46,12 @@ def after(*readings: Reading) -> Readings:
         ([at(0, 100), at(60, 130), at(90, 1), at(150, 7)], 0.1),
         ([at(0, 100), at(400, 500)], None),
         ([at(60, 100), at(0, 130)], None),
+        ([at(0, 10, 1), at(60, 40, 1)], 0.5),
+        ([at(0, 10, 1), at(60, 40, 2)], None),
+        ([at(0, 10, 1), at(60, 40, 2), at(120, 100, 2)], 1.0),
+        ([at(0, 10, 1), at(60, 40)], 0.5),
+        ([at(0, 100), at(60, 130), silent(90)], None),
+        ([at(0, 100), silent(30), at(60, 130)], 0.5),
     ],
     ids=[
         "one",
@@ -49,6 +63,12 @@ def after(*readings: Reading) -> Readings:
         "since",
         "too old",
         "set back",
+        "one process",
+        "another process with more",
+        "since another process",
+        "no time of a process",
+        "absent",
+        "absent once",
     ],
 )
 def test_rate_of_a_counter(readings: list[Reading], wanted: float | None) -> None:
@@ -69,6 +89,21 @@ def test_a_sum_of_which_a_part_is_missing_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rate", "wanted"), [("NaN", None), ("-3", None), ("+Inf", None), ("1e999", None), ("x", None), ("0", 4.0)]
+)
+def test_what_is_no_amount_is_not_known(rate: str, wanted: float | None) -> None:
+    page = [f"pulsar_broker_rate_in {rate}", "pulsar_broker_rate_out 4", "process_cpu_seconds_total 1"]
+    found = reading(Component.BROKER, BEGIN, parse(page, names_of(Component.BROKER)))
+    assert found.gauges.get("messagesPerSecond") == wanted
+
+
+def test_a_counter_that_began_anew_between_two_pages_without_it_makes_no_decision() -> None:
+    found = figures(after(at(0, 100), silent(30), at(60, 1)))
+    signal = Signal("cpuPercent", {"a": found["cpuPercent"]}, 1.0, 0.7, 0.0)
+    assert unbelievable((signal,), Workload(1, frozenset("a")), POLICY) is not None
+
+
+@pytest.mark.parametrize(
     ("component", "gauges", "counters"),
     [
         (
@@ -84,3 +119,4 @@ def test_what_a_component_said(component: Component, gauges: dict[str, float], c
     lines = (PAGES / f"{component.value}.txt").read_text(encoding="utf-8").splitlines()
     found = reading(component, BEGIN, parse(lines, names_of(component)))
     assert found.gauges == pytest.approx(gauges) and found.counters == pytest.approx(counters)
+    assert found.started == (1795624176.579 if component is Component.BROKER else None)

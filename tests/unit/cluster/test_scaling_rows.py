@@ -13,37 +13,134 @@ from pulsar_operator.controllers.dataplane.scaling import workload_of
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.pods import pod_facts
 from pulsar_operator.domain.dataplane.scaling import said
+from pulsar_operator.domain.dataplane.wanted import replicas as replicas_that_count
 from pulsar_operator.domain.render.proxy import drain_problems, proxy_pod
 from pulsar_operator.ports import Json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def pod(ordinal: int, *, ready: bool, seconds: float = 1000, placed: bool = True) -> Json:
-    """A broker's pod that has been so for some seconds."""
+def pod(ordinal: int, *, ready: bool, seconds: float = 1000, placed: bool = True, runs: float | None = None) -> Json:
+    """A broker's pod that has been so for some seconds; its container ``runs`` for some, None = it does not."""
     since = timestamp(NOW - timedelta(seconds=seconds))
     conditions = [
         {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": since},
         {"type": "PodScheduled", "status": "True" if placed else "False"},
     ]
-    return {"metadata": {"name": f"b-{ordinal}", "uid": f"u{ordinal}"}, "status": {"conditions": conditions}}
+    state = {"waiting": {}} if runs is None else {"running": {"startedAt": timestamp(NOW - timedelta(seconds=runs))}}
+    status = {"conditions": conditions, "containerStatuses": [{"name": "broker", "ready": ready, "state": state}]}
+    return {"metadata": {"name": f"b-{ordinal}", "uid": f"u{ordinal}"}, "status": status}
+
+
+def stops(seconds: float) -> Json:
+    """A ready pod whose grace was over some seconds ago."""
+    found = pod(2, ready=True, runs=9000)
+    found["metadata"]["deletionTimestamp"] = timestamp(NOW - timedelta(seconds=seconds))
+    return found
 
 
 @pytest.mark.parametrize(
-    ("third", "lost", "starting"),
+    ("third", "lost", "starting", "unsure"),
     [
-        (pod(2, ready=True), 0, 0),
-        (pod(2, ready=False, seconds=60), 0, 1),
-        (pod(2, ready=False), 1, 0),
-        (pod(2, ready=False, placed=False), 0, 1),
-        (pod(3, ready=False), 0, 1),
+        (pod(2, ready=True, runs=1010), 0, 0, 0),
+        (pod(2, ready=True, seconds=119, runs=130), 0, 0, 1),
+        (pod(2, ready=True, seconds=120, runs=9000), 0, 0, 0),
+        (pod(2, ready=False, seconds=60), 0, 1, 0),
+        (pod(2, ready=False), 1, 0, 0),
+        (pod(2, ready=False, seconds=60, runs=9000), 0, 1, 1),
+        (pod(2, ready=False, runs=9000), 1, 0, 1),
+        (pod(2, ready=False, placed=False), 0, 1, 0),
+        (pod(3, ready=False), 0, 1, 0),
+        (stops(-60), 0, 1, 0),
+        (stops(299), 0, 1, 0),
+        (stops(301), 1, 0, 0),
     ],
-    ids=["ready", "starts", "crashes", "fits on no node", "is too many"],
+    ids=[
+        "ready",
+        "just ready",
+        "ready for two looks",
+        "starts",
+        "crashes",
+        "runs and is not ready",
+        "runs and is not ready for long",
+        "fits on no node",
+        "is too many",
+        "stops",
+        "should have stopped",
+        "on a node that is away",
+    ],
 )
-def test_pods_that_carry_nothing(third: Json, lost: int, starting: int) -> None:
+def test_pods_that_carry_nothing_or_more_than_they_say(third: Json, lost: int, starting: int, unsure: int) -> None:
     pods = [pod_facts(each) for each in (pod(0, ready=True), pod(1, ready=True), third)]
     found = workload_of(3, pods, (), NOW)
-    assert (found.lost, found.starting) == (lost, starting)
+    assert (found.lost, found.starting, found.unsure) == (lost, starting, unsure)
+
+
+def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentScalingStatus:
+    """A stored decision, some minutes old; None = from when autoscaling was removed."""
+    time = None if minutes is None else timestamp(NOW - timedelta(minutes=minutes))
+    return ComponentScalingStatus(current=desired, desired=desired, replicas=replicas, updated_time=time)
+
+
+@pytest.mark.parametrize(
+    ("limits", "replicas", "row", "there", "wanted"),
+    [
+        (None, 2, None, None, 2),
+        (None, 2, None, 5, 2),
+        (None, 2, row_at(5, None), 5, 5),
+        (None, 2, row_at(5, None), 3, 5),
+        (None, 3, row_at(5, None), 5, 3),
+        (None, 2, row_at(5, 1), 5, 5),
+        ((3, 6), 2, None, None, 3),
+        ((3, 6), 9, None, None, 6),
+        ((3, 6), 0, None, None, 3),
+        ((3, 6), 2, None, 5, 5),
+        ((3, 6), 2, None, 0, 0),
+        ((3, 6), 2, row_at(4, 1), None, 4),
+        ((3, 6), 2, row_at(4, 1), 5, 4),
+        ((3, 6), 2, row_at(4, 1), 0, 4),
+        ((3, 6), 2, row_at(4, 600), None, 4),
+        ((3, 6), 2, row_at(4, 29), 5, 4),
+        ((3, 6), 2, row_at(4, 31), 5, 5),
+        ((3, 6), 2, row_at(4, 31), 2, 3),
+        ((3, 6), 2, row_at(4, 31), 0, 3),
+        ((3, 6), 2, row_at(4, -31), 5, 5),
+        ((3, 6), 2, row_at(2, 31), 5, 5),
+        ((3, 6), 2, row_at(5, None), 5, 5),
+        ((3, 6), 7, row_at(4, 1, replicas=2), 4, 4),
+    ],
+    ids=[
+        "never scaled",
+        "scaled by hand",
+        "removed",
+        "removed, then by hand",
+        "removed, then replicas",
+        "just removed",
+        "begins at the minimum",
+        "begins at the maximum",
+        "begins with none",
+        "begins with what runs",
+        "begins with none that run",
+        "decided, the workload is gone",
+        "decided, not done yet",
+        "decided, scaled by hand",
+        "decided long ago, the workload is gone",
+        "decided, a look ago",
+        "decided long ago",
+        "decided long ago, below the minimum by hand",
+        "decided long ago, none run",
+        "decided in times to come",
+        "of an old backup",
+        "set again",
+        "replicas changed in one step with autoscaling removed and set",
+    ],
+)
+def test_replicas_that_count(
+    limits: tuple[int, int] | None, replicas: int, row: ComponentScalingStatus | None, there: int | None, wanted: int
+) -> None:
+    scaled = {} if limits is None else {"autoscaling": {"minReplicas": limits[0], "maxReplicas": limits[1]}}
+    part = Proxy.model_validate({"replicas": replicas, **scaled})
+    assert replicas_that_count(part, row, there, NOW) == wanted
 
 
 def row(reason: Reason | None) -> ComponentScalingStatus:

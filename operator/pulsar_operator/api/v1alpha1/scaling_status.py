@@ -85,7 +85,8 @@ class ComponentScalingStatus(ApiModel):
     last_scale_time: Time | None = None
     """When desired was last changed."""
     updated_time: Time | None = None
-    """When this was written; at rest it is every five minutes."""
+    """When this was written; at rest it is every five minutes. A decision that was not done by then counts for half an
+    hour more."""
     history: ScalingHistoryStatus | None = None
     """For the next decision."""
 

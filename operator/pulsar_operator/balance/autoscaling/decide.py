@@ -114,6 +114,8 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
         return _stabilizing(current, f"none leaves: {need.held}", None)
     if workload.starting:
         return _stabilizing(current, f"none leaves while {workload.starting} pods are starting", None)
+    if workload.unsure:
+        return _stabilizing(current, f"none leaves while {workload.unsure} pods carry more than they say, or may", None)
     window = policy.down.window
     agreed = extreme(state.highs, now - window) if covers(state, now, window) else current
     if agreed >= current:

@@ -61,6 +61,9 @@ class Workload:
     """Pods that are not ready for longer than a start takes: their node is away, or they crash."""
     blocks: tuple[Block, ...] = ()
     """The first one is told."""
+    unsure: int = 0
+    """Pods that carry more than is measured, or may: just ready, or not ready and yet running. While there are any no
+    pod leaves."""
 
     @property
     def serving(self) -> int:

@@ -115,7 +115,7 @@ class ClusterController:
             reason, text = reason_of(error)
             view = replace(view, error=text, error_reason=reason)
         if view.live is not None:
-            spec = with_wanted(spec, obj.get("status"), view.live)
+            spec = with_wanted(spec, obj.get("status"), view.live, deps.clock.now())
         set_conditions(conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
         status = cluster_status(spec, view, conditions, obj, owner)
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
@@ -164,7 +164,7 @@ class ClusterController:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
         meta = meta_of(obj)
         facts = await observe(self._deps, obj, meta, spec, owner_of(obj, part_of=spec.instance_ref.name))
-        wanted = with_wanted(spec, obj.get("status"), facts.live)
+        wanted = with_wanted(spec, obj.get("status"), facts.live, self._deps.clock.now())
         if wanted is not spec:
             facts = replace(facts, spec=wanted, stored_spec=spec)
         view = replace(view, instance=facts.instance, live=facts.live)

@@ -22,7 +22,10 @@ from pulsar_operator.ports import CountersPort, Deps, PortError
 
 EVERY_SECONDS: Final = 30.0
 """A page may have a line for each topic."""
+FORGOTTEN_SECONDS: Final = 3600.0
 IN_FLIGHT: Final = 16
+LOOK_SECONDS: Final = 10.0
+"""For all pods of a component together: a pass has more to do than to wait for those that do not answer."""
 
 Loads = Mapping[Component, Mapping[str, Measured]]
 """By component, then by the name of the target."""
@@ -41,6 +44,7 @@ class Meters:
         """Figures of the components with autoscaling; ``cluster`` is its UID. Never raises PortError: of a pod that
         does not answer the last figures count, with their age."""
         found: dict[Component, Mapping[str, Measured]] = {}
+        self._forget()
         for component in SCALED:
             part, facts, key = part_of(spec, component), live.facts(component), (cluster, component)
             if part is None or part.autoscaling is None or facts is None or self._deps.counters is None:
@@ -54,6 +58,13 @@ class Meters:
             found[component] = {name: Measured(values, age) for name, (values, age) in figures.items()}
         return found
 
+    def _forget(self) -> None:
+        """What is known of clusters that nobody looks at any more: they are gone."""
+        now = self._deps.clock.now()
+        for key in [key for key, last in self._read.items() if (now - last).total_seconds() > FORGOTTEN_SECONDS]:
+            del self._read[key]
+            self._pods.pop(key, None)
+
     async def _look(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:
         """Read the pods that were not read for a while; at once those that are new."""
         now, last = self._deps.clock.now(), self._read.get(key)
@@ -62,22 +73,22 @@ class Meters:
         asked = [pod for pod in pods if due or pod.uid not in known]
         if due:
             self._read[key] = now
-        slots = asyncio.Semaphore(IN_FLIGHT)
+        slots, deadline = asyncio.Semaphore(IN_FLIGHT), asyncio.get_running_loop().time() + LOOK_SECONDS
 
         async def one(pod: PodFacts) -> Readings:
             before = known.get(pod.uid, ())
             url = metrics_url(key[1], pod)
             if url is None:
                 return before
-            async with slots:
-                try:
+            try:
+                async with asyncio.timeout_at(deadline), slots:
                     scrape = await counters.read(url, names_of(key[1]))
-                except PortError:
-                    return before
+            except (PortError, TimeoutError):
+                return before
             return added(before, reading(key[1], scrape.at, scrape.samples))
 
         answers = await asyncio.gather(*map(one, asked))
         there = {pod.uid for pod in pods}
         kept = {uid: each for uid, each in known.items() if uid in there}
-        new = {pod.uid: each for pod, each in zip(asked, answers, strict=True) if each}
-        self._pods[key] = kept | new
+        # Also of those that do not answer: each waits for a deadline, and is not asked again in every pass.
+        self._pods[key] = kept | {pod.uid: each for pod, each in zip(asked, answers, strict=True)}

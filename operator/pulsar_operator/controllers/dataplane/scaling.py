@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
+from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.scaling_status import (
     ComponentScalingStatus,
     ScalingHistoryStatus,
@@ -21,27 +22,53 @@ INTERVAL: Final = 60.0
 """Seconds between two looks at a cluster that is at rest."""
 START_SECONDS: Final = 300.0
 """A pod that is on a node and not ready for so long carries nothing: the node is away, or the pod crashes."""
+YOUNG_SECONDS: Final = 2 * INTERVAL
+"""Brokers count their topics once a minute (statsUpdateFrequencyInSecs), after bundles and clients have come."""
 REFRESHED: Final = timedelta(seconds=SEEN_INTERVALS * INTERVAL)
 """Figures of a decision that stays the same are written this seldom."""
+HELD: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_AWAY})
+"""In which no pod is added or removed."""
 _MOST_WORDS = 2000
 
 
 def workload_of(replicas: int, pods: Iterable[PodFacts], blocks: tuple[Block, ...], now: datetime) -> Workload:
     """The pods of a component; ``replicas`` is the last decision.
 
-    One that fits on no node is not lost but about to start: another would not fit either.
+    One that fits on no node is not lost but about to start: another would not fit either. One that is stopping for long
+    after it should have gone is on a node that is away, and no other comes in its place (a StatefulSet waits for it).
     """
-    there = [pod for pod in pods if not pod.terminating]
-    ready = frozenset(pod.name for pod in there if pod.ready)
-    lost = sum(_lost(pod, now) for pod in there if not pod.ready and pod.ordinal < replicas)
-    return Workload(replicas, ready, lost, blocks)
+    there = tuple(pods)
+    ready = frozenset(pod.name for pod in there if pod.ready and not pod.terminating)
+    lost = sum(_lost(pod, now) for pod in there if pod.ordinal < replicas)
+    return Workload(replicas, ready, lost, blocks, sum(_unsure(pod, now) for pod in there))
 
 
 def _lost(pod: PodFacts, now: datetime) -> bool:
-    found = {str(each.get("type")): each for each in (pod.raw.get("status") or {}).get("conditions") or ()}
-    since = parse_time(found.get("Ready", {}).get("lastTransitionTime"))
+    if pod.terminating:
+        gone = parse_time(pod.raw["metadata"].get("deletionTimestamp"))  # its grace is over then
+        return gone is not None and (now - gone).total_seconds() > START_SECONDS
+    found, since = _conditions(pod), _since(pod)
     placed = found.get("PodScheduled", {}).get("status") != "False"
-    return placed and since is not None and (now - since).total_seconds() > START_SECONDS
+    return not pod.ready and placed and since is not None and (now - since).total_seconds() > START_SECONDS
+
+
+def _unsure(pod: PodFacts, now: datetime) -> bool:
+    """Whether it may carry what its figures do not tell. One that has just become ready says 0 until clients are back;
+    one that runs and is not ready serves all the same, and is not asked."""
+    if pod.terminating:
+        return False
+    since = _since(pod)
+    young = since is not None and (now - since).total_seconds() < YOUNG_SECONDS
+    return young if pod.ready else pod.serving_before
+
+
+def _since(pod: PodFacts) -> datetime | None:
+    """Since when it is ready, or is not."""
+    return parse_time(_conditions(pod).get("Ready", {}).get("lastTransitionTime"))
+
+
+def _conditions(pod: PodFacts) -> dict[str, Mapping[str, Any]]:
+    return {str(each.get("type")): each for each in (pod.raw.get("status") or {}).get("conditions") or ()}
 
 
 def state_of(row: ComponentScalingStatus | None, now: datetime) -> State:
@@ -73,12 +100,17 @@ class Decided:
 
 def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetime) -> ComponentScalingStatus:
     """The row of status; the stored one while the decision is the same and its figures are not old, so that a cluster
-    at rest is not written at each look."""
+    at rest is not written at each look.
+
+    A decision that waits while nothing may be done ages (domain/dataplane/wanted.py), however often it is looked at:
+    when it can be done the load may be another.
+    """
     verdict = decided.verdict
     history = ScalingHistoryStatus.model_validate(to_status(decided.state))
     scaled = before.last_scale_time if before is not None else None
     if decided.desired != decided.last:
         scaled = timestamp(now)
+    waits = before is not None and verdict.reason in HELD and decided.desired != decided.current
     row = ComponentScalingStatus(
         current=decided.current,
         desired=decided.desired,
@@ -88,10 +120,10 @@ def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetim
         limited_by=verdict.limited_by,
         inputs=[_input(each, now) for each in verdict.inputs],
         last_scale_time=scaled,
-        updated_time=timestamp(now),
+        updated_time=before.updated_time if before is not None and waits else timestamp(now),
         history=history,
     )
-    return before if before is not None and _same(before, row) and not _old(before, now) else row
+    return before if before is not None and _same(before, row) and (waits or not _old(before, now)) else row
 
 
 def _same(before: ComponentScalingStatus, row: ComponentScalingStatus) -> bool:

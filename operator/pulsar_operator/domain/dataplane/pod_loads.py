@@ -32,6 +32,8 @@ COUNTERS: Final[Mapping[Component, Mapping[str, str]]] = {
     Component.PROXY: {"bandwidthPercent": "pulsar_proxy_binary_bytes_total"},
 }
 """By the name of the target, what grows by it: seconds of one core, bytes."""
+STARTED: Final = "process_start_time_seconds"
+"""Of another process all counters began anew, also where they are above what they were by now."""
 LEAST_SECONDS: Final = 45.0
 """Between two readings that make a rate: a collection of garbage in a few seconds is no load."""
 KEPT_SECONDS: Final = 300.0
@@ -40,7 +42,7 @@ KEPT_SECONDS: Final = 300.0
 def names_of(component: Component) -> frozenset[str]:
     """Names of all series that are read of a component's pods."""
     gauges = (name for names in GAUGES.get(component, {}).values() for name in names)
-    return frozenset((*gauges, *COUNTERS.get(component, {}).values()))
+    return frozenset((*gauges, *COUNTERS.get(component, {}).values(), STARTED))
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,12 @@ class Reading:
     at: datetime
     gauges: Mapping[str, float]
     counters: Mapping[str, float]
+    started: float | None = None
+    """When the process began, in seconds of the epoch; None = it did not say."""
 
 
 def reading(component: Component, at: datetime, samples: Iterable[Sample]) -> Reading:
-    """A page as figures by the name of their target."""
+    """A page as figures by the name of their target. What is no amount, or below 0, is missing (counters.parse)."""
     sums: dict[str, float] = {}
     for each in samples:
         sums[each.name] = sums.get(each.name, 0.0) + each.value
@@ -63,7 +67,7 @@ def reading(component: Component, at: datetime, samples: Iterable[Sample]) -> Re
         if all(name in sums for name in names)
     }
     counters = {target: sums[name] for target, name in COUNTERS.get(component, {}).items() if name in sums}
-    return Reading(at, gauges, counters)
+    return Reading(at, gauges, counters, sums.get(STARTED))
 
 
 Readings = tuple[Reading, ...]
@@ -71,12 +75,17 @@ Readings = tuple[Reading, ...]
 
 
 def added(readings: Readings, new: Reading) -> Readings:
-    """With one more, without those that are too old. A counter that fell is of a process that began anew, and so are
-    all readings before it."""
-    last = readings[-1] if readings else None
-    if last is not None and any(new.counters.get(name, value) < value for name, value in last.counters.items()):
+    """With one more, without those that are too old. Of a process that began anew, as it says or as a counter that fell
+    does, no reading before it counts."""
+    if readings and _anew(readings[-1], new):
         return (new,)
     return (*(each for each in readings if 0 < (new.at - each.at).total_seconds() <= KEPT_SECONDS), new)
+
+
+def _anew(last: Reading, new: Reading) -> bool:
+    if None not in (last.started, new.started) and last.started != new.started:
+        return True
+    return any(new.counters.get(name, value) < value for name, value in last.counters.items())
 
 
 def figures(readings: Readings) -> dict[str, float]:

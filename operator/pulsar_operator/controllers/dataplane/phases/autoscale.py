@@ -19,10 +19,11 @@ from pulsar_operator.balance.autoscaling.policy import Measured, broker_signals,
 from pulsar_operator.balance.autoscaling.values import Policy, Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.scaling import INTERVAL, Decided, row_of, seconds, state_of, workload_of
 from pulsar_operator.domain.dataplane.cluster_view import ScalingFact
 from pulsar_operator.domain.dataplane.scaling import NOUNS, kept
-from pulsar_operator.domain.dataplane.wanted import SCALED, part_of, replicas, rows_of, workload_replicas
+from pulsar_operator.domain.dataplane.wanted import SCALED, part_of, rows_of, workload_replicas
 
 
 async def autoscale(step: Step) -> ScalingFact:
@@ -35,9 +36,8 @@ async def autoscale(step: Step) -> ScalingFact:
         if part is None:
             continue
         if part.autoscaling is not None:
-            number = replicas(part, before, workload_replicas(step.live, component))
-            rows[component] = await _decided(step, component, number, before)
-            again = again or rows[component].desired != number
+            rows[component] = await _decided(step, component, before)
+            again = again or rows[component].desired != _number(step, component)
         elif before is not None:
             last = kept(before, part.replicas, workload_replicas(step.live, component))
             if last is not None:
@@ -45,11 +45,17 @@ async def autoscale(step: Step) -> ScalingFact:
     return ScalingFact(rows, again)
 
 
-async def _decided(
-    step: Step, component: Component, number: int, before: ComponentScalingStatus | None
-) -> ComponentScalingStatus:
+def _number(step: Step, component: Component) -> int:
+    """Replicas that this pass renders: what was decided before."""
+    part = part_of(step.facts.spec, component)
+    assert part is not None
+    return part.replicas
+
+
+async def _decided(step: Step, component: Component, before: ComponentScalingStatus | None) -> ComponentScalingStatus:
     part, deps, hand = part_of(step.facts.declared, component), step.hand.deps, step.hand
     assert part is not None and part.autoscaling is not None
+    number = _number(step, component)
     now, there = deps.clock.now(), workload_replicas(step.live, component)
     facts = step.live.facts(component)
     workload = workload_of(number, facts.pods if facts is not None else (), blocks(_reasons(step)), now)
@@ -108,7 +114,8 @@ def _reasons(step: Step) -> set[Reason]:
     if facts.meta.paused:
         found.add(Reason.PAUSED)
     storage = view.storage.facts if view.storage is not None else None
-    if not facts.instance.store.ready or view.metadata is None or not view.metadata.registered or storage is None:
+    unread = view.metadata is None or not view.metadata.registered or storage is None
+    if unread or not facts.instance.store.ready or store_away(step) is not None:
         found.add(Reason.CONFIGURATION_STORE_AWAY)
     if _rolling(step):
         found.add(Reason.ROLLING)

@@ -1,0 +1,124 @@
+"""How pods are read: at a pace of their own, each cluster's for itself, never longer than a pass can wait."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.controllers.dataplane.meters import EVERY_SECONDS, FORGOTTEN_SECONDS, LOOK_SECONDS, Meters
+from pulsar_operator.domain.dataplane.pods import pod_facts
+from pulsar_operator.ports import Scrape
+from tests.fakes.counters import FakeCounters
+from tests.support.core.virtual_time import run_virtual
+
+SPEC = PulsarClusterSpec.model_validate(
+    {
+        "instanceRef": {"name": "demo"},
+        "metadataStore": {"managed": {}},
+        "bookkeeper": {},
+        "broker": {"autoscaling": {"minReplicas": 1, "maxReplicas": 9}},
+    }
+)
+
+
+class Clock:
+    """Time that a test moves."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def forward(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Pods:
+    """Ready brokers of one cluster; others have the same names."""
+
+    def __init__(self, net: int, number: int) -> None:
+        ports = [{"name": "http", "containerPort": 8080}]
+        self.hosts = [f"10.0.{net}.{ordinal}" for ordinal in range(number)]
+        self._pods = [
+            pod_facts(
+                {
+                    "metadata": {"name": f"east-broker-{ordinal}", "uid": f"{net}-{ordinal}"},
+                    "spec": {"containers": [{"name": "broker", "ports": ports}]},
+                    "status": {"podIP": host, "conditions": [{"type": "Ready", "status": "True"}]},
+                }
+            )
+            for ordinal, host in enumerate(self.hosts)
+        ]
+
+    def facts(self, component: Component) -> Any:
+        return SimpleNamespace(pods=self._pods) if component is Component.BROKER else None
+
+
+def reader(counters: Any, clock: Clock) -> Meters:
+    return Meters(cast(Any, SimpleNamespace(counters=counters, clock=clock)))
+
+
+async def topics(meters: Meters, cluster: str, pods: Pods) -> dict[str, float]:
+    found = await meters.loads(cluster, SPEC, cast(Any, pods))
+    measured = found[Component.BROKER].get("topics")
+    return dict(measured.values) if measured is not None else {}
+
+
+def url(host: str) -> str:
+    return f"http://{host}:8080/metrics/"
+
+
+async def test_clusters_with_pods_of_the_same_names_are_read_apart() -> None:
+    clock = Clock()
+    counters, east, west = FakeCounters(clock), Pods(1, 2), Pods(2, 1)
+    for number, host in enumerate((*east.hosts, *west.hosts)):
+        counters.pages[url(host)] = f"pulsar_broker_topics_count {number}"
+    meters = reader(counters, clock)
+    assert await topics(meters, "a", east) == {"east-broker-0": 0, "east-broker-1": 1}
+    assert await topics(meters, "b", west) == {"east-broker-0": 2}
+    assert await topics(meters, "a", east) == {"east-broker-0": 0, "east-broker-1": 1}
+
+
+async def test_passes_that_come_fast_read_once_also_what_does_not_answer() -> None:
+    clock = Clock()
+    counters, pods = FakeCounters(clock), Pods(1, 2)
+    counters.pages[url(pods.hosts[0])] = "pulsar_broker_topics_count 3"
+    meters = reader(counters, clock)
+    for _ in range(5):
+        assert await topics(meters, "a", pods) == {"east-broker-0": 3}, "of the other one nothing is known"
+        clock.forward(1)
+    assert len(counters.asked) == 2
+    clock.forward(EVERY_SECONDS)
+    await topics(meters, "a", pods)
+    assert len(counters.asked) == 4
+
+
+async def test_what_was_read_of_a_cluster_that_is_gone_is_forgotten() -> None:
+    clock = Clock()
+    meters, pods = reader(FakeCounters(clock), clock), Pods(1, 1)
+    await topics(meters, "gone", pods)
+    clock.forward(FORGOTTEN_SECONDS + 1)
+    await topics(meters, "there", pods)
+    assert {cluster for cluster, _ in (*meters._read, *meters._pods)} == {"there"}
+
+
+class Silent:
+    """Pods that accept a connection and say nothing."""
+
+    async def read(self, url: str, names: frozenset[str]) -> Scrape:
+        return await cast(Any, asyncio.get_running_loop().create_future())
+
+
+def test_pods_that_say_nothing_do_not_keep_a_pass() -> None:
+    async def look() -> tuple[dict[str, float], float]:
+        asyncio.get_running_loop().call_later(1000, lambda: None)
+        found = await topics(reader(Silent(), Clock()), "a", Pods(1, 50))
+        return found, asyncio.get_running_loop().time()
+
+    found, seconds = run_virtual(look())
+    assert found == {} and seconds == LOOK_SECONDS
