@@ -98,6 +98,21 @@ async def test_passes_that_come_fast_read_once_also_what_does_not_answer() -> No
     assert len(counters.asked) == 4
 
 
+async def test_with_a_new_pod_all_are_read() -> None:
+    """Of what it took over nothing is counted at the pods that had it."""
+    clock = Clock()
+    counters = FakeCounters(clock)
+    meters, one, two = reader(counters, clock), Pods(1, 1), Pods(1, 2)
+    counters.pages[url(one.hosts[0])] = "pulsar_broker_topics_count 8"
+    assert await topics(meters, "a", one) == {"east-broker-0": 8}
+    for host in two.hosts:
+        counters.pages[url(host)] = "pulsar_broker_topics_count 4"
+    clock.forward(1)
+    assert await topics(meters, "a", two) == {"east-broker-0": 4, "east-broker-1": 4}
+    clock.forward(1)
+    assert await topics(meters, "a", one) == {"east-broker-0": 4}
+
+
 async def test_what_was_read_of_a_cluster_that_is_gone_is_forgotten() -> None:
     clock = Clock()
     meters, pods = reader(FakeCounters(clock), clock), Pods(1, 1)

@@ -66,13 +66,14 @@ class Meters:
             self._pods.pop(key, None)
 
     async def _look(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:
-        """Read the pods that were not read for a while; at once those that are new."""
+        """Read the pods where they were not read for a while, or one is new: all of them, for what one carries by now
+        another one carried a moment ago."""
         now, last = self._deps.clock.now(), self._read.get(key)
         known = self._pods.get(key, {})
-        due = last is None or not 0 <= (now - last).total_seconds() < EVERY_SECONDS
-        asked = [pod for pod in pods if due or pod.uid not in known]
-        if due:
-            self._read[key] = now
+        fresh = last is not None and 0 <= (now - last).total_seconds() < EVERY_SECONDS
+        if fresh and all(pod.uid in known for pod in pods):
+            return
+        self._read[key] = now
         slots, deadline = asyncio.Semaphore(IN_FLIGHT), asyncio.get_running_loop().time() + LOOK_SECONDS
 
         async def one(pod: PodFacts) -> Readings:
@@ -87,8 +88,6 @@ class Meters:
                 return before
             return added(before, reading(key[1], scrape.at, scrape.samples))
 
-        answers = await asyncio.gather(*map(one, asked))
-        there = {pod.uid for pod in pods}
-        kept = {uid: each for uid, each in known.items() if uid in there}
-        # Also of those that do not answer: each waits for a deadline, and is not asked again in every pass.
-        self._pods[key] = kept | {pod.uid: each for pod, each in zip(asked, answers, strict=True)}
+        answers = await asyncio.gather(*map(one, pods))
+        # Also of those that do not answer: they take until the deadline, and are not asked again in every pass.
+        self._pods[key] = {pod.uid: each for pod, each in zip(pods, answers, strict=True)}
