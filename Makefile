@@ -49,7 +49,7 @@ standalone: tools ## Contracts, policies, hostile text, mutations and entry filt
 e2e: setup ## End-to-end tests on kind, the lane of make test that is one
 	@$(PY) -m tests.suite kind
 
-e2e-full: setup ## Long tests, slice by slice: AREA=balance|rolls|bookies|storage, a slice of them, or all; RECORD=1
+e2e-full: setup ## Long tests, slice by slice: AREA=balance|rolls|bookies|geo|autoscaling|storage|safety, a slice of them, or all; RECORD=1
 	@$(PY) -m tests.suite area $(AREA) $(if $(RECORD),--record)
 
 areas: setup ## The slices of the long tests, and when each ran last
