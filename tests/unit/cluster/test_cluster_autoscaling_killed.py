@@ -55,7 +55,9 @@ async def _killed(load: float, before: int, after: int, *, every: bool) -> None:
         assert await wanted(world) == (await row(world))["desired"] == after, (number, when)
         assert world.busy.displaced == [], (number, when)
         assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True", (number, when)
-    assert ended >= len(tried) * (0.8 if every else 0.6), "a copy goes on a minute later, with a write more or less at the end"
+    assert ended >= len(tried) * (0.8 if every else 0.6), (
+        "a copy goes on a minute later, with a write more or less at the end"
+    )
 
 
 async def _over(world: BusyWorld) -> list[str]:

@@ -341,10 +341,12 @@ async def test_a_webhook_that_refuses_a_deletion_holds_the_cluster() -> None:
         assert await world.names(kind) == [], kind
 
 
-async def test_a_cluster_goes_with_its_kubernetes_namespace() -> None:
+@pytest.mark.parametrize("verb", ["delete", "list"])
+async def test_a_cluster_goes_with_its_kubernetes_namespace(verb: str) -> None:
+    """Whatever of the operator's rights in it is gone first."""
     world = await quickstart_with("Delete")
     await kubernetes_namespace(world, going=True)
-    refuse(world, "delete", "StatefulSet", "statefulsets.apps is forbidden")
+    refuse(world, verb, "StatefulSet", "statefulsets.apps is forbidden")
     await world.delete_all()
     await world.run()
     assert await world.live(Kind.CLUSTER, "east") is None

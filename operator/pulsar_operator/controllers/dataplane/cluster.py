@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from http import HTTPStatus
 
 from pydantic import ValidationError
 
@@ -16,6 +17,7 @@ from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.failures import reason_of
+from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
@@ -53,7 +55,7 @@ from pulsar_operator.domain.render import (
     render_cluster,
     spec_problems,
 )
-from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Deps, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Deps, Json, Key, PortError, RefusedError
 
 RETRY_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
@@ -139,15 +141,24 @@ class ClusterController:
 
     async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
         """Why a cluster that is being deleted goes on; None = its deletion goes on, or nothing is left to be kept."""
-        if confirmed_deletion(obj) or not await still_runs(self._deps, obj, Component.BROKER, Component.STANDALONE):
+        if confirmed_deletion(obj):
             return None
         kept = waited_for(obj, needed_by, self._deps.clock.now())
-        if kept:
-            return explain(obj, kept)
-        needed = await needed_by_namespaces(self._deps, obj)
-        if needed is None:
-            return None
-        return f"{needed}. {remedy(obj, 'Take it out of their lists of clusters, or delete them, first')}"
+        text = explain(obj, kept) if kept else None
+        if text is None and (needed := await needed_by_namespaces(self._deps, obj)) is not None:
+            text = f"{needed}. {remedy(obj, 'Take it out of their lists of clusters, or delete them, first')}"
+        return text if text is not None and await self._runs(obj) else None
+
+    async def _runs(self, obj: Json) -> bool:
+        """Whether there is anything to be kept. What is in a Kubernetes namespace that is being deleted goes anyway, and
+        the operator's rights in it go first."""
+        try:
+            return await still_runs(self._deps, obj, Component.BROKER, Component.STANDALONE)
+        except RefusedError as error:
+            going = error.status == HTTPStatus.FORBIDDEN
+            if going and await is_going(self._deps, obj["metadata"]["namespace"], refused=error):
+                return False
+            raise
 
     async def _unreadable(self, obj: Json, actor: Actor) -> ClusterView:
         """What is given back although nobody knows what the specification says."""
