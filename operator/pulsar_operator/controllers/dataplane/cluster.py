@@ -150,8 +150,8 @@ class ClusterController:
         return text if text is not None and await self._runs(obj) else None
 
     async def _runs(self, obj: Json) -> bool:
-        """Whether there is anything to be kept. What is in a Kubernetes namespace that is being deleted goes anyway, and
-        the operator's rights in it go first."""
+        """Whether there is anything to be kept. A Kubernetes namespace that is being deleted takes all along, and the
+        operator's rights in it first."""
         try:
             return await still_runs(self._deps, obj, Component.BROKER, Component.STANDALONE)
         except RefusedError as error:
