@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.rollout import FORWARDS, ComponentPods, RollOrder, RollPlan, plan_roll
-from pulsar_operator.ports import PODS, Json
+from pulsar_operator.ports import PODS, PVCS, Json
 
 
 def roll_plan(
@@ -47,10 +47,27 @@ async def replace(
         if again.replace is None or again.replace.uid != plan.replace.uid:
             return None
     pod = planned(live, plan)
+    if (claim := await _deleted_claim(actor, pod)) is not None:
+        return (
+            f"PersistentVolumeClaim {claim} not to be on its way out: somebody deleted it, and its volume goes with "
+            f"pod {plan.replace.name}. Have a bookie's volume replaced (annotation {ANNOTATION_REPLACE_VOLUME} on its "
+            "pod), or delete the pod if nobody needs what is on the volume"
+        )
     if plan.replace.budget:
         refused = await actor.evict(pod, plan.replace.reason, reason=Reason.POD_REPLACED)
         return f"pod {plan.replace.name} to be let go: {refused}" if refused is not None else None
     await actor.delete(PODS, pod, plan.replace.reason, reason=Reason.POD_REPLACED)
+    return None
+
+
+async def _deleted_claim(actor: Actor, pod: Json) -> str | None:
+    """A claim of a pod that is being deleted, by name: it is there as long as the pod (finalizer
+    kubernetes.io/pvc-protection). Raises PortError."""
+    for volume in pod["spec"].get("volumes") or ():
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        claim = await actor.deps.kube.get(PVCS, pod["metadata"]["namespace"], name) if name else None
+        if claim is not None and "deletionTimestamp" in claim["metadata"]:
+            return str(name)
     return None
 
 
