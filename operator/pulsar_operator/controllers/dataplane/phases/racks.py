@@ -26,7 +26,7 @@ from pulsar_operator.domain.bookkeeper.rack_entries import (
     racks_of,
     record_data,
 )
-from pulsar_operator.domain.bookkeeper.racks import racks_known, unreadable
+from pulsar_operator.domain.bookkeeper.racks import by_ordinal, racks_known, unreadable
 from pulsar_operator.domain.dataplane.cluster_view import RacksFact
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
 from pulsar_operator.ports import PODS, ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
@@ -72,7 +72,7 @@ async def _written(step: Step, session: ZooKeeperSession, storage: StorageFacts)
 
     Raises PortError, and UndecodableError where the znode cannot be read.
     """
-    wanted, node = _wanted(step), await session.get(RECORD_PATH)
+    wanted, node = _wanted(step, storage), await session.get(RECORD_PATH)
     record = parse_record(node.data) if node is not None else {}
     if not wanted and not record and step.facts.racks is None:
         return None
@@ -100,10 +100,21 @@ async def _written(step: Step, session: ZooKeeperSession, storage: StorageFacts)
     return _Written(racks_of(after), frozenset(kept))
 
 
-def _wanted(step: Step) -> dict[str, str]:
-    """Rack by the bookie's id, of those that are known."""
+def _wanted(step: Step, storage: StorageFacts) -> dict[str, str]:
+    """Rack by the bookie's id, of those that are known, and of those that may have to be brought back: they have a
+    cookie, and no pod."""
     known, own = step.facts.racks, own_bookies(step)
-    return {own.id(ordinal): rack for ordinal, rack in sorted(known.of.items())} if known is not None else {}
+    if known is None:
+        return {}
+    remembered = [ordinal for each in storage.cookies if (ordinal := own.ordinal(each)) is not None]
+    return {own.id(ordinal): rack for ordinal, rack in sorted({**_named(step, remembered), **known.of}.items())}
+
+
+def _named(step: Step, ordinals: Collection[int]) -> Mapping[int, str]:
+    """Racks of these ordinals where the specification names them; none where pods tell."""
+    keeper = step.facts.spec.bookkeeper
+    names = keeper.racks.by_ordinal if keeper is not None and keeper.racks is not None else None
+    return by_ordinal(names, ordinals).of if names is not None else {}
 
 
 def _gone(step: Step, record: Mapping[str, str], storage: StorageFacts) -> dict[str, str]:
@@ -172,11 +183,9 @@ async def _tell(step: Step, written: Mapping[str, str]) -> bool:
 def not_written(step: Step, ordinals: Collection[int]) -> str | None:
     """What must be written before bookies of these ordinals are made, in words: their racks, where these are known
     before there is a pod."""
-    keeper, found, known = step.facts.spec.bookkeeper, step.view.racks, step.facts.racks
-    if keeper is None or keeper.racks is None or keeper.racks.by_ordinal is None or known is None:
-        return None
-    own, written = own_bookies(step), (found.written if found is not None else None) or {}
-    missing = [own.id(each) for each in ordinals if written.get(own.id(each)) != known.of.get(each)]
+    found, own = step.view.racks, own_bookies(step)
+    written = (found.written if found is not None else None) or {}
+    missing = [own.id(each) for each, rack in _named(step, ordinals).items() if written.get(own.id(each)) != rack]
     if not missing:
         return None
     why = f": {found.said[2]}" if found is not None and found.said is not None and found.written is None else ""
