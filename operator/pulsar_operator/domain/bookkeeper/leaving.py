@@ -322,6 +322,11 @@ def round_now(memo: LeavingMemo) -> LeavingMemo:
     return replace(memo, handles=Handles(unloaded=memo.through), through=None)
 
 
+def tried_now(memo: LeavingMemo, now: datetime) -> LeavingMemo:
+    """The memo when topics that could not be unloaded are tried again."""
+    return replace(memo, tried_at=now) if memo.missed else memo
+
+
 def readonly_now(memo: LeavingMemo, process: str) -> LeavingMemo:
     """The memo before a process is made read-only. While it was writable, or away, a copy may have ended at a ledger
     that is on it now; and one that went on may have closed a ledger that was made on it, behind its writer's back."""

@@ -14,6 +14,8 @@ from pulsar_operator.domain.bookkeeper.scan import Handles
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
 MEMO_PATH: Final = "/pulsar-operator/leaving-bookie"
+COPIES_PATH: Final = "/pulsar-operator/asked-copies"
+"""Bookies that stayed after a copy of what they have was asked for: from which ledger on it may have closed some."""
 
 
 class Cause(StrEnum):
@@ -94,6 +96,15 @@ class LeavingMemo:
     """Whether no ledger named it, so that its cookie is deleted, or was."""
     stalled: bool = False
     """Whether the last time that a copy was asked for brought nothing."""
+    tried_at: datetime | None = None
+    """When topics that could not be unloaded were last tried again."""
+
+    @property
+    def copied_from(self) -> int | None:
+        """From this id on a copy that was asked for may close ledgers that are made on the bookie once it takes entries
+        again: nobody can end it. None = none was asked for."""
+        found = [each for each in (self.handles.suspect, self.seen) if each is not None]
+        return min(found, default=None)
 
     def data(self) -> bytes:
         """Content of the znode."""
@@ -110,6 +121,7 @@ class LeavingMemo:
             "why": self.why,
             "renewal": self.renewal.fields() if self.renewal is not None else None,
             "stalled": self.stalled or None,
+            "triedAt": timestamp(self.tried_at) if self.tried_at is not None else None,
             "after": self.handles.after or None,
             "unloaded": self.handles.unloaded if self.handles.unloaded >= 0 else None,
             "suspect": self.handles.suspect,
@@ -143,6 +155,7 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             why=str(found.get("why", "")),
             renewal=_renewal(found.get("renewal")),
             stalled=bool(found.get("stalled")),
+            tried_at=parse_time(found.get("triedAt")),
             handles=Handles(
                 after=str(found.get("after", "")),
                 unloaded=int(found.get("unloaded", -1)),
@@ -156,6 +169,19 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def parse_copies(data: bytes) -> dict[str, int]:
+    """What znode COPIES_PATH says, by the bookie's id; nothing where it cannot be read."""
+    try:
+        return {str(bookie): int(ledger) for bookie, ledger in json.loads(data or b"{}").items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def copies_data(copies: Mapping[str, int]) -> bytes:
+    """Content of the znode."""
+    return json.dumps(dict(sorted(copies.items()))).encode()
 
 
 def _number(found: Any) -> int | None:

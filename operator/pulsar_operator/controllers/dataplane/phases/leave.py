@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims_there, discard, mark, own_bookies
@@ -21,7 +22,7 @@ from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, want
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
-from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, readonly_now, round_now
+from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, readonly_now, round_now, tried_now
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, Cause, LeavingMemo, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next
 from pulsar_operator.domain.bookkeeper.renewing import AUDITOR
@@ -161,6 +162,8 @@ class _Departure:
             numbered = await raise_to(self.step, self.there, bookie.ordinal + 1, bookie.storage.cookies)
             if numbered.foreign is not None:
                 return replace(_fact(bookie, found), reason=Reason.FOREIGN_VOLUME, message=numbered.foreign)
+            if numbered.waiting_for is not None:
+                return _fact(bookie, found, waiting_for=f"{numbered.waiting_for}; {found.text}")
         elif found.act is Act.MARK:
             await mark(self.step, list(bookie.claims), bookie.bookie)
         if found.act is Act.END:
@@ -177,8 +180,12 @@ class _Departure:
         if came.done:
             text = f"Unloaded {len(came.done)} topics, {came.done[0]} for one: {found.text}"
             await step.hand.record_event(_doing(bookie, found), text)
-        if came.last:
-            handles = replace(memo.handles, after=came.last)
+        last = came.last
+        if not last and memo.renewal is not None and not bookie.registered:
+            # No broker may ever be up without what is lost: a round in vain, so that it comes to a confirmation.
+            last = found.topics[-1]
+        if last:
+            handles = replace(memo.handles, after=last)
             through = scan.highest if memo.through is None else memo.through
             missed = memo.missed or bool(came.failures)
             try:
@@ -210,7 +217,7 @@ class _Departure:
         if found.act is Act.BEGIN:
             size = bookie.widest.size if bookie.widest is not None else 1
             begun = LeavingMemo(bookie.bookie, bookie.ordinal, bookie.now, ensemble=size, renewal=found.renewal)
-            await self._remember(session, begun)
+            await self._remember(session, await with_copies(session, begun))
             if found.renewal is not None and found.renewal.cause is Cause.LOST:
                 await hand.warn(Reason.VOLUME_LOST, found.text)
             else:
@@ -231,7 +238,7 @@ class _Departure:
             await self._remember(session, replace(memo, freed=True))
             await hand.record_event(doing, found.text)
         elif found.act is Act.ROUND:
-            await self._remember(session, round_now(memo))
+            await self._remember(session, round_now(tried_now(memo, bookie.now)))
         elif found.act is Act.DISCARD and found.renewal is not None:
             await self._remember(session, replace(memo, renewal=found.renewal))
         elif bookie.scan is not None and (found.act is Act.AUDIT or (found.act is Act.NOTE and found.helper is None)):
@@ -253,6 +260,7 @@ class _Departure:
             await self._remember(session, replace(memo, stopped=bookie.generation, freed=False, why=found.text))
             await hand.warn(Reason.DECOMMISSION_STUCK, found.text)
         elif found.act is Act.END:
+            await remember_copies(session, memo)
             await _delete(session, MEMO_PATH, self.memo_version)
             await hand.record_event(_done(bookie), found.text)
 

@@ -1,0 +1,38 @@
+"""That a copy was asked for of a bookie that stayed: it goes on, and nobody can end it.
+
+Once the bookie takes entries again the copy may close a ledger that is made on it behind its writer's back, and move it
+to other bookies. Nothing names the bookie then, and the writer still has a handle that does: when the bookie is emptied
+the next time, the topics of all such ledgers are unloaded too (domain/bookkeeper/scan.py, Handles.suspect).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH, LeavingMemo, copies_data, parse_copies
+from pulsar_operator.ports import ZooKeeperSession
+
+
+async def with_copies(session: ZooKeeperSession, memo: LeavingMemo) -> LeavingMemo:
+    """The memo of a bookie that begins to be emptied, with what earlier copies may have closed. Raises PortError."""
+    node = await session.get(COPIES_PATH)
+    since = parse_copies(node.data).get(memo.bookie) if node is not None else None
+    return memo if since is None else replace(memo, handles=replace(memo.handles, suspect=since))
+
+
+async def remember_copies(session: ZooKeeperSession, memo: LeavingMemo) -> None:
+    """Before the memo of a bookie is forgotten. Of one that is gone, or has another volume, no ledger was left: the
+    copy came to its end. Raises PortError, ConflictError where somebody else wrote meanwhile."""
+    node = await session.get(COPIES_PATH)
+    before = parse_copies(node.data) if node is not None else {}
+    after = {bookie: since for bookie, since in before.items() if bookie != memo.bookie}
+    emptied = memo.forgot or (memo.renewal is not None and memo.renewal.claims)
+    known = [each for each in (memo.copied_from, before.get(memo.bookie)) if each is not None]
+    if known and not emptied:
+        after[memo.bookie] = min(known)
+    if after == before:
+        return
+    if node is None:
+        await session.create(COPIES_PATH, copies_data(after))
+    else:
+        await session.set(COPIES_PATH, copies_data(after), version=node.version)
