@@ -1,5 +1,5 @@
 """A bookie that is on its way out takes entries again while the specification is refused: nobody looks meanwhile how
-many others do."""
+many others do. While the configuration store is away it does where too few others do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from pulsar_operator.ports import PortError
 
 
 async def free(step: Step) -> None:
-    """Make it writable, and remember that; it is emptied further once the specification is accepted."""
+    """Make it writable; it is emptied further once the specification is accepted."""
+    await make_writable(step, "while the specification is refused")
+
+
+async def make_writable(step: Step, why: str, *, others: frozenset[str] | None = None) -> None:
+    """Make it writable, and remember that. ``others``: bookies that take entries; it stays read-only where these are
+    enough for new ledgers."""
     status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
     servers = status.get("metadataStoreServers")
     if not servers or step.live.stateful_set(Component.BOOKIE) is None:
@@ -25,10 +31,12 @@ async def free(step: Step) -> None:
         memo = parse_leaving_memo(node.data) if node is not None else None
         if node is None or memo is None or memo.freed or memo.forgot or not memo.run:
             return
+        if others is not None and len(others - {memo.bookie}) >= memo.ensemble:
+            return
         host, bookies = memo.bookie.rpartition(":")[0], step.hand.deps.bookies
         if not await bookies.readonly(host):
             return
-        text = f"Bookie {memo.bookie} takes entries while the specification is refused"
+        text = f"Bookie {memo.bookie} takes entries {why}"
         if not step.hand.act:
             step.hand.pending.append(text)
             return

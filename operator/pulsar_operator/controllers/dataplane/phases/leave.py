@@ -15,6 +15,7 @@ from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_c
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims_there, discard, mark, own_bookies
+from pulsar_operator.controllers.dataplane.phases.free import make_writable
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
@@ -59,6 +60,8 @@ async def leave(step: Step) -> LeaveFact:
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return _unknown(step, storage.problem if storage is not None else "the metadata store is not known")
     if (away := store_away(step)) is not None:
+        short = "while the configuration store is away: too few others do"
+        await make_writable(step, short, others=storage.facts.writable)
         return _held(step, there, away)
     local = local_store(step)
     try:
