@@ -73,6 +73,13 @@ def asked(found: Leaving, **memo: Any) -> Leaving:
     return replace(found, memo=replace(found.memo, asked=AUDITOR, asked_at=NOW, naming=3, **memo))
 
 
+def missed(found: Leaving, **memo: Any) -> Leaving:
+    """A round in which a topic could not be unloaded."""
+    assert found.memo is not None
+    return replace(found, memo=replace(found.memo, missed=True, through=9, **memo))
+
+
+FORGOTTEN = replace(GONE, cookies=frozenset(B[:2]))
 LATE = {"now": NOW + timedelta(seconds=STALL_SECONDS)}
 CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("lost", bookie(None, lost="gone"), Act.BEGIN, Step.READ_ONLY, None, "its volume is lost: gone"),
@@ -116,8 +123,26 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("new claims, old cookie", bookie(DELETED, claims=(NEW,), uid="next"), Act.FORGET, Step.FORGETTING, None, ""),
     ("new claims, and a ledger", bookie(DELETED, claims=(NEW,), uid="next", scan=scan(1)), Act.AUDIT, Step.COPYING,
      None, ""),
-    ("a new cookie, not up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8), Act.NOTHING, Step.FORGETTING, None,
+    ("a new cookie, not up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8), Act.NOTHING, None, None,
      "to start"),
+    ("no cookie, not up", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, storage=FORGOTTEN), Act.NOTHING, None,
+     None, "to start"),
+    ("no cookie, not up, and to be removed", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, wanted=2,
+     storage=FORGOTTEN), Act.END, None, None, "it is to be removed"),
+    ("no cookie, not up, and another is lost", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, first="b1 lost",
+     storage=FORGOTTEN), Act.END, None, None, "b1 lost"),
+    ("topics that no broker can load", missed(bookie(scan=scan(2, only=2)), tried_at=NOW), Act.NOTHING, Step.COPYING,
+     Reason.VOLUME_LOST, "0 (t0)"),
+    ("topics that no broker can load, tried again", missed(bookie(scan=scan(2, only=2), **LATE), tried_at=NOW),
+     Act.ROUND, Step.UNLOADING, None, "could not be unloaded"),
+    ("topics that no broker can load, confirmed", missed(bookie(scan=scan(2, only=2), accepted=True), tried_at=NOW),
+     Act.DISCARD, Step.STOPPING, None, "given up"),
+    ("topics that could not be unloaded, and are not there any more", missed(bookie(), tried_at=NOW), Act.ROUND,
+     Step.UNLOADING, None, ""),
+    ("nowhere else, another lost its volume too", bookie(scan=scan(2, only=2), lost_too=frozenset({B[1]}),
+     storage=replace(GONE, writable=frozenset({B[0]}))), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, "confirm"),
+    ("nowhere else, another never was up", bookie(scan=scan(2, only=2), others=(B[0], B[1], B[3])), Act.NOTHING,
+     Step.COPYING, Reason.VOLUME_LOST, "confirm"),
     ("up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8, storage=FULL), Act.END, None, None, "is back"),
 ]  # fmt: skip
 
@@ -130,6 +155,14 @@ def test_next(facts: Leaving, act: Act, step: Step | None, reason: Reason | None
     assert found is not None
     assert (found.act, found.step, found.reason) == (act, step, reason), found
     assert said in found.text
+
+
+@pytest.mark.parametrize("stopped", [None, 5])
+def test_a_bookie_that_leaves_and_lost_its_volume_is_not_waited_for(stopped: int | None) -> None:
+    leaving = LeavingMemo(ME, 2, NOW, run="pod/0", stopped=stopped)
+    for wanted in (2, 3):
+        found = next_step(bookie(None, memo=leaving, wanted=wanted, lost="gone", scan=scan(2, only=2)))
+        assert found is not None and found.act is Act.END and "gone" in found.text
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,8 @@ class Leaving:
     """What must be done to another bookie before anything here goes on, in words."""
     lost: str | None = None
     """What became of its volume, in words; None = it has the one on record, or is up with another."""
+    lost_too: frozenset[str] = frozenset()
+    """Ids of other bookies that are not up and lost their volumes."""
     asked: str | None = None
     """Why somebody wants a new volume for it, by annotation of its pod; None = nobody does, FALSE = nobody any more."""
     accepted: bool = False

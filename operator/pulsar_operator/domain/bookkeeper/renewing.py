@@ -41,8 +41,12 @@ def next_step(bookie: Leaving) -> Next | None:
     memo = bookie.memo
     if memo is not None and memo.renewal is not None:
         return _renewed(bookie, memo, memo.renewal)
-    if memo is not None and bookie.first is not None and bookie.ordinal < bookie.replicas:
-        return stays(bookie, bookie.first)
+    if memo is not None and bookie.ordinal < bookie.replicas:
+        if bookie.lost is not None:
+            # It cannot say that it is writable any more, and a copy that is asked for ends at what nobody else has.
+            return Next(Act.END, f"Bookie {bookie.bookie} is emptied otherwise: its volume is lost: {bookie.lost}")
+        if bookie.first is not None:
+            return stays(bookie, bookie.first)
     stays_on = bookie.ordinal < min(bookie.wanted, bookie.replicas)
     # Also one that is to be removed: those of higher ordinals wait for it to be writable.
     if memo is None and (stays_on or (bookie.lost is not None and bookie.ordinal < bookie.replicas)):
@@ -123,7 +127,14 @@ def _taken_back(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> str | N
 
 
 def _emptied(bookie: Leaving, memo: LeavingMemo) -> Next | None:
-    return emptying(bookie, memo, copied if bookie.registered else _audited)
+    if bookie.registered:
+        return emptying(bookie, memo, copied)
+    found = emptying(bookie, memo, _audited)
+    if found is None or found.act is not Act.ROUND or not memo.missed or bookie.scan is None or not bookie.scan.naming:
+        return found
+    # No broker can load a topic whose open ledger was there alone, and then it is never unloaded.
+    tried = (bookie.now - memo.tried_at).total_seconds() if memo.tried_at is not None else STALL_SECONDS
+    return found if tried >= STALL_SECONDS else _audited(bookie, memo, bookie.scan)
 
 
 def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | None:
@@ -153,7 +164,7 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
 
 def _given_up(bookie: Leaving, words: str) -> Next | None:
     """None where somebody confirmed it; else that nobody did."""
-    away = sorted(set(bookie.others) - bookie.storage.registered)
+    away = sorted(bookie.storage.missing.intersection(bookie.others) - bookie.lost_too)
     if away:
         text = f"{words}. Bookie {away[0]} is away too, and may have copies"
         return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
@@ -198,7 +209,11 @@ def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | 
         return Next(Act.FORGET, _why(bookie, renewal), Step.FORGETTING)
     if bookie.state is BookieState.WRITABLE and bookie.has_cookie and bookie.uid:
         return Next(Act.END, f"Bookie {name} is back with a new volume")
-    return Next(Act.NOTHING, f"bookie {name} to start with its new volume", Step.FORGETTING)
+    other = "it is to be removed" if bookie.ordinal >= bookie.wanted else bookie.first
+    if bookie.state is BookieState.NEW and other is not None:
+        return Next(Act.END, f"Bookie {name} has nothing, and did not start with its new volume: {other}")
+    # Nothing is held for it: what is changed may be what it needs to come up.
+    return Next(Act.NOTHING, f"bookie {name} to start with its new volume")
 
 
 def _why(bookie: Leaving, renewal: Renewal) -> str:

@@ -150,6 +150,9 @@ class Seen:
             process=f"{pod.uid}/{restarts(pod.raw)}" if pod is not None else "",
             first=self._first(ordinal),
             lost=volumes.lost.get(ordinal) if volumes is not None else None,
+            lost_too=frozenset(
+                own.id(each) for each in (volumes.lost if volumes is not None else ()) if each != ordinal
+            ),
             asked=self._asked().get(ordinal),
             accepted=self.confirmed is not None and self.confirmed in used,
         )
