@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -54,7 +55,15 @@ class Live:
 
     def every(self, kind: str) -> list[Json]:
         """All of a kind, by name."""
-        return [self.objects[key] for key in sorted(self.objects) if key[0] == kind]
+        return list(self._every.get(kind, ()))
+
+    @cached_property
+    def _every(self) -> Mapping[str, list[Json]]:
+        """All by kind, sorted once: a pass asks a hundred times."""
+        found: dict[str, list[Json]] = {}
+        for key in sorted(self.objects):
+            found.setdefault(key[0], []).append(self.objects[key])
+        return found
 
     def stateful_set(self, component: Component) -> Json | None:
         """The StatefulSet of a component."""
@@ -63,17 +72,31 @@ class Live:
 
     def pods(self, component: Component) -> list[Json]:
         """The pods of a component, by name; those that lost their controller too."""
-        workload = workload_name(self.owner.name, component)
-        return [
-            pod
-            for pod in self.every(POD)
-            if component_of(pod) == component.value and _made_by(pod, STATEFUL_SET, workload)
-        ]
+        if component not in self._pods:
+            workload = workload_name(self.owner.name, component)
+            self._pods[component] = [
+                pod
+                for pod in self.every(POD)
+                if component_of(pod) == component.value and _made_by(pod, STATEFUL_SET, workload)
+            ]
+        return list(self._pods[component])
+
+    @cached_property
+    def _pods(self) -> dict[Component, list[Json]]:
+        """Pods of the components that were asked for."""
+        return {}
 
     def facts(self, component: Component) -> ComponentFacts | None:
         """What its StatefulSet and pods say; None where there is no StatefulSet."""
-        found = self.stateful_set(component)
-        return None if found is None else observe_component(found, self.pods(component))
+        if component not in self._facts:
+            found = self.stateful_set(component)
+            self._facts[component] = None if found is None else observe_component(found, self.pods(component))
+        return self._facts[component]
+
+    @cached_property
+    def _facts(self) -> dict[Component, ComponentFacts | None]:
+        """Facts of the components that were asked for."""
+        return {}
 
     def configurations(self) -> frozenset[str]:
         """Names of the ConfigMaps that pods, or templates of pods to come, mount."""

@@ -240,6 +240,7 @@ def concealed(value: Any) -> str:
 NOT_SHOWN = "a value that is not shown"
 
 
+@functools.lru_cache(maxsize=256)
 def version_tuple(text: str) -> tuple[int, ...]:
     """The leading numbers of a version: 4.0.8 of "4.0.8-SNAPSHOT"; empty when there are none."""
     numbers: list[int] = []

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pulsar_operator.api.constants import (
@@ -57,6 +58,7 @@ def digest(text: str, length: int = 8) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
+@lru_cache(maxsize=4096)
 def child_name(owner: str, suffix: str) -> str:
     """``<owner>-<suffix>``, at most 52 characters and a valid DNS-1035 label whatever the owner is called."""
     plain = f"{owner}-{suffix}"

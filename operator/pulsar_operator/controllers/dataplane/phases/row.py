@@ -150,7 +150,6 @@ async def _through(
             if isinstance(error, UnavailableError):
                 break
             continue
-        view = replace(view, live=step.live, ran=view.ran | {phase.name})
-        if phase.finds is not None:
-            view = replace(view, **{phase.finds: found})  # type: ignore[arg-type]
+        known = {} if phase.finds is None else {phase.finds: found}
+        view = replace(view, live=step.live, ran=view.ran | {phase.name}, **known)  # type: ignore[arg-type]
     return view

@@ -92,7 +92,8 @@ def _tiers(step: Step) -> list[Tier]:
         state = evaluate(ComponentPods(component, live, step.live.pods(component))) if live is not None else None
         since = answers_since(step.facts, component, step.hand.deps.clock)
         tier = Tier(component, rendered, _record(step, component), live, state, answers_since=since)
-        found.append(replace(tier, may_go_back=_tested(step, tier)))
+        # The same object, where it may be: it knows the hash of its rendering by now.
+        found.append(tier if _tested(step, tier) else replace(tier, may_go_back=False))
     return found
 
 
@@ -127,8 +128,8 @@ async def dressed(step: Step, component: Component) -> list[Json]:
         return others
     record = _record(step, component)
     kept = record.kept.get(turn.template)
-    newest = turn.template == template_hash(rendered)
-    if kept is not None and newest and kept.version != step.facts.spec.version:
+    another = kept is not None and kept.version != step.facts.spec.version
+    if kept is not None and another and turn.template == template_hash(rendered):
         # The same pods under another version: images were named one by one before the version was.
         kept = replace(kept, version=step.facts.spec.version)
         await _write(step, component, replace(record, kept={**record.kept, turn.template: kept}))
