@@ -15,6 +15,7 @@ from tests.fakes.pulsar import FakePulsar
 from tests.fakes.pulsar_brokers import FakeBrokers
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.cluster.backstage import Backstage, FakeBackstage
+from tests.support.cluster.copies import made_once
 from tests.support.cluster.workloads import is_ready
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
@@ -88,6 +89,7 @@ class BusyWorld(ClusterWorld):
     busy: BusyAdmin
 
     @classmethod
+    @made_once
     async def up(cls, brokers: int, *, bundles: int = 12, drain: Json | None = None) -> BusyWorld:
         """Converged, ``bundles`` evenly spread, every bundle with the same traffic."""
         kube, pulsar = FakeKube(), FakePulsar(clusters=[])

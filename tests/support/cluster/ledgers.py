@@ -25,6 +25,7 @@ from tests.fakes.pulsar import FakePulsar
 from tests.fakes.zookeeper import FakeEnsemble, FakeZooKeeper
 from tests.support.bookkeeper.encoding import framed, ledger_body
 from tests.support.cluster.backstage import FakeBackstage
+from tests.support.cluster.copies import made_once
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 WORKLOAD = "east-bookie"
@@ -79,6 +80,7 @@ class LedgerWorld(ClusterWorld):
         return world
 
     @classmethod
+    @made_once
     async def up(cls, bookies: int = 3, *, topics: Collection[str] = TOPICS, **keeper: Any) -> LedgerWorld:
         """The quickstart with so many bookies and with topics that write, converged."""
         world = cls.empty()

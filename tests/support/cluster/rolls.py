@@ -10,6 +10,7 @@ from typing import Any
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.ports import PODS, Json
+from tests.support.cluster.copies import made_once
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld, quickstart
 
@@ -27,6 +28,7 @@ def of_three(spec: Json) -> None:
     spec["version"] = OLD
 
 
+@made_once
 async def brought_up(*manifests: Json, jumps: str = f"{OLD} <-> {NEW}") -> ClusterWorld:
     world = ClusterWorld.fakes()
     world.deps = replace(world.deps, jumps=Jumps.parse(jumps))

@@ -10,6 +10,7 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Kind
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Json, UnavailableError
+from tests.support.cluster.copies import made_once, ready_world
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, PortCall
 
@@ -27,9 +28,7 @@ def leave(spec: Json) -> None:
 
 
 async def started() -> ClusterWorld:
-    world = ClusterWorld.fakes()
-    await world.apply(*quickstart())
-    await world.run()
+    world = await ready_world()
     return world
 
 
@@ -88,6 +87,7 @@ async def test_what_was_there_before_is_written_down_first() -> None:
 # --------------------------------------------------------------------------- the settings outlive the custom resource
 
 
+@made_once
 async def held(before: dict[str, str] | None = None) -> ClusterWorld:
     """The operator drives; ``before`` are the dynamic settings that it found."""
     world = await started()

@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, Json, ResourceType
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, BOOKIES, KUBERNETES, ZOOKEEPER
@@ -43,7 +44,7 @@ async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() 
 
 async def test_nothing_is_created_before_what_it_needs_is_ready() -> None:
     """The order of writes over all three ports."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     order = [(c.port, c.verb, c.name) for c in world.journal.effects]
 
     def at(port: str, name: str) -> int:
@@ -90,7 +91,7 @@ async def test_a_component_that_never_gets_ready_holds_what_comes_after_it(
 
 
 async def test_a_converged_quickstart_is_only_read() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     before, calls = len(world.journal.attempts), len(world.journal.calls)
     await world.run()
     assert world.journal.attempts[before:] == []
@@ -98,7 +99,7 @@ async def test_a_converged_quickstart_is_only_read() -> None:
 
 
 async def test_applying_the_same_again_and_a_new_operator_write_nothing() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     before = len(world.journal.attempts)
     world.restart()
     await world.apply(*quickstart())
@@ -140,7 +141,7 @@ def _set_budget(obj: Json) -> None:
 async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
     kind: ResourceType, name: str, change: Callable[[Json], None]
 ) -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     name = await world.configuration(name) if kind == CONFIG_MAPS else name
     wanted = await world.get(kind, name)
     await world.backstage.edit(kind, world.namespace, name, change)
@@ -156,7 +157,7 @@ async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
 
 @pytest.mark.parametrize("kind", [STATEFUL_SETS, SERVICES, CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS], ids=lambda k: k.kind)
 async def test_a_child_deleted_by_hand_comes_back(kind: ResourceType) -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     wanted = await world.names(kind)
     for name in wanted:
         if not name.endswith("-instance-id"):
@@ -167,11 +168,9 @@ async def test_a_child_deleted_by_hand_comes_back(kind: ResourceType) -> None:
 
 
 async def test_standalone_is_one_pod_and_ready() -> None:
-    world = ClusterWorld.fakes()
     manifests = quickstart()[:2]
     manifests[1]["spec"] = {"instanceRef": {"name": "demo"}, "mode": "Standalone", "standalone": {}}
-    await world.apply(*manifests)
-    await world.run()
+    world = await converged(*manifests)
     assert await world.names(STATEFUL_SETS) == ["east-standalone"]
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
 
@@ -238,7 +237,7 @@ def _add_setting(obj: Json) -> None:
 async def test_what_somebody_adds_to_a_child_is_taken_away(
     kind: ResourceType, name: str, change: Callable[[Json], None]
 ) -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     name = await world.configuration(name) if kind == CONFIG_MAPS else name
     wanted = await world.get(kind, name)
     await world.backstage.edit(kind, world.namespace, name, change)

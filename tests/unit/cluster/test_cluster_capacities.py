@@ -5,17 +5,16 @@ from __future__ import annotations
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PODS, Json
 from pulsar_sizing.job import cli
+from tests.support.cluster.copies import converged
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 NAME = "east-capacities"
 
 
 async def started(brokers: int = 3) -> ClusterWorld:
-    world = ClusterWorld.fakes()
     manifests = quickstart()
     manifests[1]["spec"]["broker"]["replicas"] = brokers
-    await world.apply(*manifests)
-    await world.run()
+    world = await converged(*manifests)
     assert await world.all_ready() == {}
     return world
 

@@ -9,6 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM, PODS, SERVICES, STATEFUL_SETS, Json, Key
 from tests.support.cluster.backstage import FakeBackstage
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.workloads import Trouble, revision_of
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import EVICT, KUBERNETES, PortCall
@@ -16,13 +17,11 @@ from tests.support.core.journal import EVICT, KUBERNETES, PortCall
 
 async def three_of_each() -> ClusterWorld:
     """ZooKeeper, bookies, brokers and proxies of three."""
-    world = ClusterWorld.fakes()
     manifests = quickstart()
     spec = manifests[1]["spec"]
     spec["metadataStore"]["managed"]["replicas"] = 3
     spec["bookkeeper"]["replicas"] = spec["broker"]["replicas"] = spec["proxy"]["replicas"] = 3
-    await world.apply(*manifests)
-    await world.run()
+    world = await converged(*manifests)
     assert await world.all_ready() == {}
     return world
 
@@ -161,7 +160,7 @@ async def test_brokers_are_scaled_by_spec_without_touching_other_pods(replicas: 
 
 
 async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     before = await world.uids(PODS)
     configuration = await world.configuration("east-proxy")
     await world.change(Kind.CLUSTER, "east", lambda spec: spec.pop("proxy"))
@@ -183,7 +182,7 @@ async def test_a_proxy_taken_out_of_the_spec_is_pruned_and_nothing_else() -> Non
 
 
 async def test_an_identity_of_proxies_alone_is_kept_until_no_proxy_has_it() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     account = {"serviceAccountAnnotations": {"iam.gke.io/gcp-service-account": "a@b"}}
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["proxy"].update(pod=account))
     await world.run()
@@ -250,7 +249,7 @@ def _message_size(spec: Json) -> None:
 async def test_a_refused_specification_is_told_with_field_and_remedy_and_what_runs_stays(
     change: Callable[[Json], None], words: tuple[str, ...]
 ) -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     pods = await world.uids(PODS)
     status = await world.status(Kind.CLUSTER, "east")
     await world.change(Kind.CLUSTER, "east", change)
@@ -272,7 +271,7 @@ async def test_a_refused_specification_is_told_with_field_and_remedy_and_what_ru
 
 @pytest.mark.parametrize("change", [_reserved, _quorum, _schema, _message_size])
 async def test_a_refused_specification_is_accepted_once_corrected(change: Callable[[Json], None]) -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     good = (await world.get(Kind.CLUSTER, "east"))["spec"]
     await world.change(Kind.CLUSTER, "east", change)
     await world.run()
@@ -288,7 +287,7 @@ async def test_a_refused_specification_is_accepted_once_corrected(change: Callab
 
 async def test_a_drained_cluster_keeps_its_logical_objects() -> None:
     """Brokers at 0: tenants and topics are unknown, not gone, and nothing is written to Pulsar."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
 
     def change(spec: Json) -> None:
         spec["broker"]["replicas"] = 0

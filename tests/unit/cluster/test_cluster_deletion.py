@@ -19,6 +19,7 @@ from pulsar_operator.ports import (
     Json,
     RefusedError,
 )
+from tests.support.cluster.copies import converged
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import KUBERNETES, PortCall
@@ -28,12 +29,10 @@ VOLUMES = ["data-east-zookeeper-0", "journal-0-east-bookie-0", "ledgers-0-east-b
 
 async def quickstart_with(reclaim: str) -> ClusterWorld:
     """The quickstart with a reclaimPolicy on instance and cluster."""
-    world = ClusterWorld.fakes()
     manifests = quickstart()
     for manifest in manifests[:2]:
         manifest["spec"]["reclaimPolicy"] = reclaim
-    await world.apply(*manifests)
-    await world.run()
+    world = await converged(*manifests)
     assert await world.all_ready() == {}
     return world
 
@@ -189,11 +188,9 @@ async def test_children_of_the_previous_object_are_waited_for() -> None:
 
 
 async def test_the_managed_store_stays_until_no_cluster_needs_it() -> None:
-    world = ClusterWorld.fakes()
     manifests = quickstart()
     manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1}}
-    await world.apply(*manifests)
-    await world.run()
+    world = await converged(*manifests)
     await world.delete(Kind.INSTANCE, "demo")
     await world.run()
     assert "demo-configuration-store" in await world.names(STATEFUL_SETS)
@@ -365,11 +362,9 @@ async def test_a_namespace_that_cannot_be_seen_is_not_gone() -> None:
 
 @pytest.mark.parametrize("going", [True, False])
 async def test_a_managed_store_whose_deletion_is_refused(going: bool) -> None:
-    world = ClusterWorld.fakes()
     instance = quickstart()[0]
     instance["spec"]["configurationStore"] = {"managed": {"replicas": 1}}
-    await world.apply(instance)
-    await world.run()
+    world = await converged(instance)
     await kubernetes_namespace(world, going=going)
     allow = refuse(world, "delete", "StatefulSet", GUARD)
     await world.delete(Kind.INSTANCE, "demo")

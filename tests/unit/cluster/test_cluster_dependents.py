@@ -15,7 +15,8 @@ from pulsar_operator.controllers.dataplane.cluster import ClusterController
 from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
 from pulsar_operator.controllers.dataplane.instance import InstanceController
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key, UnavailableError
-from tests.support.cluster.world import NS, ClusterWorld, quickstart
+from tests.support.cluster.copies import ready_world
+from tests.support.cluster.world import NS, ClusterWorld
 from tests.support.core.journal import PortCall
 
 EAST = Key(Kind.CLUSTER, NS, "east")
@@ -23,9 +24,7 @@ EAST = Key(Kind.CLUSTER, NS, "east")
 
 async def up() -> ClusterWorld:
     """The quickstart: one cluster; a tenant, a namespace and topics."""
-    world = ClusterWorld.fakes()
-    await world.apply(*quickstart())
-    await world.run()
+    world = await ready_world()
     assert await world.all_ready() == {}
     return world
 

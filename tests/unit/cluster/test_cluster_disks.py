@@ -7,12 +7,14 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.facts import used_percent
 from pulsar_operator.ports import DiskInfo
+from tests.support.cluster.copies import made_once
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 HOSTS = [f"east-bookie-{n}.east-bookie-headless.{NS}.svc.cluster.local" for n in range(3)]
 
 
+@made_once
 async def brought_up(*disks: tuple[str, DiskInfo]) -> ClusterWorld:
     world = ClusterWorld.fakes()
     world.bookies.disks = dict(disks)

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import PODS, ConflictError, Json, PortError, UnavailableError
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.end_state import differences, end_state
 from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
@@ -53,8 +54,20 @@ class Calm:
         return [f"{call}: {text}" for text in differences(self.state, await end_state(world))]
 
 
+@pytest.fixture(scope="module")
+def calms() -> list[Calm]:
+    """The bring-up; filled by the first test that asks."""
+    return []
+
+
 @pytest.fixture
-async def calm() -> Calm:
+async def calm(calms: list[Calm]) -> Calm:
+    if not calms:
+        calms.append(await _undisturbed())
+    return calms[0]
+
+
+async def _undisturbed() -> Calm:
     world, copies = ClusterWorld.fakes(), []
 
     async def remember() -> None:
@@ -95,7 +108,7 @@ async def test_any_zookeeper_or_admin_call_may_fail_once(calm: Calm, every: int)
 @pytest.mark.parametrize("name", sorted(ERRORS))
 async def test_a_kubernetes_that_refuses_every_call_changes_nothing(name: str) -> None:
     """The operator sees errors for a while: no pod goes, nothing is written, and then all is as before."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     expected, pods = await end_state(world), await world.uids(PODS)
     on = True
 
@@ -117,7 +130,7 @@ async def test_a_kubernetes_that_refuses_every_call_changes_nothing(name: str) -
 
 
 async def test_a_pass_that_cannot_list_its_pods_does_not_say_there_are_none() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     before = await world.status(Kind.CLUSTER, "east")
 
     def hook(call: PortCall) -> None:
@@ -136,11 +149,9 @@ async def test_a_pass_that_cannot_list_its_pods_does_not_say_there_are_none() ->
 
 
 async def test_an_instance_that_becomes_invalid_rolls_and_loses_nothing() -> None:
-    world = ClusterWorld.fakes()
     manifests = quickstart()
     manifests[0]["spec"]["configurationStore"] = {"external": {"servers": "zk.example.com:2181", "chroot": "/c"}}
-    await world.apply(*manifests)
-    await world.run()
+    world = await converged(*manifests)
     pods = await world.uids(PODS)
 
     def change(spec: Json) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PODS, Json, ResourceType
+from tests.support.cluster.copies import made_once
 from tests.support.cluster.rolls import BROKEN, WEEK, reason, two, version
 from tests.support.cluster.world import NS, ClusterWorld
 
@@ -53,6 +54,7 @@ async def words(world: ClusterWorld) -> str:
     return message
 
 
+@made_once
 async def stopped() -> ClusterWorld:
     """East has tried a broken image of its broker; the image is broken in west too."""
     world = await two(1, one_of_each)

@@ -10,6 +10,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json
 from tests.support.cluster.busy import BusyWorld
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 STRANGER = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "east-proxy", "namespace": NS}, "spec": {}}
@@ -21,18 +22,16 @@ def refused(spec: Json) -> None:
 
 async def without_proxy(**spec: object) -> ClusterWorld:
     """A cluster beside a stranger's Service that its proxies would need."""
-    world = ClusterWorld.fakes()
     objects = quickstart()
     objects[1]["spec"].pop("proxy")
     objects[1]["spec"] |= spec
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     await world.backstage.put(STRANGER)
     return world
 
 
 async def test_a_refused_specification_says_nothing_of_what_was_not_looked_at() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     before = await world.condition(Kind.CLUSTER, "east", "MetadataReady")
 
     def change(spec: Json) -> None:
@@ -49,7 +48,7 @@ async def test_a_refused_specification_says_nothing_of_what_was_not_looked_at() 
 
 
 async def test_a_refused_specification_holds_up_no_other_cluster() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.change(Kind.CLUSTER, "east", refused)
     await world.run()
     west = copy.deepcopy(quickstart()[1])
@@ -104,11 +103,9 @@ async def test_a_taken_name_keeps_nobody_from_being_rolled_or_scaled() -> None:
 
 async def test_no_bookie_is_added_under_a_store_that_is_not_the_clusters() -> None:
     """Its cookie would name the other one, and it would be of no use when the right store is back."""
-    world = ClusterWorld.fakes()
     objects = quickstart()
     objects[1]["spec"]["metadataStore"] = {"external": {"servers": "zk.infra:2181", "chroot": "/east"}}
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     store = await world.dataplane._session("zk:zk.infra:2181/east")
     ours = await store.get("/ledgers/INSTANCEID")
     assert ours is not None
@@ -128,11 +125,9 @@ async def test_no_bookie_is_added_under_a_store_that_is_not_the_clusters() -> No
 @pytest.mark.parametrize("preset", ["Small", "Huge"])
 async def test_an_instance_keeps_its_store_for_its_clusters_readable_or_not(preset: str) -> None:
     """An unknown word, as after a downgrade of the operator."""
-    world = ClusterWorld.fakes()
     objects = quickstart()
     objects[0]["spec"]["configurationStore"] = {"managed": {"replicas": 3}}
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     await world.backstage.edit(CUSTOM[Kind.INSTANCE], NS, "demo", lambda o: o["spec"].update(preset=preset))
     await world.delete(Kind.INSTANCE, "demo")
     for _ in range(6):
@@ -148,7 +143,7 @@ async def test_an_instance_keeps_its_store_for_its_clusters_readable_or_not(pres
 
 
 async def test_a_cluster_without_brokers_is_not_ready() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=0))
     await world.run()
     assert (await world.condition(Kind.CLUSTER, "east", "BrokersReady"))[:2] == ("False", "ScaledToZero")

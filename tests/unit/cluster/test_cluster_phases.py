@@ -13,7 +13,7 @@ from pulsar_operator.controllers.dataplane.phases.row import ROWS
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.ports import PODS, SERVICES, STATEFUL_SETS, Json, UnavailableError
 from tests.support.cluster.busy import BusyWorld
-from tests.support.cluster.world import ClusterWorld
+from tests.support.cluster.copies import ready_world
 from tests.support.core.journal import PortCall
 
 
@@ -33,7 +33,7 @@ def test_each_phase_fills_a_field_of_its_own(mode: ClusterMode) -> None:
 
 
 async def test_a_phase_writes_what_it_may() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     cluster, pod = await world.get(Kind.CLUSTER, "east"), await world.get(PODS, "east-broker-0")
     hand = Actor(world.deps, cluster).limited(frozenset({SERVICES}))
     with pytest.raises(ValueError, match="does not write Pod"):
@@ -78,7 +78,7 @@ async def test_what_a_pass_could_not_see_stays_in_the_status(change: Any, verb: 
 
 
 async def test_a_bookie_that_somebody_added_by_hand_is_emptied_and_removed() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     have = (await world.get(STATEFUL_SETS, "east-bookie"))["spec"]["replicas"]
 
     def more(obj: Json) -> None:

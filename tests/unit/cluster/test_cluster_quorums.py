@@ -14,6 +14,7 @@ from pulsar_operator.domain.render.config import OVERRIDES_FILE
 from pulsar_operator.domain.render.quorum import BROKER_KEYS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, STATEFUL_SETS, Json
 from tests.fakes.killed import Killed
+from tests.support.cluster.copies import converged
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import KUBERNETES, PortCall
@@ -31,9 +32,7 @@ def objects(bookies: int, ensemble: dict[str, int] | None = None) -> list[Json]:
 
 
 async def brought_up(bookies: int, ensemble: dict[str, int] | None = None) -> ClusterWorld:
-    world = ClusterWorld.fakes()
-    await world.apply(*objects(bookies, ensemble))
-    await world.run()
+    world = await converged(*objects(bookies, ensemble))
     assert await world.all_ready() == {}
     return world
 
@@ -308,11 +307,9 @@ async def test_a_change_on_record_is_applied_where_brokers_have_to_wait_for_it()
 
 
 async def test_one_pod_has_none() -> None:
-    world = ClusterWorld.fakes()
     instance, cluster, *_ = quickstart()
     cluster["spec"] = {"instanceRef": cluster["spec"]["instanceRef"], "mode": "Standalone", "standalone": {}}
-    await world.apply(instance, cluster)
-    await world.run()
+    world = await converged(instance, cluster)
     assert (await told(world), await world.live(CONFIG_MAPS, RECORD)) == (None, None)
 
 

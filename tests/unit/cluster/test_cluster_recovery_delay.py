@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import Json
+from tests.support.cluster.copies import made_once
 from tests.support.cluster.rolls import reason, three, version
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld
@@ -31,6 +32,7 @@ async def delay(world: ClusterWorld) -> str:
     return (await world.dataplane.tree(STORE))[DELAY]
 
 
+@made_once
 async def a_bookie_away(pod: str = "east-bookie-2") -> ClusterWorld:
     """A bookie of a roll does not come up; by default the first."""
     world = await three(bookies_alone)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import yaml
 
 from pulsar_operator.api.constants import Kind
-from tests.support.cluster.world import NS, QUICKSTART, ClusterWorld
+from tests.support.cluster.copies import ready_world
+from tests.support.cluster.world import NS, QUICKSTART
 
 DOCUMENTS = list(
     yaml.safe_load_all((QUICKSTART.parent / "shared-limits-and-isolation.yaml").read_text(encoding="utf-8"))
@@ -14,7 +15,7 @@ DOCUMENTS = list(
 
 async def test_the_example_becomes_ready_by_events() -> None:
     """Also for namespaces that run before the group they name. The instance counts what refers to it."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.apply(*({**each, "metadata": {**each["metadata"], "namespace": NS}} for each in DOCUMENTS))
     await world.run_by_events()
     for document in DOCUMENTS:

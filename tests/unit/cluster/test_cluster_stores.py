@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, STATEFUL_SETS, Json
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import KUBERNETES, ZOOKEEPER
@@ -39,9 +40,7 @@ async def broker_config(world: ClusterWorld, cluster: str = "east") -> str:
 
 
 async def test_a_managed_store_comes_up_beside_the_cluster_and_is_used() -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(*manifests({"managed": {"replicas": 3}}))
-    await world.run()
+    world = await converged(*manifests({"managed": {"replicas": 3}}))
     assert await world.all_ready() == {}
     assert f"configurationMetadataStoreUrl=zk:{STORE}" in await broker_config(world)
     trees = await world.trees()
@@ -71,9 +70,7 @@ async def test_brokers_wait_for_a_managed_store_and_bookies_do_not() -> None:
 
 
 async def test_an_external_store_is_used_with_its_chroot() -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(*manifests({"external": {"servers": "zk.example.com", "chroot": "/pulsar/prod"}}))
-    await world.run()
+    world = await converged(*manifests({"external": {"servers": "zk.example.com", "chroot": "/pulsar/prod"}}))
     assert await world.all_ready() == {}
     assert "configurationMetadataStoreUrl=zk:zk.example.com:2181/pulsar/prod" in await broker_config(world)
     written = [c for c in world.journal.effects if c.port == ZOOKEEPER and c.kind.startswith("zk.example.com")]
@@ -112,9 +109,7 @@ async def test_an_external_metadata_store_that_does_not_answer_is_metadata_unrea
 
 
 async def test_a_store_that_goes_away_later_takes_nothing_down() -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(*manifests({"external": {"servers": "zk.example.com:2181"}}))
-    await world.run()
+    world = await converged(*manifests({"external": {"servers": "zk.example.com:2181"}}))
     pods = await world.uids(PODS)
     world.unreachable.add("zk.example.com")
     mark = len(world.journal.effects)
@@ -128,9 +123,7 @@ async def test_a_store_that_goes_away_later_takes_nothing_down() -> None:
 
 async def test_no_broker_is_replaced_while_the_store_stands_still_though_its_pod_is_ready() -> None:
     """A process that is stopped answers nobody, and a probe that cannot be run in it changes nothing of its pod."""
-    world = ClusterWorld.fakes()
-    await world.apply(*manifests({"managed": {"replicas": 1}}))
-    await world.run()
+    world = await converged(*manifests({"managed": {"replicas": 1}}))
     pods = await world.uids(PODS)
     world.unreachable.add(STORE.partition(":")[0])
 
@@ -151,7 +144,7 @@ async def test_no_broker_is_replaced_while_the_store_stands_still_though_its_pod
 
 
 async def test_a_second_cluster_is_registered_without_touching_replication_clusters() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     before = (await world.trees())[EAST]
     await world.apply(second())
     await world.run()
@@ -186,7 +179,7 @@ async def test_a_second_cluster_waits_for_the_first_ones_metadata() -> None:
 
 
 async def test_two_clusters_of_one_pulsar_name_do_not_share_anything() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     tree = (await world.trees())[EAST]
     await world.apply(second("other", clusterName="east"))
     await world.run()
@@ -197,7 +190,7 @@ async def test_two_clusters_of_one_pulsar_name_do_not_share_anything() -> None:
 
 
 async def test_a_wiped_store_is_reported_and_never_written_again() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     pods, claims = await world.uids(PODS), await world.uids(PVCS)
     await world.dataplane.wipe(EAST)
     mark = len(world.journal.effects)
@@ -213,7 +206,7 @@ async def test_a_wiped_store_is_reported_and_never_written_again() -> None:
 
 async def test_a_lost_volume_of_zookeeper_is_reported_and_never_formatted() -> None:
     """The claim and the pod are deleted by hand; the new server is empty and does not found a second ensemble."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.backstage.remove(PVCS, NS, "data-east-zookeeper-0")
     await world.backstage.remove(PODS, NS, "east-zookeeper-0")
     mark = len(world.journal.effects)
@@ -229,7 +222,7 @@ async def test_a_lost_volume_of_zookeeper_is_reported_and_never_formatted() -> N
 
 
 async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_bookie_volumes_exist() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")
     await world.backstage.remove(PVCS, NS, "data-east-zookeeper-0")
     await world.backstage.remove(PODS, NS, "east-zookeeper-0")
@@ -240,7 +233,7 @@ async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_boo
 
 
 async def test_a_lost_record_is_written_again_from_the_store() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     record = await world.get(CONFIG_MAPS, "east-instance-id")
     await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")
     await world.run()
@@ -250,10 +243,8 @@ async def test_a_lost_record_is_written_again_from_the_store() -> None:
 
 
 async def test_a_reference_to_nothing_is_told_and_ends_when_it_appears() -> None:
-    world = ClusterWorld.fakes()
     instance, *rest = quickstart()
-    await world.apply(*rest)
-    await world.run()
+    world = await converged(*rest)
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
     assert (status, reason) == ("False", "ReferenceNotFound")
     assert 'PulsarInstance "pulsar/demo" of spec.instanceRef does not exist: create it' in message
@@ -265,12 +256,10 @@ async def test_a_reference_to_nothing_is_told_and_ends_when_it_appears() -> None
 
 
 async def test_a_reference_from_a_namespace_that_is_not_allowed() -> None:
-    world = ClusterWorld.fakes()
     found = manifests({"managed": {"replicas": 1}})
     found[1]["metadata"]["namespace"] = "elsewhere"
     found[1]["spec"]["instanceRef"]["namespace"] = NS
-    await world.apply(*found[:2])
-    await world.run()
+    world = await converged(*found[:2])
     obj = (await world.backstage.all(CUSTOM[Kind.CLUSTER]))[0]
     by_type = {c["type"]: c for c in obj["status"]["conditions"]}
     assert by_type["BrokersReady"]["reason"] == "ReferenceNotAllowed"
@@ -282,9 +271,7 @@ async def test_a_reference_from_a_namespace_that_is_not_allowed() -> None:
 
 
 async def test_an_instance_naming_a_cluster_that_does_not_exist() -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(quickstart()[0])
-    await world.run()
+    world = await converged(quickstart()[0])
     status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
     assert (status, reason) == ("False", "ReferenceNotFound")
     assert 'create it with spec.instanceRef.name "demo"' in message
@@ -292,9 +279,7 @@ async def test_an_instance_naming_a_cluster_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.CLUSTER, Kind.INSTANCE])
 async def test_a_paused_object_is_watched_and_not_touched(kind: Kind) -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(*manifests({"managed": {"replicas": 1}}))
-    await world.run()
+    world = await converged(*manifests({"managed": {"replicas": 1}}))
     name = "east" if kind is Kind.CLUSTER else "demo"
     await world.pause(kind, name)
     await world.run()
@@ -318,11 +303,9 @@ async def test_a_paused_object_is_watched_and_not_touched(kind: Kind) -> None:
 
 
 async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
-    world = ClusterWorld.fakes()
     found = quickstart()
     found[1]["metadata"]["annotations"] = {"pulsaroperator.io/dry-run": "true"}
-    await world.apply(*found)
-    await world.run()
+    world = await converged(*found)
     assert {c.verb for c in world.journal.effects} == {"status"}
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
     assert "Create StatefulSet east-zookeeper: it does not exist" in pending
@@ -343,9 +326,7 @@ async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
 
 
 async def test_an_unreadable_instance_can_be_deleted_and_keeps_its_volumes() -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(manifests({"managed": {"replicas": 1}})[0])
-    await world.run()
+    world = await converged(manifests({"managed": {"replicas": 1}})[0])
     before = await world.names(PVCS)
     assert before
     await world.change(Kind.INSTANCE, "demo", lambda spec: spec["configurationStore"]["managed"].update(replicas="odd"))
@@ -356,12 +337,10 @@ async def test_an_unreadable_instance_can_be_deleted_and_keeps_its_volumes() -> 
 
 
 async def test_a_managed_store_runs_the_image_and_pulls_as_the_instance_says() -> None:
-    world = ClusterWorld.fakes()
     objects = manifests({"managed": {"replicas": 1}})
     image = {"zookeeper": "example.com/zoo:1", "pullPolicy": "Always", "pullSecrets": ["registry"]}
     objects[0]["spec"]["image"] = image
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     pod = await world.get(PODS, "demo-configuration-store-0")
     container = pod["spec"]["containers"][0]
     assert (container["image"], container["imagePullPolicy"]) == ("example.com/zoo:1", "Always")
@@ -370,10 +349,8 @@ async def test_a_managed_store_runs_the_image_and_pulls_as_the_instance_says() -
 
 
 async def test_a_limit_below_the_heap_of_a_managed_store_is_refused() -> None:
-    world = ClusterWorld.fakes()
     store = {"managed": {"replicas": 1, "jvm": {"heap": "1g"}, "resources": {"limits": {"memory": "512Mi"}}}}
-    await world.apply(*manifests(store))
-    await world.run()
+    world = await converged(*manifests(store))
     accepted = await world.condition(Kind.INSTANCE, "demo", "Accepted")
     assert accepted[:2] == ("False", "InvalidSpec")
     assert "spec.configurationStore.managed.resources.limits.memory = 512 MiB" in accepted[2]

@@ -8,15 +8,14 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Kind
 from pulsar_operator.ports import CUSTOM, PDBS, PODS, STATEFUL_SETS, Json
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 
 async def three() -> ClusterWorld:
-    world = ClusterWorld.fakes()
     objects = quickstart()
     objects[1]["spec"]["bookkeeper"]["replicas"] = objects[1]["spec"]["broker"]["replicas"] = 3
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     return world
 
 
@@ -70,7 +69,7 @@ async def test_a_copied_stateful_set_stays_when_the_cluster_goes() -> None:
 
 async def test_a_budget_that_another_controller_made_is_no_leftover() -> None:
     """It has the labels of our StatefulSet, and the StatefulSet for its controller."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     ours = await world.get(STATEFUL_SETS, "east-broker")
     reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "east-broker", "controller": True}
     meta = {"name": "theirs", "namespace": NS, "labels": ours["metadata"]["labels"]}
@@ -85,7 +84,7 @@ async def test_a_budget_that_another_controller_made_is_no_leftover() -> None:
 
 async def test_a_copy_of_a_pod_does_not_hold_a_deletion() -> None:
     """As ``kubectl debug east-broker-0 --copy-to=debug --keep-labels`` makes it."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     pod = copy.deepcopy(await world.get(PODS, "east-broker-0"))
     pod["metadata"] = {"name": "debug", "namespace": NS, "labels": pod["metadata"]["labels"]}
     await world.backstage.put(pod)

@@ -24,6 +24,7 @@ from pulsar_operator.domain.dataplane.reach import (
 )
 from pulsar_operator.ports import Json
 from tests.fakes.admin import AdminCall, FakeAdmin
+from tests.support.cluster.copies import ready_world
 from tests.support.cluster.world import ClusterWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -130,7 +131,7 @@ def test_what_the_status_says(name: str) -> None:
 
 async def brought_up() -> tuple[ClusterWorld, FakeAdmin, list[AdminCall]]:
     """The quickstart, its Pulsar, and the calls to it from now on."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     admin: FakeAdmin = world.deps.admin._inner._inner  # type: ignore[attr-defined]
     admin.calls.clear()
     return world, admin, admin.calls

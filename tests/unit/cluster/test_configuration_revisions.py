@@ -9,6 +9,7 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Kind
 from pulsar_operator.domain.render.common import config_hash
 from pulsar_operator.ports import CONFIG_MAPS, PODS, STATEFUL_SETS, Json
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.world import ClusterWorld, quickstart
 
 
@@ -44,11 +45,9 @@ async def configurations(world: ClusterWorld) -> set[str]:
 
 @pytest.mark.parametrize("component", ["zookeeper", "bookkeeper", "broker", "proxy"])
 async def test_a_pod_keeps_its_configuration_until_it_is_replaced(component: str) -> None:
-    world = ClusterWorld.fakes()
     objects = quickstart()
     objects[1]["spec"]["broker"]["replicas"] = objects[1]["spec"]["proxy"]["replicas"] = 3
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     before = await mounted(world)
     await world.change(Kind.CLUSTER, "east", with_config(component, "one"))
     await world.run(each=lambda: holds_what_it_was_made_with(world))
@@ -60,7 +59,7 @@ async def test_a_pod_keeps_its_configuration_until_it_is_replaced(component: str
 
 async def test_a_configuration_that_breaks_its_pods_is_given_up_with_the_way_back() -> None:
     """The pods that were not replaced yet restart well, and the broken ConfigMap goes."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     good = await configurations(world)
     await world.change(Kind.CLUSTER, "east", with_config("broker", "bad"))
     await world.round()
@@ -76,7 +75,7 @@ async def test_a_configuration_that_breaks_its_pods_is_given_up_with_the_way_bac
 
 
 async def test_nothing_goes_while_a_pod_may_still_be_made_of_an_older_template() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     good = await world.configuration("east-broker")
     await world.change(Kind.CLUSTER, "east", with_config("broker", "one"))
     await world.run()
@@ -93,11 +92,9 @@ async def test_nothing_goes_while_a_pod_may_still_be_made_of_an_older_template()
 
 
 async def test_those_of_a_configuration_store_of_the_instance_go_too() -> None:
-    world = ClusterWorld.fakes()
     objects = quickstart()
     objects[0]["spec"]["configurationStore"] = {"managed": {"replicas": 3}}
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     before = await configurations(world)
 
     def change(spec: Json) -> None:
@@ -110,7 +107,7 @@ async def test_those_of_a_configuration_store_of_the_instance_go_too() -> None:
 
 
 async def test_a_pause_deletes_none() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.pause(Kind.CLUSTER, "east")
     await world.run()
     stray = await world.get(CONFIG_MAPS, await world.configuration("east-broker"))

@@ -14,6 +14,7 @@ from pulsar_operator.controllers.dataplane.store_read import READ_SECONDS, away
 from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, RefusedError, UnavailableError
 from tests.support.cluster.busy import BusyWorld
+from tests.support.cluster.copies import converged
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, ZOOKEEPER, PortCall
@@ -32,9 +33,7 @@ async def up(*, own: bool = False, change: Callable[[Json], Any] = lambda spec: 
         manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1, "storage": {"size": "1Gi"}}}
     manifests[1]["spec"]["broker"] |= {"replicas": 2, "drain": {"enabled": False}}
     change(manifests[1]["spec"])
-    world = ClusterWorld.fakes()
-    await world.apply(*manifests)
-    await world.run()
+    world = await converged(*manifests)
     assert await world.all_ready() == {}
     return world
 

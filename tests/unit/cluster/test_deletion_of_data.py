@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, SECRETS, Json
+from tests.support.cluster.copies import made_once
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 
@@ -15,6 +16,7 @@ def theirs(kind: str, name: str) -> Json:
     return {"apiVersion": "v1", "kind": kind, "metadata": meta, "data": {"theirs": "eA=="}}
 
 
+@made_once
 async def deletable(*there: Json, **spec: Json) -> ClusterWorld:
     """An instance and a cluster with reclaimPolicy Delete, beside what is there already."""
     world = ClusterWorld.fakes()

@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, PVCS, Json
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import ZOOKEEPER
@@ -49,7 +50,7 @@ async def test_without_a_quorum_nothing_is_on_record() -> None:
 
 async def test_a_record_that_was_restored_without_labels_is_believed() -> None:
     """By kubectl create configmap, say: it is not among what the list of children shows."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.backstage.edit(CONFIG_MAPS, NS, FOUNDED, lambda obj: obj["metadata"].pop("labels"))
     mark = len(world.journal.attempts)
     for _ in range(5):
@@ -59,7 +60,7 @@ async def test_a_record_that_was_restored_without_labels_is_believed() -> None:
 
 @pytest.mark.parametrize("data", [{}, {"founded": "yes"}, {"other": "1"}])
 async def test_a_record_that_does_not_say_it_is_repaired(data: dict[str, str]) -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     await world.backstage.edit(CONFIG_MAPS, NS, FOUNDED, lambda obj: obj.update(data=data))
     for _ in range(3):
         await world.round()
@@ -115,9 +116,7 @@ async def test_a_paused_instance_whose_store_is_not_on_record_is_not_ready_for_w
 
 
 async def test_a_paused_instance_whose_store_is_on_record_stays_ready() -> None:
-    world = ClusterWorld.fakes()
-    await world.apply(*manifests({"managed": {"replicas": 3}}))
-    await world.run()
+    world = await converged(*manifests({"managed": {"replicas": 3}}))
     await world.pause(Kind.INSTANCE, "demo")
     await world.run()
     assert (await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady"))[0] == "True"
@@ -125,11 +124,9 @@ async def test_a_paused_instance_whose_store_is_on_record_stays_ready() -> None:
 
 @pytest.mark.parametrize("policy", ["Retain", "Delete"])
 async def test_the_record_lives_as_long_as_the_volumes(policy: str) -> None:
-    world = ClusterWorld.fakes()
     objects = quickstart()
     objects[1]["spec"]["reclaimPolicy"] = policy
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     await world.delete_all()
     await world.run()
     assert await world.names(CUSTOM[Kind.CLUSTER]) == []

@@ -11,6 +11,7 @@ from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.domain.render.names import bookie_id, pod_host, workload_name
 from pulsar_operator.ports import PODS, UnavailableError
 from tests.support.bookkeeper.encoding import ledger
+from tests.support.cluster.copies import converged
 from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 ZOOKEEPER = f"east-zookeeper.{NS}.svc.cluster.local:2181"
@@ -21,11 +22,9 @@ def host(component: Component, ordinal: int) -> str:
 
 
 async def three_bookies() -> ClusterWorld:
-    world = ClusterWorld.fakes()
     objects = quickstart()
     next(each for each in objects if each["kind"] == "PulsarCluster")["spec"]["bookkeeper"]["replicas"] = 3
-    await world.apply(*objects)
-    await world.run()
+    world = await converged(*objects)
     return world
 
 

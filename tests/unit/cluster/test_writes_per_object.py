@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tests.support.cluster.copies import ready_world
 from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
 
@@ -33,7 +34,7 @@ def table(calls: list[PortCall]) -> str:
 
 
 async def test_writes_of_the_quickstart() -> None:
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     print(table(world.journal.attempts))
     applied = Counter((c.kind, c.name) for c in world.journal.effects if c.verb in ("apply", "create"))
     record = ("ConfigMap", "east-instance-id")
@@ -52,7 +53,7 @@ async def test_writes_of_the_quickstart() -> None:
 
 async def test_a_hundred_topics_cost_three_writes_each() -> None:
     """With a running cluster: managedFields ahead, the topic, the status; and one of the parent for all of them."""
-    world = await ClusterWorld.fakes().bring_up()
+    world = await ready_world()
     topic = quickstart()[-1]
     mark = len(world.journal.attempts)
     topics = [{**topic, "metadata": {**topic["metadata"], "name": f"t{n}"}} for n in range(100)]
