@@ -64,8 +64,8 @@ mutants: setup ## A sample of small changes of the code (SEED, SIZE): do unit an
 mutations: tools ## Every field of the logical kinds changed and changed back on a real Pulsar (half an hour)
 	@$(PY) -m pytest tests/standalone/test_mutations_real.py -m slow -k test_all
 
-hostile: tools ## Hostile text in every place of the logical kinds on a real Pulsar (ten minutes)
-	@$(PY) -m pytest tests/standalone/test_hostile_real.py -m slow
+hostile: tools ## Hostile text in every place of the logical kinds, all in memory and on a real Pulsar (a quarter of an hour)
+	@$(PY) -m pytest tests/unit/core/test_canary.py tests/unit/logical/test_hostile_text.py tests/standalone/test_hostile_real.py -m slow
 
 newer-pulsar: setup ## The policies that only a newer Pulsar has, on a standalone of it (minutes)
 	@$(PY) -m e2e.kind newer-pulsar && $(PY) -m pytest tests/standalone/test_newer_pulsar_real.py -m slow

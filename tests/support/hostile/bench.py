@@ -63,7 +63,8 @@ class Carrying:
         zero, others = await attempt.shown(self.me), await self.others()
         problems: list[str] = []
         for label, (spec, text) in steps.items():
-            await attempt.declare(self.me, spec, ready=False)
+            # What comes late of one is seen with the next, and of the last when it is taken off again.
+            await attempt.declare(self.me, spec, ready=False, quiet=attempt.bench.quiet)
             shown = await attempt.shown(self.me)
             wanted = filled(text, {**attempt.names, "own": SELF})
             refusal = self.refusal(field)

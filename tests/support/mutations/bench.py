@@ -57,6 +57,8 @@ class Bench:
     own: str = field(default_factory=lambda: f"mut-{uuid.uuid4().hex[:8]}")
     """Begins every name."""
     pause: float = PAUSE_SECONDS
+    quiet: int = QUIET
+    """Passes without a write after which an object that cannot be Ready counts as done, for the moment."""
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -168,7 +170,9 @@ class Attempt:
             for topic in (f"{self.own}-{who}-{end}" for who in "mf" for end in "xy"):
                 await self.place.ask("PUT", *self.place.topic(topic))
 
-    async def declare(self, name: str, spec: Json, *, refused: str | None = None, ready: bool = True) -> None:
+    async def declare(
+        self, name: str, spec: Json, *, refused: str | None = None, ready: bool = True, quiet: int = QUIET
+    ) -> None:
         """Apply the object with this specification, and run the operator until it has done what it can."""
         kind, spec = self.mutation.kind, filled(spec, {**self.names, "own": name})
         match kind:
@@ -188,19 +192,21 @@ class Attempt:
             await self.settle(kind, name)
             self.world.namespace(f"{name}-n", tenant=name, name="n", replicationClusters=[self.bench.cluster])
             kind, name = PNS, f"{name}-n"
-        await self.settle(kind, name, refused=refused, ready=ready)
+        await self.settle(kind, name, refused=refused, ready=ready, quiet=quiet)
 
     @property
     def inherits(self) -> bool:
         """Whether a namespace of the tenant is looked at: it has what its tenant declares, and is refused it."""
         return self.mutation.kind is PTN and self.mutation.path.startswith("namespaceDefaults")
 
-    async def settle(self, kind: Kind, name: str, *, refused: str | None = None, ready: bool = True) -> None:
+    async def settle(
+        self, kind: Kind, name: str, *, refused: str | None = None, ready: bool = True, quiet: int = QUIET
+    ) -> None:
         """Passes until the object is Ready, or refused with these words, or as done as it can be.
 
         No eventually, since what counts is passes in a row that write nothing.
         """
-        quiet, said = 0, ("", "", "")
+        idle, said = 0, ("", "", "")
         for _ in range(PASSES):
             before = len(self.world.kube.writes)
             await self.world.reconcile(kind, name)
@@ -211,10 +217,10 @@ class Attempt:
                 said = self.world.condition(kind, name, ConditionType.ACCEPTED.value)
                 if said[1] == REFUSED and re.search(refused, said[2]):
                     return
-            elif newest and said[1] in COMPLETE and (ready or quiet == QUIET):
+            elif newest and said[1] in COMPLETE and (ready or idle == quiet):
                 return
-            quiet = quiet + 1 if len(self.world.kube.writes) == before else 0
-            if not ready and quiet >= QUIET:
+            idle = idle + 1 if len(self.world.kube.writes) == before else 0
+            if not ready and idle >= quiet:
                 return
             await asyncio.sleep(self.bench.pause)
         raise AssertionError(f"{self.mutation.id}: {kind} {name} is not settled: {said}")
