@@ -56,7 +56,7 @@ areas: setup ## The slices of the long tests, and when each ran last
 	@$(PY) -m tests.suite areas
 
 faults: tools ## Every kill and every fault at every place, in memory and on real servers, with a table at the end (hours)
-	@$(PY) -m pytest tests/contract tests/integration -m faults -s
+	@$(PY) -m pytest tests/unit tests/contract tests/integration -m faults -s
 
 mutants: setup ## A sample of small changes of the code (SEED, SIZE): do unit and contract tests notice? At most an hour
 	@$(PY) -m tests.mutants $(if $(SEED),--seed $(SEED)) $(if $(SIZE),--size $(SIZE))
