@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH, MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES
 from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, Json, UnavailableError
 from tests.fakes.admin import AdminCall
@@ -36,8 +36,10 @@ async def well(world: LedgerWorld, bookies: int) -> None:
     assert MEMO_PATH not in world.store.nodes
 
 
-async def test_a_copy_that_goes_on_after_the_bookie_stays() -> None:  # apache/bookkeeper#4812
-    """A copy cannot be ended: it closes a ledger that was made after the removal was taken back, and moves it."""
+@pytest.mark.parametrize("readable", [True, False])
+async def test_a_copy_that_goes_on_after_the_bookie_stays(readable: bool) -> None:  # apache/bookkeeper#4812
+    """A copy cannot be ended: it closes a ledger that was made after the removal was taken back, and moves it. Nor does
+    it help that somebody spoiled the record of it."""
     world = await LedgerWorld.up(4, ensemble=TWO, topics=())
     for _ in range(4):
         world.ledger(state="CLOSED")
@@ -51,6 +53,9 @@ async def test_a_copy_that_goes_on_after_the_bookie_stays() -> None:  # apache/b
     await world.until(asked)
     await world.resize(4)
     await world.settle()
+    assert COPIES_PATH in world.store.nodes
+    if not readable:
+        world.store.put(COPIES_PATH, b"garbage")
     custom = {**PULSAR, "pulsar/managed-ledger": b"shop/orders/persistent/payments"}
     data = world.ledger(on=(bookie(3),), custom=custom)
     cursor = world.ledger(on=(bookie(0), bookie(1)), custom={**custom, "pulsar/cursor": b"sub"})

@@ -171,12 +171,12 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
         return None
 
 
-def parse_copies(data: bytes) -> dict[str, int]:
-    """What znode COPIES_PATH says, by the bookie's id; nothing where it cannot be read."""
+def parse_copies(data: bytes) -> dict[str, int] | None:
+    """What znode COPIES_PATH says, by the bookie's id; None where it cannot be read: any ledger may be meant."""
     try:
         return {str(bookie): int(ledger) for bookie, ledger in json.loads(data or b"{}").items()}
     except (ValueError, TypeError, AttributeError):
-        return {}
+        return None
 
 
 def copies_data(copies: Mapping[str, int]) -> bytes:

@@ -8,15 +8,20 @@ the next time, the topics of all such ledgers are unloaded too (domain/bookkeepe
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH, LeavingMemo, copies_data, parse_copies
 from pulsar_operator.ports import ZooKeeperSession
+
+EVERY_LEDGER: Final = -1
+"""Handles.suspect below the first id."""
 
 
 async def with_copies(session: ZooKeeperSession, memo: LeavingMemo) -> LeavingMemo:
     """The memo of a bookie that begins to be emptied, with what earlier copies may have closed. Raises PortError."""
     node = await session.get(COPIES_PATH)
-    since = parse_copies(node.data).get(memo.bookie) if node is not None else None
+    copies = parse_copies(node.data) if node is not None else {}
+    since = EVERY_LEDGER if copies is None else copies.get(memo.bookie)
     return memo if since is None else replace(memo, handles=replace(memo.handles, suspect=since))
 
 
@@ -25,6 +30,8 @@ async def remember_copies(session: ZooKeeperSession, memo: LeavingMemo) -> None:
     copy came to its end. Raises PortError, ConflictError where somebody else wrote meanwhile."""
     node = await session.get(COPIES_PATH)
     before = parse_copies(node.data) if node is not None else {}
+    if before is None:
+        return  # it stays so: all ledgers are suspect then
     after = {bookie: since for bookie, since in before.items() if bookie != memo.bookie}
     emptied = memo.forgot or (memo.renewal is not None and memo.renewal.claims)
     known = [each for each in (memo.copied_from, before.get(memo.bookie)) if each is not None]
