@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.controllers.dataplane.geo_replication import LOOK_SECONDS
 from pulsar_operator.domain.dataplane.counters import parse
 from pulsar_operator.domain.dataplane.geo_replication import (
@@ -16,7 +16,6 @@ from pulsar_operator.domain.dataplane.geo_replication import (
     NAMES,
     Reading,
     ReplicationLooks,
-    Trouble,
     readings,
     together,
     trouble,
@@ -81,8 +80,8 @@ def down(stranded: int, backlog: int | None = None) -> Reading:
 
 
 FAR = BEHIND_MESSAGES * 10
-APART, BEHIND, EXPIRING = Trouble.NOT_CONNECTED, Trouble.FALLING_BEHIND, Trouble.EXPIRING
-CASES: dict[str, tuple[list[Reading], Trouble | None, Trouble | None]] = {
+APART, BEHIND, EXPIRING = Reason.NOT_CONNECTED, Reason.FALLING_BEHIND, Reason.EXPIRING
+CASES: dict[str, tuple[list[Reading], Reason | None, Reason | None]] = {
     "never looked": ([], None, None),
     "one look tells nothing of a trend": ([down(500)], None, None),
     "apart, and nothing waits": ([down(0), down(0)], None, None),

@@ -14,7 +14,7 @@ from pulsar_operator.controllers.core.clusters import broker_endpoint, pulsar_na
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, timestamp
 from pulsar_operator.domain.dataplane.counters import PATHS
-from pulsar_operator.domain.dataplane.geo_replication import NAMES, Reading, Targets, Trouble, readings, together
+from pulsar_operator.domain.dataplane.geo_replication import NAMES, Reading, Targets, readings, together
 from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
 
@@ -25,27 +25,22 @@ AT_ONCE: Final = 8
 """Pages that are read at the same time."""
 SHOWN: Final = 5
 """Pairs and clusters that a message names."""
-REASONS: Final[Mapping[Trouble, Reason]] = {
-    Trouble.NOT_CONNECTED: Reason.NOT_CONNECTED,
-    Trouble.FALLING_BEHIND: Reason.FALLING_BEHIND,
-    Trouble.EXPIRING: Reason.EXPIRING,
-}
-"""The worst last."""
-WORDS: Final[Mapping[Trouble, str]] = {
-    Trouble.NOT_CONNECTED: (
+WORDS: Final[Mapping[Reason, str]] = {
+    Reason.NOT_CONNECTED: (
         "{pair}: {apart} of {replicators} replicators are not connected, and what waits for them grows: {backlog} "
         "messages. Look at the brokers of {target}, and at whether those of {source} reach the addresses it publishes"
     ),
-    Trouble.FALLING_BEHIND: (
+    Reason.FALLING_BEHIND: (
         "{pair}: {backlog} messages wait, ever more, and {rate} a second are delivered: more is published than "
         "replication takes. Look at the network between both and the load of {target}'s brokers, and at "
         "replicatorDispatchRate"
     ),
-    Trouble.EXPIRING: (
+    Reason.EXPIRING: (
         "{pair}: messages expire before they are replicated ({backlog} wait), and {target} never gets them: raise "
         "messageTTLSeconds of the namespaces that are replicated, or bring {target} back sooner"
     ),
 }
+"""What is said of each trouble, the worst last."""
 ROW_KEYS: Final = ("from", "to")
 
 
@@ -74,7 +69,9 @@ async def _cluster(deps: Deps, cluster: Json, limit: asyncio.Semaphore) -> Targe
     if endpoint is None or deps.reach.of(endpoint.url).since is not None:
         return None
     try:
-        brokers = await deps.admin.call(endpoint, "GET", ("brokers",), deadline=ASK_SECONDS) or ()
+        brokers = await deps.admin.call(endpoint, "GET", ("brokers",), deadline=ASK_SECONDS)
+        if not brokers:
+            return None
         return together(await asyncio.gather(*(_page(deps, endpoint, each, limit) for each in brokers)))
     except PortError:
         return None
@@ -140,11 +137,8 @@ async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
     ]
     silent = [source for source, targets in answers.items() if targets is None]
     if found:
-        there = {each for each, *_ in found}
-        reason, text = (
-            [reason for each, reason in REASONS.items() if each in there][-1],
-            "; ".join(_words(*each) for each in found[:SHOWN]),
-        )
+        reason = [each for each in WORDS if any(each is one[0] for one in found)][-1]
+        text = "; ".join(_words(*each) for each in found[:SHOWN])
         known = condition_of(instance, kind)
         conditions.set(kind, FALSE, reason, text)
         if known is None or known["reason"] != reason:
@@ -161,7 +155,7 @@ async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
         conditions.set(kind, True, Reason.REPLICATING, text)
 
 
-def _words(trouble: Trouble, source: str, target: str, seen: Reading) -> str:
+def _words(trouble: Reason, source: str, target: str, seen: Reading) -> str:
     return WORDS[trouble].format(
         pair=f"{source} to {target}",
         source=source,

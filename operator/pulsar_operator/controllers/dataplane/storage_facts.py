@@ -129,15 +129,9 @@ async def ledgers_naming(
     with the topics whose newest ledger names one, not with the ledgers. Raises PortError, also after SCAN_SECONDS, so
     that the rest of a pass has its time; NotFoundError where the store has no place for ledgers at all.
     """
-    scan = _Scan(session, bookies, alive - bookies, handles or Handles(), kept)
-    try:
-        async with asyncio.timeout(SCAN_SECONDS):
-            async for paths in _parents(session, scan.cannot_read):
-                await _each(paths, scan.look, in_flight)
-    except TimeoutError:
-        text = f"ledgers could not be looked at in {SCAN_SECONDS:g} s: {scan.scanned} were, and there are more"
-        raise UnavailableError(text) from None
-    return scan.result()
+    scan = _Scan(bookies, alive - bookies, handles or Handles(), kept)
+    scanned = await _every_ledger(session, scan.judge, scan.cannot_read, in_flight)
+    return scan.result(scanned)
 
 
 async def count_ledgers(
@@ -146,30 +140,45 @@ async def count_ledgers(
     """Look at every ledger, as above, and count. Raises PortError, also after SCAN_SECONDS."""
     found = LedgerCount()
 
+    def take(_number: int, ledger: Ledger) -> None:
+        found.ledgers += 1
+        found.counted += counts(ledger)
+
     def cannot_read(_path: str) -> None:
         found.undecodable += 1
 
+    await _every_ledger(session, take, cannot_read, in_flight)
+    return found
+
+
+async def _every_ledger(
+    session: ZooKeeperSession, take: Callable[[int, Ledger], None], cannot_read: Callable[[str], None], in_flight: int
+) -> int:
+    """Read all, one after another; how many were there. One that is gone by now names nobody."""
+    scanned = 0
+
     async def look(path: str) -> None:
+        nonlocal scanned
         node = await session.get(path)
         if node is None:
             return
+        scanned += 1
         try:
-            large = len(node.data) > LARGE
+            number, large = ledger_id(path), len(node.data) > LARGE
             ledger = await asyncio.to_thread(decode_ledger, node.data) if large else decode_ledger(node.data)
         except UndecodableError:
             cannot_read(path)
         else:
-            found.ledgers += 1
-            found.counted += counts(ledger)
+            take(number, ledger)
 
     try:
         async with asyncio.timeout(SCAN_SECONDS):
             async for paths in _parents(session, cannot_read):
                 await _each(paths, look, in_flight)
     except TimeoutError:
-        text = f"ledgers could not be looked at in {SCAN_SECONDS:g} s: {found.ledgers} were, and there are more"
+        text = f"ledgers could not be looked at in {SCAN_SECONDS:g} s: {scanned} were, and there are more"
         raise UnavailableError(text) from None
-    return found
+    return scanned
 
 
 @dataclass
@@ -187,38 +196,21 @@ class LedgerCount:
 class _Scan:
     """What was found so far."""
 
-    def __init__(
-        self, session: ZooKeeperSession, bookies: frozenset[str], alive: frozenset[str], handles: Handles, kept: int
-    ) -> None:
-        self._session, self._bookies, self._alive, self._kept = session, bookies, alive, kept
+    def __init__(self, bookies: frozenset[str], alive: frozenset[str], handles: Handles, kept: int) -> None:
+        self._bookies, self._alive, self._kept = bookies, alive, kept
         self._handles = handles
         self._highest = -1
         self._open: set[str] = set()
         self._newest: dict[tuple[str, str | None], int] = {}
         self._only = 0
         self._only_there: list[NamingLedger] = []
-        self._scanned = self._naming = self._unfinished = self._undecodable = 0
+        self._naming = self._unfinished = self._undecodable = 0
         self._by_bookie = dict.fromkeys(sorted(bookies), 0)
         self._written: list[NamingLedger] = []
         self._not_closed: list[NamingLedger] = []
         self._closed: list[NamingLedger] = []
         self._widest: NamingLedger | None = None
         self._unreadable: list[str] = []
-
-    async def look(self, path: str) -> None:
-        """At one ledger. One that is gone by now names nobody."""
-        node = await self._session.get(path)
-        if node is None:
-            return
-        self._scanned += 1
-        try:
-            number = ledger_id(path)
-            large = len(node.data) > LARGE
-            ledger = await asyncio.to_thread(decode_ledger, node.data) if large else decode_ledger(node.data)
-        except UndecodableError:
-            self.cannot_read(path)
-        else:
-            self._judge(number, ledger)
 
     def cannot_read(self, path: str) -> None:
         """Something is there that says nothing."""
@@ -242,7 +234,8 @@ class _Scan:
         else:
             self._newest[key] = max(number, self._newest.get(key, number))
 
-    def _judge(self, number: int, ledger: Ledger) -> None:
+    def judge(self, number: int, ledger: Ledger) -> None:
+        """Take one ledger."""
         self._highest = max(self._highest, number)
         named = ledger.named_of(self._bookies)
         self._note_writer(number, ledger, named=bool(named))
@@ -266,15 +259,10 @@ class _Scan:
         if len(rows) < self._kept:
             rows.append(row)
 
-    @property
-    def scanned(self) -> int:
-        """Ledgers that were looked at so far."""
-        return self._scanned
-
-    def result(self) -> LedgerScan:
+    def result(self, scanned: int) -> LedgerScan:
         """All of it."""
         return LedgerScan(
-            scanned=self._scanned,
+            scanned=scanned,
             naming=self._naming,
             unfinished=self._unfinished,
             undecodable=self._undecodable,

@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import Final
 
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.logical.topic_content import asked_of_listed
 from pulsar_operator.domain.logical.delivery import Delivery, Position, delivery, is_asked, undelivered
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.domain.texts import two_digits
-from pulsar_operator.ports import NotFoundError, PortError
+from pulsar_operator.ports import PortError
 
 FRESH_SECONDS: Final = 600.0
 """So old the moment may be up to which a topic is known to have delivered: it must not have stood still since."""
@@ -115,21 +116,16 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
     waiting = {
         topic: counts
         for topic, each in zip(left, found, strict=False)
-        if each is not None and (counts := known.take((cluster, topic), each, now, fresh))
+        if (counts := known.take((cluster, topic), each, now, fresh))
     }
     return _said(cluster, waiting, len(left) - MOST)
 
 
-async def _topic(
-    scope: Scope, cluster: str, topic: str, towards: frozenset[str], limit: asyncio.Semaphore
-) -> Delivery | None:
-    """How far a topic is; None = it was deleted meanwhile."""
+async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str], limit: asyncio.Semaphore) -> Delivery:
+    """How far a topic is. One that is listed and not found is not known: the next list tells whether it went."""
     domain, _, path = topic.partition("://")
     async with limit:
-        try:
-            stats = await scope.admin.at(cluster, Call("GET", (domain, *path.split("/", 2), "internalStats")))
-        except NotFoundError:
-            return None
+        stats = await asked_of_listed(scope, cluster, (domain, *path.split("/", 2)), "internalStats")
     try:
         return delivery(stats, towards)
     except ValueError as error:

@@ -192,6 +192,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         Pulsar refuses to delete a namespace of several clusters, and taking a cluster out deletes its data there: so a
         replicated namespace is first seen to be empty in every cluster, then reduced to one, then deleted.
         """
+        self._deliveries.forget(p.meta.uid)
         tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
         path = namespace_path(tenant, name)
         found = await scope.admin.find(Call("GET", path))

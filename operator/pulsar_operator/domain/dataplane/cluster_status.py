@@ -80,7 +80,7 @@ def set_conditions(
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
         _replicated(conditions, view, acts=acts)
         _racks(conditions, spec, view)
-        _scaling(conditions, spec, view)
+        scaling.set_condition(conditions, spec, view)
     _up_to_date(conditions, view)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
@@ -249,18 +249,6 @@ def _racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView)
         conditions.set(kind, status, reason, f"{text}{placement_said(placed)}")
     elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
-
-
-def _scaling(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
-    """Only where something has autoscaling."""
-    kind, scaled = ConditionType.SCALING_ACTIVE, [part for part in (spec.broker, spec.proxy) if part is not None]
-    if all(part.autoscaling is None for part in scaled):
-        return
-    found = scaling.said(view.scaling.rows) if view.scaling is not None else None
-    if found is not None:
-        conditions.set(kind, *found)
-    elif not conditions.carry(kind):
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "Nothing was decided yet")
 
 
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
+from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.dataplane.counters import Sample
 
 _PREFIX: Final = "pulsar_replication_"
@@ -36,14 +36,6 @@ LOOKS: Final = 3
 BEHIND_SECONDS: Final = 60.0
 BEHIND_MESSAGES: Final = 100
 """What is delivered within that time at the pace of the last minute, or is that little, is on its way."""
-
-
-class Trouble(StrEnum):
-    """What is wrong with a pair of clusters."""
-
-    NOT_CONNECTED = "NotConnected"
-    FALLING_BEHIND = "FallingBehind"
-    EXPIRING = "Expiring"
 
 
 @dataclass(frozen=True)
@@ -116,7 +108,7 @@ def together(pages: Iterable[Targets]) -> dict[str, Reading]:
     return found
 
 
-def trouble(looks: Sequence[Reading], before: Trouble | None = None) -> Trouble | None:
+def trouble(looks: Sequence[Reading], before: Reason | None = None) -> Reason | None:
     """What is wrong by the last looks at a pair, the newest at the end; None = nothing, or it is too early to tell.
 
     What was wrong (``before``) stays so until what waits was taken or is on its way: that nobody publishes is no cure.
@@ -125,17 +117,17 @@ def trouble(looks: Sequence[Reading], before: Trouble | None = None) -> Trouble 
         return None
     last = looks[-1]
     if last.rate_expired > 0:
-        return Trouble.EXPIRING
+        return Reason.EXPIRING
     cut_off = last.connected < last.replicators and last.stranded > 0
-    if cut_off and (before is Trouble.NOT_CONNECTED or (len(looks) > 1 and last.stranded > looks[-2].stranded > 0)):
-        return Trouble.NOT_CONNECTED
+    if cut_off and (before is Reason.NOT_CONNECTED or (len(looks) > 1 and last.stranded > looks[-2].stranded > 0)):
+        return Reason.NOT_CONNECTED
     far = last.backlog > max(BEHIND_MESSAGES, last.rate_out * BEHIND_SECONDS)
     steps = [now.backlog - then.backlog for then, now in pairwise(looks)][-(LOOKS - 1) :]
     several = len(steps) == LOOKS - 1
     if several and far and all(step > 0 for step in steps):
-        return Trouble.FALLING_BEHIND
+        return Reason.FALLING_BEHIND
     catches_up = several and all(step < 0 for step in steps)
-    return Trouble.FALLING_BEHIND if before is Trouble.FALLING_BEHIND and far and not catches_up else None
+    return Reason.FALLING_BEHIND if before is Reason.FALLING_BEHIND and far and not catches_up else None
 
 
 @dataclass
@@ -144,7 +136,7 @@ class _Known:
     answers: dict[str, dict[str, Reading] | None]
     """By name of the cluster that replicates; None = not all of its brokers answered."""
     looks: dict[tuple[str, str], tuple[Reading, ...]] = field(default_factory=dict)
-    troubles: dict[tuple[str, str], Trouble | None] = field(default_factory=dict)
+    troubles: dict[tuple[str, str], Reason | None] = field(default_factory=dict)
 
 
 class ReplicationLooks:
@@ -176,7 +168,7 @@ class ReplicationLooks:
         known = self._known.get(instance)
         return known.answers if known is not None else {}
 
-    def trouble(self, instance: str, source: str, target: str) -> Trouble | None:
+    def trouble(self, instance: str, source: str, target: str) -> Reason | None:
         """What is wrong with a pair, by the last looks."""
         known = self._known.get(instance)
         return known.troubles.get((source, target)) if known is not None else None

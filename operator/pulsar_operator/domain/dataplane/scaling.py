@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
-from pulsar_operator.domain.conditions import FALSE, TRUE
+from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.wanted import Rows
 
 WELL: Final = frozenset({Reason.WITHIN_TARGET, Reason.SCALED_OUT, Reason.SCALED_IN})
@@ -48,3 +50,15 @@ def status_of(rows: Rows) -> AutoscalingStatus | None:
     if not rows:
         return None
     return AutoscalingStatus(broker=rows.get(Component.BROKER), proxy=rows.get(Component.PROXY))
+
+
+def set_condition(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
+    """Condition ScalingActive, only where something has autoscaling."""
+    kind, scaled = ConditionType.SCALING_ACTIVE, [part for part in (spec.broker, spec.proxy) if part is not None]
+    if all(part.autoscaling is None for part in scaled):
+        return
+    found = said(view.scaling.rows) if view.scaling is not None else None
+    if found is not None:
+        conditions.set(kind, *found)
+    elif not conditions.carry(kind):
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "Nothing was decided yet")
