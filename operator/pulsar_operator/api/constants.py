@@ -62,6 +62,8 @@ ANNOTATION_RACK = f"{GROUP}/rack"
 """On pods of bookies: the rack that the metadata store has for it. The bookie waits for it before it registers."""
 ANNOTATION_RESTART_REASON = f"{GROUP}/restart-reason"
 """On pod templates: the reason of the last restart that was asked for."""
+ANNOTATION_REMOTE_CLUSTERS = f"{GROUP}/remote-clusters"
+"""On pod templates of brokers: by cluster of the instance, when its URLs became others; brokers keep their clients."""
 
 
 class Kind(StrEnum):
@@ -211,6 +213,7 @@ class Reason(StrEnum):
     WAITING_FOR_REPLICATION = "WaitingForReplication"
     NOT_CONNECTED = "NotConnected"
     FALLING_BEHIND = "FallingBehind"
+    NOT_DELIVERING = "NotDelivering"
     EXPIRING = "Expiring"
     # workloads
     IMAGE_PULL_FAILED = "ImagePullFailed"

@@ -46,6 +46,7 @@ _OTHERS = {
     Reason.WAITING_FOR_REPLICATION,
     Reason.NOT_CONNECTED,
     Reason.FALLING_BEHIND,
+    Reason.NOT_DELIVERING,
     Reason.EXPIRING,
     # A restart ends what somebody did by hand.
     Reason.BOOKIE_READ_ONLY,

@@ -12,6 +12,11 @@ from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus
 
 MAX_BOOKIES: Final = 512
 """Rows of status.bookies."""
+MAX_REMOTE: Final = 64
+"""Rows of status.remoteClusters."""
+MAX_REMOTE_NAME: Final = 253
+MAX_URL: Final = 2048
+"""Characters."""
 
 
 class VersionStatus(ApiModel):
@@ -119,6 +124,27 @@ class PlacementStatus(ApiModel):
     """When; again a day later, or when bookies are in other racks."""
     racks: Annotated[str, Field(max_length=64)]
     """Stands for the racks of that time."""
+
+
+Url = Annotated[str, Field(max_length=MAX_URL)]
+
+
+class RemoteClusterStatus(ApiModel):
+    """Another cluster of the instance, by its ClusterData in the configuration store."""
+
+    name: Annotated[str, Field(max_length=MAX_REMOTE_NAME)]
+    """Its name inside Pulsar."""
+    service_url: Url | None = None
+    """Admin REST."""
+    service_url_tls: Url | None = None
+    """Admin REST over TLS."""
+    broker_service_url: Url | None = None
+    """Binary protocol."""
+    broker_service_url_tls: Url | None = None
+    """Binary protocol over TLS."""
+    changed: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When these became others than they were: brokers that are older are replaced, for they keep the clients that they
+    made from the old ones. Absent = they did not."""
 
 
 class RecoveryDelayStatus(ApiModel):
@@ -268,6 +294,14 @@ class PulsarClusterStatus(CommonStatus):
     """Brokers that hand over their bundles; absent when none does."""
     balancer: BalancerStatus | None = None
     """Who balances, while it is not Pulsar itself."""
+    remote_clusters: Annotated[
+        list[RemoteClusterStatus],
+        Field(
+            max_length=MAX_REMOTE,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """The other clusters of the instance, as brokers find them."""
     autoscaling: AutoscalingStatus | None = None
     """Replicas that autoscaling decided; absent where it never did."""
     instance_id: str | None = None

@@ -42,7 +42,7 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceFact
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.remote_clusters import with_remote_clusters
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.running import record_of
 from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
@@ -213,7 +213,7 @@ class ClusterController:
             rendered,
             components={
                 component: [
-                    _restarted(each, asked, facts.live, component) if each["kind"] == STATEFUL_SETS.kind else each
+                    _marked(each, asked, facts, component) if each["kind"] == STATEFUL_SETS.kind else each
                     for each in manifests
                 ]
                 for component, manifests in rendered.components.items()
@@ -228,10 +228,14 @@ def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
     return f"{jump.message}{told}"
 
 
-def _restarted(manifest: Json, asked: str | None, live: Live, component: Component) -> Json:
-    """A StatefulSet's manifest with the reason of the last restart that somebody asked for."""
+def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component) -> Json:
+    """A StatefulSet's manifest with the reason of the last restart that somebody asked for, and of brokers with what
+    they cannot learn while they run."""
+    live = facts.live
     there = live.stateful_set(component)
     applied = there["spec"]["template"] if there is not None else None
+    if component is Component.BROKER:
+        manifest = with_remote_clusters(manifest, facts.obj.get("status"), applied)
     if asked is None:
         return with_reason_kept(manifest, applied, record_of(live, component))
     return with_restart(manifest, asked, applied)

@@ -12,9 +12,11 @@ from pulsar_operator.api.v1alpha1.instance import ReplicationPair
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import broker_endpoint, pulsar_name, serving_endpoint
 from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, timestamp
 from pulsar_operator.domain.dataplane.counters import PATHS
 from pulsar_operator.domain.dataplane.geo_replication import NAMES, Reading, Targets, readings, together
+from pulsar_operator.domain.dataplane.stuck_topics import StuckTopic
 from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
 
@@ -35,6 +37,11 @@ WORDS: Final[Mapping[Reason, str]] = {
         "replication takes. Look at the network between both and the load of {target}'s brokers, and at "
         "replicatorDispatchRate"
     ),
+    Reason.NOT_DELIVERING: (
+        "{pair}: {stuck} topics have messages that wait, and none was delivered for 5 minutes although their "
+        "replicators are connected: {topics}. Each is unloaded once an hour; where that does not help, look at the log "
+        "of its broker, and at whether {target} takes messages (backlog quotas, its bookies)"
+    ),
     Reason.EXPIRING: (
         "{pair}: messages expire before they are replicated ({backlog} wait), and {target} never gets them: raise "
         "messageTTLSeconds of the namespaces that are replicated, or bring {target} back sooner"
@@ -47,7 +54,10 @@ ROW_KEYS: Final = ("from", "to")
 async def observe_replication(actor: Actor, instance: Json, clusters: Iterable[Json], conditions: ConditionSet) -> None:
     """Ask all brokers of all clusters, where it is time to, and set condition ReplicationHealthy, where there is more
     than one cluster. What they said is kept in ``deps.replication``."""
-    await _look(actor.deps, instance["metadata"]["uid"], list(clusters))
+    found = list(clusters)
+    await _look(actor.deps, instance["metadata"]["uid"], found)
+    if conditions.is_true(ConditionType.CONFIGURATION_STORE_READY):  # else nothing can be unloaded
+        await _unload_stuck(actor, instance["metadata"]["uid"], found)
     await _tell(actor, instance, conditions)
 
 
@@ -82,6 +92,22 @@ async def _page(deps: Deps, endpoint: AdminEndpoint, broker: str, limit: asyncio
     async with limit:
         url = f"{broker_endpoint(endpoint, broker).url}{PATHS[Component.BROKER]}"
         return readings((await deps.counters.read(url, NAMES)).samples)
+
+
+async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
+    """Load anew what is connected and delivers nothing, each topic once an hour."""
+    deps, topics = actor.deps, actor.deps.replication.topics(uid)
+    for source, names in topics.due().items():
+        endpoints = [serving_endpoint(each) for each in clusters if pulsar_name(each) == source]
+        if not actor.act:
+            actor.pending += [f"Unload {name} in {source}: nothing of it is replicated" for name in names]
+            continue
+        tried = await unload(deps, endpoints[0] if endpoints else None, names)
+        for name in names:
+            topics.unloaded(source, name, deps.clock.now())
+        done, failed = tried.done, tried.failures
+        text = f"In {source}: unloaded {', '.join(done) or 'nothing'}, of which nothing was replicated for 5 minutes"
+        await actor.warn(Reason.NOT_DELIVERING, f"{text}; failed: {'; '.join(failed)}" if failed else text)
 
 
 def replication_rows(deps: Deps, instance: Json) -> list[ReplicationPair] | None:
@@ -129,16 +155,19 @@ async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
     answers = deps.replication.answers(uid)
     if not answers:
         return
+    stuck: dict[tuple[str, str], list[StuckTopic]] = {}
+    for topic in deps.replication.topics(uid).stuck():
+        stuck.setdefault((topic.source, topic.target), []).append(topic)
     found = [
         (each, source, target, reading)
         for source, targets in answers.items()
         for target, reading in (targets or {}).items()
-        if (each := deps.replication.trouble(uid, source, target)) is not None
+        for each in _troubles(deps.replication.trouble(uid, source, target), (source, target) in stuck)
     ]
     silent = [source for source, targets in answers.items() if targets is None]
     if found:
         reason = [each for each in WORDS if any(each is one[0] for one in found)][-1]
-        text = "; ".join(_words(*each) for each in found[:SHOWN])
+        text = "; ".join(_words(*each, stuck.get((each[1], each[2]), [])) for each in found[:SHOWN])
         known = condition_of(instance, kind)
         conditions.set(kind, FALSE, reason, text)
         if known is None or known["reason"] != reason:
@@ -155,7 +184,12 @@ async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
         conditions.set(kind, True, Reason.REPLICATING, text)
 
 
-def _words(trouble: Reason, source: str, target: str, seen: Reading) -> str:
+def _troubles(pair: Reason | None, stuck: bool) -> list[Reason]:
+    """Of a pair: what is wrong with it as a whole, and with single topics of it."""
+    return [*([pair] if pair is not None else []), *([Reason.NOT_DELIVERING] if stuck else [])]
+
+
+def _words(trouble: Reason, source: str, target: str, seen: Reading, stuck: list[StuckTopic]) -> str:
     return WORDS[trouble].format(
         pair=f"{source} to {target}",
         source=source,
@@ -164,4 +198,10 @@ def _words(trouble: Reason, source: str, target: str, seen: Reading) -> str:
         replicators=seen.replicators,
         backlog=two_digits(seen.backlog),
         rate=two_digits(seen.rate_out),
+        stuck=len(stuck),
+        topics=", ".join(_topic(each) for each in stuck[:SHOWN]),
     )
+
+
+def _topic(stuck: StuckTopic) -> str:
+    return f"{stuck.topic} (unloaded {timestamp(stuck.unloaded)})" if stuck.unloaded is not None else stuck.topic

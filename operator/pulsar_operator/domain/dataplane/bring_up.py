@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
+from pulsar_operator.domain.dataplane.remote_clusters import RemoteUrls
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class MetadataFact:
     reason: Reason
     message: str
     instance_id: str | None = None
+    remote: Mapping[str, RemoteUrls | None] | None = None
+    """Other clusters in the configuration store, None for one that cannot be read; None = they were not read."""
 
 
 def gates(facts: BringUpFacts) -> dict[Component, Gate | None]:

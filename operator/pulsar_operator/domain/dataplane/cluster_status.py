@@ -25,6 +25,7 @@ from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane import scaling
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
+from pulsar_operator.domain.dataplane.remote_clusters import remote_rows
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.dataplane.wanted import rows_of
@@ -372,6 +373,7 @@ def cluster_status(
             "bookies": _bookies(old, view, now),
             "placement": old.get("placement") if view.placement is None else view.placement.status,
             "drain": _drain(old, view),
+            "remoteClusters": remote_rows(old, view.metadata.remote if view.metadata else None, now),
             "autoscaling": scaling.status_of(rows_of(old) if view.scaling is None else view.scaling.rows),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,

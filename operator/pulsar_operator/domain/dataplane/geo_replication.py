@@ -19,6 +19,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.dataplane.counters import Sample
+from pulsar_operator.domain.dataplane.stuck_topics import StuckTopics
 
 _PREFIX: Final = "pulsar_replication_"
 _ALWAYS: Final = "log4j2_appender_total"
@@ -33,6 +34,8 @@ NAMES: Final = frozenset(
 """What is read of a broker's page."""
 LOOKS: Final = 3
 """Looks in a row at which more must wait than before until replication counts as falling behind."""
+MOST_STILL: Final = 256
+"""Topics that stand still that are followed for one cluster that is replicated to, those for which most waits."""
 BEHIND_SECONDS: Final = 60.0
 BEHIND_MESSAGES: Final = 100
 """What is delivered within that time at the pace of the last minute, or is that little, is on its way."""
@@ -54,6 +57,8 @@ class Reading:
     """Messages a second that were delivered in the last minute."""
     rate_expired: float = 0.0
     """Messages a second that were dropped undelivered in the last minute, since their time to live was over."""
+    still: tuple[tuple[str, int], ...] = ()
+    """Topics with what waits for them, where it is connected and nothing was delivered in the last minute."""
 
     def plus(self, other: Reading) -> Reading:
         """Both together."""
@@ -65,7 +70,12 @@ class Reading:
             max(self.delay_seconds, other.delay_seconds),
             self.rate_out + other.rate_out,
             self.rate_expired + other.rate_expired,
+            _most((*self.still, *other.still)) if other.still else self.still,
         )
+
+
+def _most(still: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(still, key=lambda each: (-each[1], each[0]))[:MOST_STILL])
 
 
 Targets = Mapping[str, Reading]
@@ -80,14 +90,15 @@ def readings(samples: Iterable[Sample]) -> dict[str, Reading]:
             where = (target, each.labels.get("namespace", ""), each.labels.get("topic", ""))
             rows.setdefault(where, {})[each.name.removeprefix(_PREFIX)] = each.value
     found: dict[str, Reading] = {}
-    for (target, _, _), values in rows.items():
-        found[target] = found.get(target, Reading()).plus(_reading(values))
+    for (target, _, topic), values in rows.items():
+        found[target] = found.get(target, Reading()).plus(_reading(values, topic))
     return found
 
 
-def _reading(values: Mapping[str, float]) -> Reading:
+def _reading(values: Mapping[str, float], topic: str) -> Reading:
     connected, backlog = int(values.get("connected_count", 0.0)), int(values.get("backlog", 0.0))
     apart = int(values.get("disconnected_count", 0.0 if connected else 1.0))
+    stands = bool(topic) and connected > 0 and not apart and backlog > 0 and values.get("rate_out") == 0.0
     return Reading(
         replicators=connected + apart,
         connected=connected,
@@ -96,6 +107,7 @@ def _reading(values: Mapping[str, float]) -> Reading:
         delay_seconds=values.get("delay_in_seconds", 0.0),
         rate_out=values.get("rate_out", 0.0),
         rate_expired=values.get("rate_expired", 0.0),
+        still=((topic, backlog),) if stands else (),
     )
 
 
@@ -137,6 +149,7 @@ class _Known:
     """By name of the cluster that replicates; None = not all of its brokers answered."""
     looks: dict[tuple[str, str], tuple[Reading, ...]] = field(default_factory=dict)
     troubles: dict[tuple[str, str], Reason | None] = field(default_factory=dict)
+    topics: StuckTopics = field(default_factory=StuckTopics)
 
 
 class ReplicationLooks:
@@ -161,6 +174,9 @@ class ReplicationLooks:
                 looks = (*(old.looks.get(pair, ()) if old is not None else ()), reading)[-LOOKS:]
                 now_known.looks[pair] = looks
                 now_known.troubles[pair] = trouble(looks, old.troubles.get(pair) if old is not None else None)
+        if old is not None:
+            now_known.topics = old.topics
+        now_known.topics.follow(now, _still(answers))
         self._known[instance] = now_known
 
     def answers(self, instance: str) -> Mapping[str, Targets | None]:
@@ -173,6 +189,21 @@ class ReplicationLooks:
         known = self._known.get(instance)
         return known.troubles.get((source, target)) if known is not None else None
 
+    def topics(self, instance: str) -> StuckTopics:
+        """Topics that stand still, by the last looks."""
+        known = self._known.get(instance)
+        return known.topics if known is not None else StuckTopics()
+
     def forget(self, instance: str) -> None:
         """An instance that is gone, or has one cluster."""
         self._known.pop(instance, None)
+
+
+def _still(answers: Mapping[str, Targets | None]) -> dict[tuple[str, str], dict[str, int]]:
+    """What stands still between clusters whose brokers all answer: where those that receive do not, it is no riddle."""
+    return {
+        (source, target): dict(reading.still)
+        for source, targets in answers.items()
+        for target, reading in (targets or {}).items()
+        if reading.still and answers.get(target) is not None
+    }

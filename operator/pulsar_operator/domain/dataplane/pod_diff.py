@@ -12,6 +12,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, ANNOTATION_RESTART_REASON
 from pulsar_operator.domain.apply import first_difference
+from pulsar_operator.domain.dataplane.remote_clusters import remote_changes
 
 Json = Mapping[str, Any]
 
@@ -32,6 +33,15 @@ def _image(pod: Json, template: Json) -> str | None:
 def _restart(pod: Json, template: Json) -> str | None:
     new = _annotations(template).get(ANNOTATION_RESTART_REASON)
     return f"restart asked for: {new}" if new and new != _annotations(pod).get(ANNOTATION_RESTART_REASON) else None
+
+
+def _remote_clusters(pod: Json, template: Json) -> str | None:
+    old, new = remote_changes(pod), remote_changes(template)
+    names = [name for name in sorted(new) if old.get(name) != new[name]]
+    if not names:
+        return None
+    whose = f"cluster {names[0]}" if len(names) == 1 else f"clusters {', '.join(names)}"
+    return f"the URLs of {whose} changed, and brokers keep the clients that they made"
 
 
 def _config(pod: Json, template: Json) -> str | None:
@@ -153,6 +163,7 @@ _POD_FIELDS = (
 _CHECKS: tuple[Callable[[Json, Json], str | None], ...] = (
     _image,
     _restart,
+    _remote_clusters,
     _config,
     _resources,
     _env,

@@ -12,6 +12,7 @@ from pulsar_operator.controllers.dataplane.bootstrap import (
 )
 from pulsar_operator.controllers.dataplane.ensemble import has_quorum
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.remote_clusters import remote_clusters
 from pulsar_operator.domain.dataplane.bring_up import MetadataFact
 from pulsar_operator.domain.dataplane.registration import ClusterUrls
 from pulsar_operator.domain.render.names import labels
@@ -66,10 +67,14 @@ async def metadata(step: Step) -> MetadataFact | None:
         )
     for action in (*result.actions, *(result.notes if result.actions else ())):
         await hand.record_event(Reason.METADATA_INITIALIZED, action)
+    remote = None
+    if result.registered and store is not None:
+        remote = await remote_clusters(hand.deps, store.servers, store.chroot, pulsar_name(facts.obj))
     return MetadataFact(
         local_ready=result.local_ready,
         registered=result.registered,
         reason=result.reason,
         message=result.message,
         instance_id=result.instance_id,
+        remote=remote,
     )

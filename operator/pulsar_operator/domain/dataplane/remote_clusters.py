@@ -1,0 +1,144 @@
+"""The other clusters of an instance as the configuration store has them, and brokers that must be told. Pure.
+
+A broker makes its clients of another cluster once, from the ClusterData that it finds, and keeps them: Pulsar 4.0.8
+makes none anew when the URLs change (class BrokerService reacts to a deleted cluster only; measured, and a new topic
+still went to the old name). So brokers are replaced when a cluster that they may know gets other URLs. One that joins
+is known to no broker yet, and one that leaves is forgotten by them.
+
+What a cluster had is in its status. When it changed is in the pod template of the brokers, which is another revision by
+it; the entry stays as long as the workload, for taking it out would be a change too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS
+from pulsar_operator.api.v1alpha1.cluster_status import (
+    MAX_REMOTE,
+    MAX_REMOTE_NAME,
+    MAX_URL,
+    PulsarClusterStatus,
+    RemoteClusterStatus,
+)
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.stored import readable
+
+Json = dict[str, Any]
+
+FIELDS: Final = ("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls")
+"""Of ClusterData: what clients are made from."""
+GLOBAL: Final = "global"
+"""Pulsar's pseudo cluster."""
+
+
+def looked_at(names: Iterable[str], own: str) -> list[str]:
+    """Of the names below CLUSTERS_PATH those of other clusters; beyond MAX_REMOTE the rest is left out."""
+    fit = sorted(name for name in names if name not in (own, GLOBAL) and len(name) <= MAX_REMOTE_NAME)
+    return fit[:MAX_REMOTE]
+
+
+@dataclass(frozen=True)
+class RemoteUrls:
+    """Where another cluster is, by its ClusterData; empty text for a URL that it does not have."""
+
+    service_url: str = ""
+    service_url_tls: str = ""
+    broker_service_url: str = ""
+    broker_service_url_tls: str = ""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether a broker could have made a client from it."""
+        return bool(self.broker_service_url or self.broker_service_url_tls)
+
+
+def remote_urls(data: bytes) -> RemoteUrls | None:
+    """From the node of a cluster; None = it cannot be read, which is not "it has none"."""
+    try:
+        found = json.loads(data) if data.strip() else {}
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    values = [found.get(name) for name in FIELDS]
+    if not all(value is None or (isinstance(value, str) and len(value) <= MAX_URL) for value in values):
+        return None
+    return RemoteUrls(*(value or "" for value in values))
+
+
+def remote_rows(
+    status: Mapping[str, Any] | None, found: Mapping[str, RemoteUrls | None] | None, now: datetime
+) -> list[RemoteClusterStatus]:
+    """Rows by name, with the time at which the URLs became others. ``found`` has the clusters that the store names,
+    None for one that cannot be read; None for all = the store did not answer, and what was known stays."""
+    before = {row.name: row for row in _stored(status)}
+    if found is None:
+        return list(before.values())
+    rows = []
+    for name, urls in sorted(found.items()):
+        old = before.get(name)
+        if urls is None:
+            rows += [old] if old is not None else []
+            continue
+        known = None if old is None else _urls(old)
+        changed = old.changed if old is not None else None
+        if known is not None and known != urls and known.reachable:
+            changed = timestamp(now)
+        rows.append(
+            RemoteClusterStatus(
+                name=name,
+                service_url=urls.service_url or None,
+                service_url_tls=urls.service_url_tls or None,
+                broker_service_url=urls.broker_service_url or None,
+                broker_service_url_tls=urls.broker_service_url_tls or None,
+                changed=changed,
+            )
+        )
+    return rows
+
+
+def with_remote_clusters(
+    manifest: Mapping[str, Any], status: Mapping[str, Any] | None, applied_template: Mapping[str, Any] | None
+) -> Json:
+    """The manifest of the brokers' StatefulSet, whose pod template says when the URLs of which cluster became others;
+    as given where none ever did. ``applied_template`` is the one applied last, None = there is no StatefulSet yet."""
+    told = remote_changes(applied_template)
+    for row in _stored(status):
+        if row.changed is not None and row.changed > told.get(row.name, ""):
+            told[row.name] = row.changed
+    if not told:
+        return dict(manifest)
+    spec, template = manifest["spec"], manifest["spec"]["template"]
+    metadata = template.get("metadata") or {}
+    value = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    annotations = {**(metadata.get("annotations") or {}), ANNOTATION_REMOTE_CLUSTERS: value}
+    return {
+        **manifest,
+        "spec": {**spec, "template": {**template, "metadata": {**metadata, "annotations": annotations}}},
+    }
+
+
+def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:
+    """By cluster, the time in a pod template, or in a pod; what cannot be read says nothing."""
+    annotations = ((template or {}).get("metadata") or {}).get("annotations") or {}
+    try:
+        found = json.loads(annotations.get(ANNOTATION_REMOTE_CLUSTERS) or "{}")
+    except ValueError:
+        return {}
+    return {str(name): str(time) for name, time in found.items()} if isinstance(found, dict) else {}
+
+
+def _stored(status: Mapping[str, Any] | None) -> Sequence[RemoteClusterStatus]:
+    rows = readable(PulsarClusterStatus, status).get("remoteClusters") or ()
+    return [RemoteClusterStatus.model_validate(row) for row in rows]
+
+
+def _urls(row: RemoteClusterStatus) -> RemoteUrls:
+    return RemoteUrls(
+        row.service_url or "", row.service_url_tls or "", row.broker_service_url or "", row.broker_service_url_tls or ""
+    )

@@ -1,0 +1,203 @@
+"""Other clusters of an instance that get other URLs: brokers that know them are replaced, and no others."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS, Kind
+from pulsar_operator.api.v1alpha1.cluster_status import RemoteClusterStatus
+from pulsar_operator.domain.dataplane.registration import cluster_path
+from pulsar_operator.domain.dataplane.remote_clusters import (
+    RemoteUrls,
+    looked_at,
+    remote_changes,
+    remote_rows,
+    remote_urls,
+    with_remote_clusters,
+)
+from pulsar_operator.ports import STATEFUL_SETS, Json, ZooKeeperSession
+from tests.support.cluster.copies import made_once
+from tests.support.cluster.rolls import two
+from tests.support.cluster.world import ClusterWorld
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+THEN = "2026-11-25T12:00:00Z"
+WEST = RemoteUrls("http://west:8080", "", "pulsar://west:6650", "")
+MOVED = RemoteUrls("http://west:8080", "", "pulsar://west.other:6650", "")
+
+
+def status(*rows: RemoteClusterStatus) -> Json:
+    return {"remoteClusters": [row.model_dump(by_alias=True, exclude_none=True) for row in rows]}
+
+
+def seen(before: Json | None, **found: RemoteUrls | None) -> dict[str, str | None]:
+    return {row.name: row.changed for row in remote_rows(before, found, NOW)}
+
+
+KNOWN = status(*remote_rows(None, {"west": WEST}, NOW))
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "rows"),
+    [
+        pytest.param(None, {"west": WEST}, {"west": None}, id="it joins"),
+        pytest.param(KNOWN, {"west": WEST}, {"west": None}, id="it is as it was"),
+        pytest.param(KNOWN, {"west": MOVED}, {"west": THEN}, id="it moved"),
+        pytest.param(KNOWN, {}, {}, id="it left"),
+        pytest.param(KNOWN, {"west": None}, {"west": None}, id="it cannot be read"),
+        pytest.param(None, {"west": None}, {}, id="it cannot be read and never was"),
+        pytest.param(KNOWN, {"west": WEST, "north": WEST}, {"west": None, "north": None}, id="another joins"),
+        pytest.param(
+            status(RemoteClusterStatus(name="west")), {"west": WEST}, {"west": None}, id="no client could be made of it"
+        ),
+    ],
+)
+def test_what_changed(before: Json | None, found: dict[str, RemoteUrls | None], rows: dict[str, str | None]) -> None:
+    assert seen(before, **found) == rows
+
+
+def test_a_store_that_does_not_answer_changes_nothing() -> None:
+    assert status(*remote_rows(KNOWN, None, NOW)) == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", RemoteUrls()),
+        (
+            b'{"brokerServiceUrl":"pulsar://a:1","serviceUrl":null,"peerClusterNames":["x"]}',
+            RemoteUrls("", "", "pulsar://a:1"),
+        ),
+        (b"{", None),
+        (b"[]", None),
+        (b'{"serviceUrl":1}', None),
+        (json.dumps({"serviceUrl": "h" * 2049}).encode(), None),
+    ],
+)
+def test_nodes(data: bytes, found: RemoteUrls | None) -> None:
+    assert remote_urls(data) == found
+
+
+def test_which_are_looked_at() -> None:
+    assert looked_at(["west", "global", "east", "n" * 254], "east") == ["west"]
+    assert len(looked_at([f"c{number}" for number in range(100)], "east")) == 64
+
+
+def manifest(annotations: Json | None = None) -> Json:
+    return {"spec": {"template": {"metadata": {"annotations": annotations or {}}}}}
+
+
+def applied(told: Json | None) -> Json | None:
+    return None if told is None else {"metadata": {"annotations": {ANNOTATION_REMOTE_CLUSTERS: json.dumps(told)}}}
+
+
+LATER = "2026-11-25T13:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("rows", "told", "wanted"),
+    [
+        pytest.param([], None, {}, id="nothing"),
+        pytest.param([("west", None)], {}, {}, id="no change"),
+        pytest.param([("west", THEN)], {}, {"west": THEN}, id="a change"),
+        pytest.param([("west", THEN)], None, {"west": THEN}, id="a change before the workload"),
+        pytest.param([("west", LATER)], {"west": THEN}, {"west": LATER}, id="another change"),
+        pytest.param([("west", None)], {"west": THEN}, {"west": THEN}, id="the status was lost"),
+        pytest.param([("west", THEN)], {"west": LATER}, {"west": LATER}, id="the status is an old one"),
+        pytest.param([], {"west": THEN}, {"west": THEN}, id="it left"),
+        pytest.param([("north", LATER)], {"west": THEN}, {"west": THEN, "north": LATER}, id="two"),
+    ],
+)
+def test_templates(rows: list[tuple[str, str | None]], told: Json | None, wanted: dict[str, str]) -> None:
+    stored = status(*(RemoteClusterStatus(name=name, changed=changed) for name, changed in rows))
+    found = with_remote_clusters(manifest({"other": "stays"}), stored, applied(told))
+    assert remote_changes(found["spec"]["template"]) == wanted
+    assert found["spec"]["template"]["metadata"]["annotations"]["other"] == "stays"
+    assert (found == manifest({"other": "stays"})) is (wanted == {})
+
+
+@given(st.lists(st.sampled_from([None, WEST, MOVED, RemoteUrls(), "absent"]), min_size=1, max_size=8))
+def test_brokers_are_told_of_every_change_and_of_nothing_else(course: list[Any]) -> None:
+    """However it goes on: the template changes exactly when URLs that a client could have been made from are others."""
+    stored, template, known = status(), None, None
+    for hour, urls in enumerate(course):
+        found = {} if urls == "absent" else {"west": urls}
+        rows = remote_rows(stored, found, NOW.replace(hour=hour))
+        stored = status(*rows)
+        after = with_remote_clusters(manifest(), stored, template)["spec"]["template"]
+        moved = isinstance(urls, RemoteUrls) and known is not None and known.reachable and known != urls
+        assert (remote_changes(after) != remote_changes(template)) is moved
+        template = after
+        if urls == "absent":
+            known = None
+        elif urls is not None:
+            known = urls
+
+
+@made_once
+async def pair() -> ClusterWorld:
+    """East and west, each with two brokers, Ready, as often looked at as it takes to know each other."""
+    world = await two(2, one_of_each)
+    await looked_again(world)
+    return world
+
+
+def one_of_each(spec: Json) -> None:
+    spec["metadataStore"]["managed"]["replicas"] = spec["bookkeeper"]["replicas"] = 1
+
+
+async def looked_again(world: ClusterWorld) -> None:
+    world.clock.forward(3600)
+    await world.run()
+
+
+async def store_of(world: ClusterWorld) -> ZooKeeperSession:
+    status = await world.status(Kind.INSTANCE, "demo")
+    return await world.deps.zookeeper.session(
+        status["configurationStoreServers"], status.get("configurationStoreChroot")
+    )
+
+
+async def moves(world: ClusterWorld, name: str, url: str) -> None:
+    """Somebody, such as the operator of that cluster, registers another URL."""
+    session = await store_of(world)
+    node = await session.get(cluster_path(name))
+    assert node is not None
+    data = {**json.loads(node.data), "brokerServiceUrl": url}
+    await session.set(cluster_path(name), json.dumps(data).encode(), version=node.version)
+
+
+async def test_the_others_brokers_are_replaced_one_after_another() -> None:
+    world = await pair()
+    assert [row["name"] for row in (await world.status(Kind.CLUSTER, "east"))["remoteClusters"]] == ["west"]
+    before = len(world.journal.pods_gone())
+    await world.pause(Kind.CLUSTER, "west")  # west's own operator would put it right
+    await moves(world, "west", "pulsar://west.example:6650")
+    await looked_again(world)
+    gone = world.journal.pods_gone()[before:]
+    assert sorted(gone) == ["east-broker-0", "east-broker-1"]
+    assert any("the URLs of cluster west changed" in event.message for event in world.journal.events)
+    rows = (await world.status(Kind.CLUSTER, "east"))["remoteClusters"]
+    assert rows[0]["brokerServiceUrl"] == "pulsar://west.example:6650" and rows[0]["changed"]
+    await looked_again(world)
+    assert world.journal.pods_gone()[before:] == gone
+
+
+async def test_one_that_joins_or_leaves_replaces_nothing() -> None:
+    world = await pair()
+    before, session = world.journal.pods_gone(), await store_of(world)
+    await session.create(cluster_path("north"), b'{"brokerServiceUrl":"pulsar://north:6650"}')
+    await looked_again(world)
+    rows = (await world.status(Kind.CLUSTER, "east"))["remoteClusters"]
+    assert [row["name"] for row in rows] == ["north", "west"]
+    await session.delete(cluster_path("north"), version=0)
+    await looked_again(world)
+    assert world.journal.pods_gone() == before
+    template = (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"]
+    assert remote_changes(template) == {}
