@@ -24,13 +24,18 @@ EVICTED = {"backlogQuotas": {"destinationStorage": {"limit": "1Gi", "policy": "C
 HELD = {"backlogQuotas": {"messageAge": {"limitSeconds": 60, "policy": "ProducerException"}}}
 
 
-def applied(server: ApiServer, namespace: str, spec: Json, *, name: str = "", dry: bool = False) -> list[str]:
-    """Apply a PulsarNamespace; the warnings that come with the answer, which takes it."""
+PARENTS = {Kind.NAMESPACE: "tenantRef", Kind.TOPIC: "namespaceRef"}
+
+
+def applied(
+    server: ApiServer, namespace: str, spec: Json, *, name: str = "", dry: bool = False, kind: Kind = Kind.NAMESPACE
+) -> list[str]:
+    """Apply an object; the warnings that come with the answer, which takes it."""
     name = name or f"n-{uuid.uuid4().hex[:8]}"
-    obj = manifest(Kind.NAMESPACE, name, {"tenantRef": {"name": "shop"}, **spec}, namespace=namespace)
+    obj = manifest(kind, name, {PARENTS[kind]: {"name": "shop"}, **spec}, namespace=namespace)
     query = "fieldManager=user&force=true" + ("&dryRun=All" if dry else "")
     request = urllib.request.Request(
-        f"{server.url}{path(Kind.NAMESPACE, namespace, name)}?{query}",
+        f"{server.url}{path(kind, namespace, name)}?{query}",
         method="PATCH",
         data=json.dumps(obj).encode(),
         headers={"Authorization": f"Bearer {server.token}", "Content-Type": "application/apply-patch+yaml"},
@@ -70,6 +75,7 @@ def watched(helm: Helm, apiserver: ApiServer) -> str:
         ({"replicationClusters": BOTH, "policies": {"messageTTLSeconds": 0}}, []),
         ({"replicationClusters": ["east"], "policies": {**EXPIRES, **EVICTED}}, []),
         ({"policies": {**EXPIRES, **HELD}}, []),
+        ({"replicationClusters": [*BOTH, "north"]}, ["has 3 clusters: a replicated subscription"]),
     ],
 )
 def test_who_applies_it_is_warned(apiserver: ApiServer, watched: str, spec: Json, words: list[str]) -> None:
@@ -77,6 +83,34 @@ def test_who_applies_it_is_warned(apiserver: ApiServer, watched: str, spec: Json
     assert len(found) == len(words), found
     for word in words:
         assert any(word in text for text in found), found
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"replicationClusters": BOTH, "policies": EXPIRES}, "messageTTLSeconds is 3600"),
+        ({"replicationClusters": [*BOTH, "north"], "subscriptions": [{"name": "s", "replicated": True}]}, "3 clusters"),
+        ({"replicationClusters": BOTH, "subscriptions": [{"name": "s", "replicated": True}]}, ""),
+        ({"replicationClusters": [*BOTH, "north"], "subscriptions": [{"name": "s"}]}, ""),
+        ({"subscriptions": [{"name": "s", "replicated": True}], "policies": EXPIRES}, ""),
+    ],
+)
+def test_so_is_who_applies_a_topic_of_clusters_of_its_own(
+    apiserver: ApiServer, watched: str, spec: Json, words: str
+) -> None:
+    found = applied(apiserver, watched, spec, kind=Kind.TOPIC)
+    assert [words in text for text in found] == ([True] if words else []), found
+
+
+def test_a_cluster_that_joins_gets_what_is_published_from_then_on(apiserver: ApiServer, watched: str) -> None:
+    def to(*clusters: str) -> list[str]:
+        return applied(apiserver, watched, {"replicationClusters": list(clusters)}, name="joins")
+
+    assert to("east", "west") == []
+    (text,) = to("west", "south")
+    assert "a cluster joins spec.replicationClusters" in text and "replicationStartAt" in text
+    assert to("south", "west") == [], "another order is no change of clusters"
+    assert any("a cluster joins" in text for text in to("south", "west", "east"))
 
 
 def test_it_is_told_once_for_each_change(apiserver: ApiServer, watched: str) -> None:
