@@ -53,7 +53,11 @@ def test_the_replicators_of_a_page_are_summed_by_where_they_go() -> None:
         line("throughput_out", 9.0),
     )
     assert found == {
-        "west": Reading(2, 1, backlog=12, stranded=5, delay_seconds=12.0, rate_out=10.0),
+        "west": Reading(
+            *(2, 1, 12, 5, 12.0, 10.0),
+            namespaces={"shop/orders": 12},
+            topics=(("persistent://shop/orders/a", 7), ("persistent://shop/orders/b", 5)),
+        ),
         "north": Reading(1, 1, rate_out=5.0, rate_expired=0.5),
     }
     assert page() == {}
@@ -63,7 +67,7 @@ def test_a_broker_that_tells_of_namespaces_alone_gives_sums() -> None:
     labels = 'cluster="east",namespace="shop/orders",remote_cluster="west"'
     values = {"backlog": 9, "connected_count": 3, "disconnected_count": 2, "rate_out": 1.5}
     lines = "".join(f"pulsar_replication_{name}{{{labels}}} {value}\n" for name, value in values.items())
-    assert page(lines) == {"west": Reading(5, 3, backlog=9, stranded=9, rate_out=1.5)}
+    assert page(lines) == {"west": Reading(5, 3, 9, 9, rate_out=1.5, namespaces={"shop/orders": 9})}
 
 
 def test_all_brokers_of_a_cluster_count_together() -> None:
@@ -135,6 +139,16 @@ def test_a_cluster_that_was_silent_begins_anew() -> None:
     assert looks.answers("uid") == {}
 
 
+def test_where_most_waits_is_told_by_namespace_and_by_topic() -> None:
+    names = [f"persistent://shop/n{number % 7}/t{number}" for number in range(70)]
+    where = (f'namespace="{name[13:].rpartition("/")[0]}",topic="{name}",remote_cluster="w"' for name in names)
+    text = "".join(f"pulsar_replication_backlog{{{labels}}} {number}\n" for number, labels in enumerate(where))
+    found = together([page(text), page(text)])["w"]
+    assert [each[0] for each in found.most_in()] == [f"shop/n{number}" for number in (6, 5, 4, 3, 2)]
+    assert found.most_in()[0] == ("shop/n6", 2 * sum(range(6, 70, 7)))
+    assert found.topics[0] == (names[69], 69) and len(found.topics) == 5
+
+
 # ------------------------------------------------------------------------------------------------ the instance's pass
 
 
@@ -169,7 +183,9 @@ async def test_pairs_and_trouble_are_told() -> None:
     assert (condition["status"], condition["reason"]) == ("True", "Replicating")
     since = rows["east-west"].pop("since")
     assert rows["east-west"] == {
-        "from": "east", "to": "west", "connected": True, "replicators": 1, "backlog": 3, "delaySeconds": 0, "rateOut": 5
+        "from": "east", "to": "west", "connected": True, "replicators": 1, "backlog": 3,
+        "delaySeconds": 0, "rateOut": 5, "namespaces": [{"name": "shop/orders", "backlog": 3}],
+        "topics": [{"name": "persistent://shop/orders/a", "backlog": 3}],
     }  # fmt: skip
     assert set(rows) == {"east-west", "west-east"}
 

@@ -168,6 +168,21 @@ class InstanceClusterStatus(ApiModel):
     """An answer of it; up to half an hour older than the last one while it is reachable."""
 
 
+class Waiting(ApiModel):
+    """What waits for another cluster in one place."""
+
+    name: Annotated[str, Field(max_length=2048)]
+    """Full name of the namespace, or of the topic."""
+    backlog: int
+    """Messages that wait."""
+
+
+WaitingRows = Annotated[
+    list[Waiting],
+    Field(max_length=5, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
+]
+
+
 class ReplicationPair(ApiModel):
     """What one cluster of the instance replicates to another, by all topics that are loaded there. Numbers above 99
     have two digits that count. Absent numbers: not all brokers of the first cluster answer."""
@@ -188,6 +203,10 @@ class ReplicationPair(ApiModel):
     """Messages delivered a second."""
     since: str | None = None
     """Since when connected is what it is."""
+    namespaces: WaitingRows = Field(default_factory=list)
+    """Namespaces in which most waits, at most five."""
+    topics: WaitingRows = Field(default_factory=list)
+    """Topics of which most waits, at most five; absent where brokers tell of namespaces alone."""
 
 
 class PulsarInstanceStatus(CommonStatus):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
-from pulsar_operator.api.v1alpha1.instance import ReplicationPair
+from pulsar_operator.api.v1alpha1.instance import ReplicationPair, Waiting
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import broker_endpoint, pulsar_name, serving_endpoint
 from pulsar_operator.controllers.core.status import condition_of
@@ -25,6 +25,8 @@ LOOK_SECONDS: Final = 30.0
 ASK_SECONDS: Final = 5.0
 AT_ONCE: Final = 8
 """Pages that are read at the same time."""
+MAX_NAME: Final = 2048
+"""Characters of a topic's name that are told."""
 SHOWN: Final = 5
 """Pairs and clusters that a message names."""
 WORDS: Final[Mapping[Reason, str]] = {
@@ -146,7 +148,15 @@ def _row(source: str, target: str, seen: Reading | None, old: Mapping[str, Any] 
         delay_seconds=two_digits(seen.delay_seconds) if seen else None,
         rate_out=two_digits(seen.rate_out) if seen else None,
         since=str(old["since"]) if same and old is not None else now,
+        namespaces=_waiting(seen.most_in() if seen else ()),
+        topics=_waiting(seen.topics if seen else ()),
     )
+
+
+def _waiting(rows: Iterable[tuple[str, int]]) -> list[Waiting]:
+    """In the order of what is told, so that a count that moves by a message is no change."""
+    found = [Waiting(name=name[:MAX_NAME], backlog=two_digits(backlog)) for name, backlog in rows]
+    return sorted(found, key=lambda each: (-each.backlog, each.name))
 
 
 async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:

@@ -12,7 +12,7 @@ moves, so that it takes several looks; a process that was just started knows non
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Final
@@ -36,6 +36,8 @@ LOOKS: Final = 3
 """Looks in a row at which more must wait than before until replication counts as falling behind."""
 MOST_STILL: Final = 256
 """Topics that stand still that are followed for one cluster that is replicated to, those for which most waits."""
+MOST_SHOWN: Final = 5
+"""Namespaces, and topics, in which most waits, that are told."""
 BEHIND_SECONDS: Final = 60.0
 BEHIND_MESSAGES: Final = 100
 """What is delivered within that time at the pace of the last minute, or is that little, is on its way."""
@@ -59,6 +61,10 @@ class Reading:
     """Messages a second that were dropped undelivered in the last minute, since their time to live was over."""
     still: tuple[tuple[str, int], ...] = ()
     """Topics with what waits for them, where it is connected and nothing was delivered in the last minute."""
+    namespaces: Mapping[str, int] = field(default_factory=dict)
+    """By namespace, what waits."""
+    topics: tuple[tuple[str, int], ...] = ()
+    """Topics of which most waits."""
 
     def plus(self, other: Reading) -> Reading:
         """Both together."""
@@ -70,12 +76,24 @@ class Reading:
             max(self.delay_seconds, other.delay_seconds),
             self.rate_out + other.rate_out,
             self.rate_expired + other.rate_expired,
-            _most((*self.still, *other.still)) if other.still else self.still,
+            _most((*self.still, *other.still), MOST_STILL) if other.still else self.still,
+            _sums(self.namespaces, other.namespaces) if other.namespaces else self.namespaces,
+            _most((*self.topics, *other.topics), MOST_SHOWN) if other.topics else self.topics,
         )
 
+    def most_in(self) -> tuple[tuple[str, int], ...]:
+        """Namespaces in which most waits."""
+        return _most(self.namespaces.items(), MOST_SHOWN)
 
-def _most(still: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(still, key=lambda each: (-each[1], each[0]))[:MOST_STILL])
+
+def _most(rows: Iterable[tuple[str, int]], count: int) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(rows, key=lambda each: (-each[1], each[0]))[:count])
+
+
+def _sums(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name: left.get(name, 0) + right.get(name, 0) for name in (*left, *(each for each in right if each not in left))
+    }
 
 
 Targets = Mapping[str, Reading]
@@ -90,15 +108,33 @@ def readings(samples: Iterable[Sample]) -> dict[str, Reading]:
             where = (target, each.labels.get("namespace", ""), each.labels.get("topic", ""))
             rows.setdefault(where, {})[each.name.removeprefix(_PREFIX)] = each.value
     found: dict[str, Reading] = {}
-    for (target, _, topic), values in rows.items():
-        found[target] = found.get(target, Reading()).plus(_reading(values, topic))
-    return found
+    still: dict[str, list[tuple[str, int]]] = {}
+    topics: dict[str, list[tuple[str, int]]] = {}
+    namespaces: dict[str, dict[str, int]] = {}
+    for (target, namespace, topic), values in rows.items():
+        reading = _reading(values)
+        found[target] = found.get(target, Reading()).plus(reading)
+        sums = namespaces.setdefault(target, {})
+        if namespace and reading.backlog:
+            sums[namespace] = sums.get(namespace, 0) + reading.backlog
+        if topic and reading.backlog:
+            topics.setdefault(target, []).append((topic, reading.backlog))
+            if reading.connected == reading.replicators and values.get("rate_out") == 0.0:
+                still.setdefault(target, []).append((topic, reading.backlog))
+    return {
+        target: replace(
+            reading,
+            still=_most(still.get(target, ()), MOST_STILL),
+            namespaces=namespaces[target],
+            topics=_most(topics.get(target, ()), MOST_SHOWN),
+        )
+        for target, reading in found.items()
+    }
 
 
-def _reading(values: Mapping[str, float], topic: str) -> Reading:
+def _reading(values: Mapping[str, float]) -> Reading:
     connected, backlog = int(values.get("connected_count", 0.0)), int(values.get("backlog", 0.0))
     apart = int(values.get("disconnected_count", 0.0 if connected else 1.0))
-    stands = bool(topic) and connected > 0 and not apart and backlog > 0 and values.get("rate_out") == 0.0
     return Reading(
         replicators=connected + apart,
         connected=connected,
@@ -107,7 +143,6 @@ def _reading(values: Mapping[str, float], topic: str) -> Reading:
         delay_seconds=values.get("delay_in_seconds", 0.0),
         rate_out=values.get("rate_out", 0.0),
         rate_expired=values.get("rate_expired", 0.0),
-        still=((topic, backlog),) if stands else (),
     )
 
 
