@@ -42,6 +42,7 @@ AREAS = (
     "test_disturbed",
     "test_failed_compaction",
     "test_geo",
+    "test_geo_mesh",
     "test_geo_store",
     "test_pauses",
     "test_proxies",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+from e2e.support.deploy import OPERATOR_NAMESPACE
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
 from e2e.support.watched import is_up
@@ -25,3 +26,11 @@ def kill(kubectl: Kubectl, node: str, namespace: str, pod: str) -> None:
         capture_output=True,
     )
     eventually(lambda: container()[1] > restarts, within=180, what=f"{pod} runs again")
+
+
+def kill_the_operator(kubectl: Kubectl) -> None:
+    """Its pod goes without a chance to end anything."""
+    kubectl.run(
+        "delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator",
+        "--grace-period=0", "--force", "--wait=false",
+    )  # fmt: skip

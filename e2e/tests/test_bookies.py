@@ -10,8 +10,8 @@ import pytest
 from e2e.conftest import Deployed
 from e2e.support.bookies import Bookies
 from e2e.support.changes import answers, patch_cluster
-from e2e.support.deploy import OPERATOR_NAMESPACE
 from e2e.support.eventually import eventually
+from e2e.support.killing import kill_the_operator
 from e2e.support.objects import condition
 from e2e.support.watched import Watched, evicted, uids
 from pulsar_conformance.counting import simple
@@ -21,14 +21,6 @@ PAYMENTS = "persistent://shop/orders/payments"
 IDLE = "persistent://shop/orders/idle-while-bookies-leave"
 CHANGED = {"bookkeeper": {"config": {"gcWaitTime": "600000"}}}
 """A setting of bookies that nobody else reads."""
-
-
-def kill_the_operator(deployed: Deployed) -> None:
-    """Its pod goes without a chance to end anything."""
-    deployed.kubectl.run(
-        "delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator",
-        "--grace-period=0", "--force", "--wait=false",
-    )  # fmt: skip
 
 
 def test_three_bookies_are_rolled_and_no_message_is_lost(
@@ -52,7 +44,7 @@ def test_three_bookies_are_rolled_and_no_message_is_lost(
                 "patch", "pulsarcluster", "east", "-n", namespace, "--type=merge", "-p", json.dumps({"spec": CHANGED})
             )
             eventually(
-                watched.rolled_with(1, lambda: kill_the_operator(deployed)),
+                watched.rolled_with(1, lambda: kill_the_operator(kubectl)),
                 within=420,
                 what="three bookies rolled",
                 every=0.3,
@@ -98,7 +90,7 @@ def test_a_bookie_leaves_and_one_comes_back_in_its_place(
         with run.operation("three bookies to two, the operator killed meanwhile"):
             bookies.patch(replicas=2)
             eventually(lambda: any(row.get("step") for row in bookies.rows()), within=120, what="a bookie leaves")
-            kill_the_operator(deployed)
+            kill_the_operator(kubectl)
             eventually(lambda: bookies.are(2), within=600, what="two bookies", every=0.3)
         with run.operation("two bookies to three"):
             bookies.patch(replicas=3)

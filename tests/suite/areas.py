@@ -62,6 +62,7 @@ SLICES: Sequence[Slice] = (
     Slice("geo", 1, "two clusters replicate both ways, and one of them is away and comes back"),
     Slice("geo", 3, "a minute without the configuration store of two clusters"),
     Slice("geo", 4, "twelve minutes without it", soak=True),
+    Slice("geo", 5, "a third cluster joins and leaves, the operator killed in each phase"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
 )
