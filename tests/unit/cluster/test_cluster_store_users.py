@@ -39,7 +39,8 @@ class Clusters:
     async def waits_for(self, obj: Json) -> str | None:
         spec = PulsarClusterSpec.model_validate(obj["spec"])
         actor = Actor(self.world.deps, obj)
-        return await tear_down(self.world.deps, owner_of(obj, part_of="demo"), obj, spec, actor)
+        waiting = await tear_down(self.world.deps, owner_of(obj, part_of="demo"), obj, spec, actor)
+        return waiting.text if waiting is not None else None
 
 
 @pytest.mark.parametrize("of", [HERE, None])

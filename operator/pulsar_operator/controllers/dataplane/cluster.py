@@ -110,7 +110,9 @@ class ClusterController:
                 waiting = await tear_down(deps, owner, obj, spec, actor)
                 if waiting is None:
                     return DONE
-                view = replace(view, stopped_for=waiting)
+                view = replace(view, stopped_for=waiting.text)
+                if waiting.reason is not None:
+                    view = replace(view, kept_for=waiting.text, kept_by=waiting.reason)
             else:
                 view = await self._converge(obj, spec, actor, view)
         except PortError as error:

@@ -15,6 +15,7 @@ from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, reader_of
 from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.ports import Deps, Json, Key, ReaderPort
 
 OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
@@ -120,11 +121,11 @@ def explain(owner: Json, waiting: Sequence[Json]) -> str:
     return f"{len(names)} objects still need it: {', '.join(names[:SHOWN])}{more}. {remedy(owner)}"
 
 
-def remedy(owner: Json, first: str = "Delete them first") -> str:
+def remedy(owner: Json, first: str = "Delete them first", instead: str = "let it go before them") -> str:
     """What to do about what keeps an owner that is being deleted."""
     meta = owner["metadata"]
     return (
-        f"{first}, or let it go before them: kubectl -n {meta['namespace']} annotate --overwrite "
+        f"{first}, or {instead}: kubectl -n {meta['namespace']} annotate --overwrite "
         f"{owner['kind'].lower()}/{meta['name']} {ANNOTATION_CONFIRM_DELETE}={meta['name']}"
     )
 
@@ -134,9 +135,13 @@ async def still_runs(deps: Deps, owner: Json, *components: Component) -> bool:
 
     It is taken away by a tear-down that has begun, and by Kubernetes where it deletes children or the namespace.
     """
+    return runs(owner, await observe_children(deps, owner), *components)
+
+
+def runs(owner: Json, live: Live, *components: Component) -> bool:
+    """See still_runs; ``live`` are the owner's children."""
     if FOREGROUND in (owner["metadata"].get("finalizers") or ()):
         return False
-    live = await observe_children(deps, owner)
     found = [live.stateful_set(component) for component in components]
     return any(sts is not None and "deletionTimestamp" not in sts["metadata"] for sts in found)
 

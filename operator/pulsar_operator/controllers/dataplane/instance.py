@@ -194,6 +194,8 @@ class InstanceController:
             self._cluster_store(state, store.cluster.name)
         elif store.external is not None:
             state.servers, state.chroot = store.external.servers, store.external.chroot
+            if state.actor.act and not state.meta.deleting:
+                await ensure_finalizer(self._deps, state.obj)  # its clusters find the store by it to leave it
             state.conditions.set(
                 ConditionType.CONFIGURATION_STORE_READY,
                 True,

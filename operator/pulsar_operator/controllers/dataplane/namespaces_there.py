@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.clusters import instance_of, members, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.delivery import SYSTEM
@@ -59,7 +60,7 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     """
     key = instance_of(cluster)
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
-    if instance is None or not await _others(deps, instance, cluster):
+    if instance is None or not await other_clusters(deps, instance, cluster):
         return None
     store, local = instance.get("status") or {}, cluster.get("status") or {}
     servers, own = store.get("configurationStoreServers"), local.get("metadataStoreServers")
@@ -70,21 +71,81 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
             await deps.zookeeper.session(servers, store.get("configurationStoreChroot"))
         )
         topics = await deps.zookeeper.session(own, local.get("metadataStoreChroot"))
+        if (lost := await _lost(topics, own, local.get("instanceId"))) is not None:
+            return lost
         found = await _needing(policies, topics, pulsar_name(cluster))
     except PortError as error:
         return f"whether namespaces in Pulsar need it is not known: {error}"
-    if not found:
-        return None
+    return f"{len(found)} namespaces in Pulsar still need it: {named(found)}" if found else None
+
+
+def named(found: Sequence[str]) -> str:
+    """The first of many, and how many more there are."""
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return f"{len(found)} namespaces in Pulsar still need it: {', '.join(found[:NAMED])}{more}"
+    return f"{', '.join(found[:NAMED])}{more}"
 
 
-async def _others(deps: Deps, instance: Json, cluster: Json) -> bool:
+async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> list[Json]:
+    """The other clusters of the instance that are not being deleted too, asked of the API server."""
     every = await DirectReader(deps).every(Kind.CLUSTER, allowed_by=instance)
-    return any(
-        each["metadata"]["uid"] != cluster["metadata"]["uid"] and "deletionTimestamp" not in each["metadata"]
+    return [
+        each
         for each in members(every, instance)
+        if each["metadata"]["uid"] != cluster["metadata"]["uid"] and "deletionTimestamp" not in each["metadata"]
+    ]
+
+
+async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) -> str | None:
+    """Why nobody knows what a cluster has: its own metadata store is empty, or another one."""
+    node = await local.get(INSTANCE_ID_PATH)
+    found = None if node is None else node.data.decode("utf-8", "replace").strip()
+    if instance_id is None or found == instance_id:
+        return None
+    there = f"instance id {found}" if found else f"no {INSTANCE_ID_PATH}"
+    return (
+        f"whether namespaces in Pulsar need it is not known: its metadata store {servers} has {there} and not "
+        f"{instance_id}, so which topics it has is lost"
     )
+
+
+async def topics_there(local: ZooKeeperSession) -> dict[str, list[str]]:
+    """Persistent topics of a cluster by tenant/namespace, as its own store has them, loaded or not; encoded names.
+
+    Raises PortError: less than all is not known.
+    """
+    names = []
+    for tenant in await local.children(MANAGED_LEDGERS) or []:
+        names += [f"{tenant}/{name}" for name in await local.children(f"{MANAGED_LEDGERS}/{tenant}") or []]
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def read(name: str) -> tuple[str, list[str]]:
+        async with gate:
+            return name, await local.children(f"{MANAGED_LEDGERS}/{name}/persistent") or []
+
+    return dict(await asyncio.gather(*(read(name) for name in names)))
+
+
+async def left_behind(local: ZooKeeperSession) -> list[str]:
+    """Namespaces of users that still have topics in a cluster, with how many. Raises PortError."""
+    found = {name: _users(topics) for name, topics in (await topics_there(local)).items()}
+    return [
+        f"{name} (topics: {count})"
+        for name, count in sorted(found.items())
+        if count and not name.startswith(f"{PULSARS_OWN}/")
+    ]
+
+
+async def with_cursor(local: ZooKeeperSession, cursor: str) -> list[str]:
+    """Topics, as tenant/namespace/topic, that have a cursor of that name, loaded or not. Raises PortError."""
+    topics = [f"{name}/persistent/{topic}" for name, each in (await topics_there(local)).items() for topic in each]
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def has(topic: str) -> bool:
+        async with gate:
+            return cursor in (await local.children(f"{MANAGED_LEDGERS}/{topic}") or ())
+
+    found = await asyncio.gather(*(has(topic) for topic in topics))
+    return sorted(topic.replace("/persistent/", "/", 1) for topic, there in zip(topics, found, strict=True) if there)
 
 
 async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""Deleting a PulsarCluster: clients first, storage last, volumes only where the user said so."""
+"""Deleting a PulsarCluster: clients first, storage last, volumes only where the user said so. In between it leaves its
+instance (deregistration.py)."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
+from pulsar_operator.controllers.dataplane.dependents import runs
+from pulsar_operator.controllers.dataplane.deregistration import Waiting, leaving
 from pulsar_operator.controllers.dataplane.ensemble import delete_ours, delete_records, delete_volumes
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, give_back
 from pulsar_operator.domain.dataplane.live import Live
@@ -34,17 +37,21 @@ STEPS: tuple[tuple[Component, ...], ...] = (
 """Brokers hand over their bundles and close ledgers while bookies and ZooKeeper still answer."""
 
 
-async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
+async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> Waiting | None:
     """One step of the deletion; what it waits for, or None when the finalizer is off.
 
     The other children go by garbage collection.
     """
     if not actor.act:
-        actor.pending.append("Delete the pods of all components, proxies first, and release the finalizer")
-        return "the object to be resumed"
+        actor.pending.append(
+            "Delete the pods of all components, proxies first, take the cluster out of the configuration store, and "
+            "release the finalizer"
+        )
+        return Waiting("the object to be resumed")
     users = await _users_of_its_store(deps, obj)
     if users:
-        return f"clusters that use its metadata store as configuration store to be deleted first: {', '.join(users)}"
+        names = ", ".join(users)
+        return Waiting(f"clusters that use its metadata store as configuration store to be deleted first: {names}")
     try:
         waiting = await _stop_and_clean(deps, owner, obj, spec, actor)
     except RefusedError as error:
@@ -54,6 +61,7 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
         # Deleting the Kubernetes namespace takes the operator's rights in it away first; everything there is being
         # deleted anyway, and holding the object would only hold the namespace.
         await actor.warn(Reason.FINALIZER_RELEASED, f"The pods were not stopped in order: {error}")
+        await _forget_at_once(deps, obj, actor)
         waiting = None
     if waiting is None:
         await release_finalizer(deps, obj)
@@ -77,16 +85,34 @@ async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
     return sorted(f"{each['namespace']}/{each['name']}" for each in others)
 
 
-async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> str | None:
-    live = await observe_children(deps, obj)
+async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> Waiting | None:
+    live, left = await observe_children(deps, obj), await leaving(deps, obj, actor)
+    if left is not None and runs(obj, live, Component.BROKER) and (waiting := await left.narrow()) is not None:
+        return waiting
     for step in STEPS:
         if Component.BROKER in step:
             await _give_balancer_back(deps, owner, obj, spec, actor, live)
         if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted"):
-            return f"the {' and '.join(component.value for component in step)} pods to stop"
+            return Waiting(f"the {' and '.join(component.value for component in step)} pods to stop")
+        if Component.BROKER in step and left is not None and (waiting := await left.forget()) is not None:
+            return waiting
+    if left is not None and (waiting := await left.cursors_gone()) is not None:
+        return waiting
     if spec.reclaim_policy is ReclaimPolicy.DELETE:
         await _delete_data(deps, owner, spec, actor)
     return None
+
+
+async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> None:
+    """Its Kubernetes namespace ends its pods; what it has elsewhere would stay."""
+    try:
+        left = await leaving(deps, obj, actor)
+        waiting = await left.forget() if left is not None else None
+    except PortError as error:
+        waiting = Waiting(str(error))
+    if waiting is not None:
+        text = f"{pulsar_name(obj)} stays registered in the configuration store of its instance: {waiting.text}"
+        await actor.warn(Reason.NOT_DELETED, text)
 
 
 async def _give_balancer_back(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind, Reason
@@ -41,6 +42,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
             live=LiveTenant.parse(found[1]) if found is not None else None,
             instance_clusters=scope.names,
             registered=frozenset(registered or ()),
+            deleting=frozenset(each.name for each in scope.clusters if each.deleting),
         )
         going = clusters_to_remove(p.spec, facts, memory.managed)
         if not going:
@@ -50,7 +52,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
             policies = await scope.admin.find(Call("GET", ("namespaces", name, full.split("/", 1)[1])))
             for cluster in going & set(clusters_of(policies[1]) if policies is not None else ()):
                 usage[cluster].append(full)
-        return TenantFacts(facts.live, facts.instance_clusters, facts.registered, usage)
+        return replace(facts, usage=usage)
 
     def plan(self, p: TenantPass, facts: TenantFacts, memory: Memory) -> Plan:
         """See domain.logical.tenant."""

@@ -88,7 +88,7 @@ def set_conditions(
         text = f"Waiting for {view.waiting_for}" if view.waiting_for else "The cluster is being deleted"
         conditions.set(ConditionType.PROGRESSING, True, Reason.DELETING, text)
         if view.kept_for is not None:
-            conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, view.kept_for)
+            conditions.set(ConditionType.DELETION_BLOCKED, True, view.kept_by, view.kept_for)
         return
     conditions.summarize(
         ConditionType.ACCEPTED,

@@ -223,7 +223,8 @@ class ClusterView:
     stopped_for: str | None = None
     """What is waited for before anything is done."""
     kept_for: str | None = None
-    """Why a cluster that is being deleted is kept running."""
+    """Why a cluster that is being deleted is kept."""
+    kept_by: Reason = Reason.DEPENDENTS_EXIST
     refused: tuple[str, ...] = ()
     refusal: Reason = Reason.INVALID_SPEC
     """Why the specification is refused."""

@@ -47,6 +47,8 @@ class TenantFacts:
     """Clusters Pulsar knows."""
     usage: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Namespaces of the tenant by cluster they use; only looked at when a cluster is to be removed."""
+    deleting: frozenset[str] = frozenset()
+    """Those of the instance's clusters that are being deleted."""
 
 
 def entry(name: str, item: str) -> str:
@@ -61,8 +63,12 @@ def items_of(managed: Collection[str], name: str) -> frozenset[str]:
 
 
 def wanted_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[str]:
-    """Declared clusters Pulsar can be told of: known to the instance and registered."""
-    declared = facts.instance_clusters if spec.allowed_clusters is None else frozenset(spec.allowed_clusters)
+    """Declared clusters Pulsar can be told of: known to the instance and registered.
+
+    Where none are declared, one that is being deleted is not given again to a tenant it was taken from; unless all are.
+    """
+    every = (facts.instance_clusters - facts.deleting) or facts.instance_clusters
+    declared = every if spec.allowed_clusters is None else frozenset(spec.allowed_clusters)
     return declared & facts.instance_clusters & facts.registered
 
 

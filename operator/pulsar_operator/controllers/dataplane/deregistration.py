@@ -1,0 +1,356 @@
+"""A cluster that is deleted leaves its instance: what it has in a configuration store that outlives it is taken back.
+
+Called by teardown.py, which stops pods in between. Each pass reads what there is and goes on from there, so that it can
+end anywhere: the claim, which says that the entry is ours, goes last, and before it the record in Kubernetes says that
+nothing is registered any more, so that the same cluster can register again. Domain: domain/dataplane/deregistration.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.bootstrap import Store, record_manifest, record_name
+from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy, still_runs
+from pulsar_operator.controllers.dataplane.namespaces_there import (
+    AT_ONCE,
+    left_behind,
+    named,
+    needed_by_namespaces,
+    other_clusters,
+    with_cursor,
+)
+from pulsar_operator.domain.conditions import parse_time, seconds_since
+from pulsar_operator.domain.dataplane.deregistration import (
+    OWN_TENANT,
+    LeavingFacts,
+    LeavingPlan,
+    Removal,
+    paths_of_lists,
+    plan_leaving,
+)
+from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, Refusal, parse_record
+from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, Stored, claim_path, cluster_path
+from pulsar_operator.domain.logical.delivery import REPLICATOR
+from pulsar_operator.ports import (
+    CONFIG_MAPS,
+    CUSTOM,
+    NAMESPACES,
+    ConflictError,
+    Deps,
+    Json,
+    NotFoundError,
+    PortError,
+    RefusedError,
+    ZooKeeperSession,
+)
+
+T = TypeVar("T")
+
+ROUNDS: Final = 6
+"""Looks at the store in one pass: what was taken out may be put back meanwhile, and the next pass goes on."""
+CURSOR_SECONDS: Final = 30.0
+"""How long cursors of the other clusters are waited for: brokers drop them within two seconds of their topics that are
+loaded (measured on 4.0.8), and of others not before those are used."""
+LOOK_SECONDS: Final = 30.0
+"""For all topics of all other clusters together."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a deletion waits for."""
+
+    text: str
+    reason: Reason | None = None
+    """Why it is blocked; None = it goes on by itself."""
+
+
+class _SilentError(Exception):
+    """The configuration store gave no usable answer."""
+
+
+async def leaving(deps: Deps, obj: Json, actor: Actor) -> Leaving | None:
+    """What a cluster has to leave; None where its instance keeps what it shares in the cluster's own metadata store,
+    which goes or stays with its volumes, or where nobody knows of another one. Raises PortError."""
+    key = instance_of(obj)
+    instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
+    if instance is None or _own_store(instance, obj):
+        return None
+    status = instance.get("status") or {}
+    servers = status.get("configurationStoreServers")
+    if not servers:
+        return None
+    store = Store(str(servers), status.get("configurationStoreChroot"))
+    return Leaving(deps, obj, actor, instance, store, await other_clusters(deps, instance, obj))
+
+
+def _own_store(instance: Json, obj: Json) -> bool:
+    store = (instance.get("spec") or {}).get("configurationStore") or {}
+    meta = obj["metadata"]
+    named_by_it = (store.get("cluster") or {}).get("name") == meta["name"]
+    here = instance["metadata"]["namespace"] == meta["namespace"]
+    return (named_by_it and here) or (obj.get("spec") or {}).get("mode") == ClusterMode.STANDALONE
+
+
+class Leaving:
+    """One pass over what a cluster has in the configuration store."""
+
+    def __init__(
+        self, deps: Deps, obj: Json, actor: Actor, instance: Json, store: Store, others: Sequence[Json]
+    ) -> None:
+        self._deps, self._obj, self._actor = deps, obj, actor
+        self._instance, self._store, self._others = instance, store, others
+        self._name = pulsar_name(obj)
+        self._config_map: Json | None = None
+        self._known: Record | None = None
+        self._left = False
+        """Seen: neither entry nor claim are there."""
+
+    async def narrow(self) -> Waiting | None:
+        """While its brokers run: nobody can give it a further namespace, and those it has are listed again after that.
+
+        What was taken from tenants stays so where a namespace keeps the cluster: it is to go all the same.
+        """
+        if not self._others:
+            return None
+        done = await self._until_done(brokers_run=True)
+        if isinstance(done, Waiting):
+            return done
+        if not done or confirmed_deletion(self._obj):
+            return None
+        needed = await needed_by_namespaces(self._deps, self._obj)
+        if needed is None:
+            return None
+        text = f"{needed}. {remedy(self._obj, 'Take it out of their lists of clusters, or delete them, first')}"
+        return Waiting(text, Reason.DEPENDENTS_EXIST)
+
+    async def forget(self) -> Waiting | None:
+        """Once its brokers are gone: all that is left of it, the claim last."""
+        done = await self._until_done(brokers_run=False)
+        return done if isinstance(done, Waiting) else None
+
+    async def cursors_gone(self) -> Waiting | None:
+        """Others keep messages for it as long as their topics have a cursor for it. Waited for briefly: of topics that
+        nobody uses they stay, and that is told."""
+        if not (self._left and self._others):
+            return None
+        cursor = f"{REPLICATOR}{self._name}"
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                found = [text for each in self._others if (text := await self._with_cursor(each, cursor))]
+        except TimeoutError:
+            found = [f"not all topics of the others were looked at within {LOOK_SECONDS:g} s"]
+        if not found:
+            return None
+        text = f"cursors {cursor}: {'; '.join(found)}"
+        if not confirmed_deletion(self._obj) and not self._waited_for_cursors():
+            return Waiting(f"the other clusters to drop their {text}", Reason.WAITING_FOR_REPLICATION)
+        await self._actor.warn(
+            Reason.NOT_DELETED,
+            f"Left with others, which keep messages for {self._name} behind them until the topic is loaded, or its "
+            f"namespace no longer names {self._name}: {text}",
+        )
+        return None
+
+    async def _with_cursor(self, cluster: Json, cursor: str) -> str | None:
+        status, name = cluster.get("status") or {}, pulsar_name(cluster)
+        servers = status.get("metadataStoreServers")
+        if not servers:
+            return None
+        try:
+            local = await self._deps.zookeeper.session(servers, status.get("metadataStoreChroot"))
+            topics = await with_cursor(local, cursor)
+        except PortError as error:
+            return f"not known of {name}: {error}"
+        return f"{len(topics)} topics of {name} have one: {named(topics)}" if topics else None
+
+    def _waited_for_cursors(self) -> bool:
+        told = condition_of(self._obj, ConditionType.DELETION_BLOCKED)
+        if told is None or told.get("reason") != Reason.WAITING_FOR_REPLICATION:
+            return False
+        since = parse_time(str(told["lastTransitionTime"]))
+        return since is not None and seconds_since(since, self._deps.clock.now()) >= CURSOR_SECONDS
+
+    # ------------------------------------------------------------------------------------------------------ the store
+
+    async def _until_done(self, *, brokers_run: bool) -> bool | Waiting:
+        """Look and write until a look finds nothing to do; whether anything was written."""
+        silent, wrote, disturbed = 0, False, ""
+        for _ in range(ROUNDS):
+            try:
+                plan = await self._plan(brokers_run=brokers_run)
+                if isinstance(plan, Refusal):
+                    return await self._blocked(plan.reason, plan.message) or wrote
+                self._left = plan.left
+                if not await self._carry_out(plan):
+                    await self._tell(plan.notes if not brokers_run else ())
+                    return wrote
+                wrote = True
+            except _SilentError as error:
+                silent += 1
+                if silent > 1:  # a server that went takes an answer with it, not the store
+                    text = f"the configuration store, to take cluster {self._name} out of it: {error}"
+                    return await self._blocked(Reason.CONFIGURATION_STORE_AWAY, text) or wrote
+            except (ConflictError, NotFoundError) as error:
+                disturbed = str(error)
+                wrote = True
+            else:
+                disturbed = "lists of clusters are widened again"
+        return Waiting(f"another writer to leave {self._store} alone: {disturbed}")
+
+    async def _blocked(self, reason: Reason, why: str) -> Waiting | None:
+        """What is waited for, unless nobody may or will: then the entry stays, and that is told."""
+        stays = f"{cluster_path(self._name)} and {claim_path(self._name)} in the configuration store {self._store} stay"
+        if confirmed_deletion(self._obj):
+            await self._actor.warn(Reason.NOT_DELETED, f"{stays}, as was confirmed: {why}")
+        elif await self._goes_too():
+            await self._actor.warn(Reason.FINALIZER_RELEASED, f"{stays}, since the store is being deleted too: {why}")
+        else:
+            return Waiting(f"{why}. {remedy(self._obj, 'Bring it back', 'leave what is there')}", reason)
+        return None
+
+    async def _goes_too(self) -> bool:
+        """Whether nobody brings the store back: its pods go with its instance, or all goes with a Kubernetes
+        namespace."""
+        instance = self._instance
+        managed = ((instance.get("spec") or {}).get("configurationStore") or {}).get("managed") is not None
+        goes = managed and "deletionTimestamp" in instance["metadata"]
+        if goes and not await still_runs(self._deps, instance, Component.CONFIGURATION_STORE):
+            return True
+        try:
+            found = await self._deps.kube.get(NAMESPACES, "", self._obj["metadata"]["namespace"])
+        except RefusedError:
+            return False
+        return found is not None and "deletionTimestamp" in found["metadata"]
+
+    async def _plan(self, *, brokers_run: bool) -> LeavingPlan | Refusal:
+        record = self._known = await self._record()
+        session = await _answer(self._deps.zookeeper.session(self._store.servers, self._store.chroot))
+        claim, entry = claim_path(self._name), cluster_path(self._name)
+        nodes = await _nodes(session, [claim, entry])
+        below: dict[str, Stored] = {}
+        if nodes[claim] is not None and self._others:
+            tenants = await _answer(session.children(POLICIES_PATH)) or []
+            of_pulsar = await _answer(session.children(f"{POLICIES_PATH}/{OWN_TENANT}")) or []
+            nodes |= await _nodes(session, paths_of_lists(tenants, of_pulsar))
+        if nodes[claim] is not None and not brokers_run:
+            below = await _below(session, entry)
+        known = (self._obj.get("status") or {}).get("instanceId")
+        return plan_leaving(
+            LeavingFacts(
+                cluster_name=self._name,
+                instance_id=record.instance_id if record is not None else known,
+                registered=record is not None and record.registered,
+                store=str(self._store),
+                last=not self._others,
+                brokers_run=brokers_run,
+                nodes=nodes,
+                below=below,
+            )
+        )
+
+    async def _record(self) -> Record | None:
+        meta = self._obj["metadata"]
+        self._config_map = await self._deps.kube.get(CONFIG_MAPS, meta["namespace"], record_name(meta["name"]))
+        try:
+            return None if self._config_map is None else parse_record(self._config_map.get("data") or {})
+        except DamagedRecordError:
+            return None
+
+    async def _carry_out(self, plan: LeavingPlan) -> bool:
+        """The next part of a plan; whether there was any."""
+        session = await _answer(self._deps.zookeeper.session(self._store.servers, self._store.chroot))
+        for write in plan.narrowing:
+            assert write.version is not None, "lists of clusters are those that were read"
+            await _answer(session.set(write.path, write.data, version=write.version))
+            await self._actor.record_event(Reason.UPDATED, f"Updated {write.path} in {self._store}: {write.why}")
+        for removal in plan.removals:
+            await self._remove(session, removal)
+        if plan.narrowing or plan.removals:
+            await self._tell(plan.notes)
+            return True
+        if plan.claim is None:
+            return False
+        await self._tell(plan.notes)
+        await self._tell_left_behind()
+        await self._unregistered()
+        await self._remove(session, plan.claim)
+        return True
+
+    async def _remove(self, session: ZooKeeperSession, removal: Removal) -> None:
+        await _answer(session.delete(removal.path, version=removal.version))
+        await self._actor.record_event(Reason.DELETED, f"Deleted {removal.path} in {self._store}: {removal.why}")
+
+    async def _tell(self, notes: Sequence[str]) -> None:
+        for note in notes:
+            await self._actor.warn(Reason.NOT_DELETED, note)
+
+    async def _unregistered(self) -> None:
+        """The record says so before the claim goes: a store with neither is lost to who was registered."""
+        found, record = self._config_map, self._known
+        if found is None or record is None or not record.registered:
+            return
+        meta, changed = found["metadata"], replace(record, registered=False)
+        manifest = record_manifest(self._obj["metadata"]["name"], meta["namespace"], meta.get("labels") or {}, changed)
+        manifest["metadata"] |= {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        await self._deps.kube.apply(manifest)
+
+    async def _tell_left_behind(self) -> None:
+        """Topics whose namespace left the cluster while its brokers were down are still in its own store, and so is
+        what was given up. Nobody can say whether they are needed, so they are named and not deleted."""
+        if not self._others:
+            return
+        status = self._obj.get("status") or {}
+        servers = status.get("metadataStoreServers")
+        if not servers:
+            return
+        try:
+            found = await left_behind(await self._deps.zookeeper.session(servers, status.get("metadataStoreChroot")))
+        except PortError as error:
+            found = [f"not known: {error}"]
+        if found:
+            delete = (self._obj.get("spec") or {}).get("reclaimPolicy") == ReclaimPolicy.DELETE.value
+            rule = "goes with its volumes" if delete else "stays on its volumes"
+            text = f"{self._name} leaves topics of {len(found)} namespaces in its own metadata store: {named(found)}"
+            await self._actor.warn(Reason.NOT_DELETED, f"{text}. No broker deleted them; what they hold {rule}")
+
+
+async def _answer(call: Awaitable[T]) -> T:
+    """The answer of ZooKeeper."""
+    try:
+        return await call
+    except (ConflictError, NotFoundError):
+        raise
+    except PortError as error:
+        raise _SilentError(str(error)) from error
+
+
+async def _nodes(session: ZooKeeperSession, paths: Sequence[str]) -> dict[str, Stored | None]:
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def read(path: str) -> tuple[str, Stored | None]:
+        async with gate:
+            node = await _answer(session.get(path))
+            return path, None if node is None else Stored(node.data, node.version)
+
+    return dict(await asyncio.gather(*(read(path) for path in paths)))
+
+
+async def _below(session: ZooKeeperSession, path: str) -> dict[str, Stored]:
+    """All nodes below one."""
+    found: dict[str, Stored] = {}
+    for name in await _answer(session.children(path)) or ():
+        child = f"{path}/{name}"
+        node = await _answer(session.get(child))
+        if node is not None:
+            found[child] = Stored(node.data, node.version)
+            found |= await _below(session, child)
+    return found

@@ -1,0 +1,216 @@
+"""What a cluster that is deleted takes back from the configuration store it was registered in. The counterpart of
+registration.py; pure.
+
+Only a name whose claim is ours is touched. In order:
+
+1. While its brokers run: the name leaves the allowed clusters of tenants, so that no further namespace can be given to
+   it, and the replication clusters of the namespaces of tenant ``pulsar``, so that nobody replicates to it. There it
+   stays in the allowed clusters: brokers delete what they have of a namespace that does not allow their cluster, within
+   a second (Pulsar 4.0, PersistentTopic.checkReplication; measured on 4.0.8).
+2. Once they are gone: the name leaves those too, then the entry below ``/admin/clusters`` with all that is below it,
+   and last the claim.
+
+No list of a namespace is left empty, and where no other cluster of the instance is left, tenants and namespaces keep
+their lists: nobody could miss it, and it finds them as they were if it is made again. Namespaces of other tenants are
+their users': a cluster that one of them needs is not deleted (controllers/dataplane/namespaces_there.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.dataplane.metadata import Refusal, Write, parse_marker
+from pulsar_operator.domain.dataplane.registration import (
+    DEFAULT_NAMESPACE,
+    POLICIES_PATH,
+    Stored,
+    claim_path,
+    cluster_path,
+)
+
+OWN_TENANT: Final = "pulsar"
+"""Tenant of Pulsar itself."""
+ALLOWED, REPLICATION, OF_TENANT = "allowed_clusters", "replication_clusters", "allowedClusters"
+
+
+@dataclass(frozen=True)
+class LeavingFacts:
+    """All that decides what is taken back."""
+
+    cluster_name: str
+    instance_id: str | None
+    """INSTANCEID of the cluster; None = not known, and then no claim is ours."""
+    registered: bool
+    """The record in Kubernetes says that it is registered."""
+    store: str
+    """Servers and chroot, for messages."""
+    last: bool
+    """Whether no other cluster of the instance is left that is not being deleted too."""
+    brokers_run: bool
+    """Whether its brokers may still run."""
+    nodes: Mapping[str, Stored | None]
+    """The claim, the entry, each tenant, the namespaces of tenant pulsar, and public/default; None or none = absent."""
+    below: Mapping[str, Stored] = field(default_factory=dict)
+    """All nodes below the entry."""
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The deletion of that version of a node."""
+
+    path: str
+    version: int
+    why: str
+
+
+@dataclass(frozen=True)
+class LeavingPlan:
+    """What is left to do, in order; nothing = nothing of ours is there."""
+
+    narrowing: Sequence[Write] = ()
+    """Lists of clusters."""
+    removals: Sequence[Removal] = ()
+    """The entry, after what is below it; none while brokers run."""
+    claim: Removal | None = None
+    """Last of all."""
+    left: bool = False
+    """Whether neither entry nor claim is there."""
+    notes: Sequence[str] = ()
+    """What was left alone although it names the cluster."""
+
+
+def paths_of_lists(tenants: Iterable[str], of_pulsar: Iterable[str]) -> list[str]:
+    """The nodes with lists of clusters that a plan is made from: every tenant, the namespaces of tenant pulsar by their
+    local names, and public/default."""
+    names = [*tenants, *(f"{OWN_TENANT}/{name}" for name in of_pulsar), DEFAULT_NAMESPACE]
+    return [f"{POLICIES_PATH}/{name}" for name in names]
+
+
+def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
+    """What to take back next, or why it cannot be known what there is."""
+    name, claim, entry = facts.cluster_name, claim_path(facts.cluster_name), cluster_path(facts.cluster_name)
+    stored, registered = facts.nodes.get(claim), facts.nodes.get(entry)
+    if stored is None:
+        if registered is not None:
+            text = f"{entry} in the configuration store {facts.store} stays: no claim {claim} says that it is ours"
+            return LeavingPlan(notes=(text,))
+        if facts.registered and not facts.last:
+            return Refusal(
+                Reason.METADATA_LOST,
+                f"the configuration store {facts.store} has neither {entry} nor {claim}, although this cluster was "
+                "registered there: it is empty or another store, and what others would miss is not known. Restore it, "
+                "or correct its address",
+            )
+        return LeavingPlan(left=True)
+    try:
+        owner = parse_marker(stored.data)
+    except ValueError as error:
+        return Refusal(
+            Reason.METADATA_CONFLICT,
+            f"{claim} in the configuration store {facts.store} is not readable ({error}), so it is not known whose "
+            f"{entry} is: repair the node, or delete it if that entry may stay",
+        )
+    if facts.instance_id is None or owner.instance_id != facts.instance_id:
+        text = (
+            f"{entry} in the configuration store {facts.store} stays: {claim} is of PulsarCluster {owner.owner} with "
+            f"instance id {owner.instance_id}, ours is {facts.instance_id or 'not known'}"
+        )
+        return LeavingPlan(notes=(text,))
+    notes: list[str] = []
+    narrowing = [] if facts.last else [*_tenants(facts, notes), *_namespaces(facts, notes)]
+    if facts.brokers_run:
+        return LeavingPlan(narrowing, notes=notes)
+    gone = f"cluster {name} is being deleted"
+    deepest = sorted(facts.below.items(), key=lambda each: (-each[0].count("/"), each[0]))
+    removals = [Removal(path, node.version, gone) for path, node in deepest]
+    if registered is not None:
+        removals.append(Removal(entry, registered.version, gone))
+    return LeavingPlan(narrowing, removals, Removal(claim, stored.version, f"the name {name} is free"), notes=notes)
+
+
+def _tenants(facts: LeavingFacts, notes: list[str]) -> list[Write]:
+    """An empty list means that the tenant may have namespaces nowhere, which is how it is then."""
+    writes, name = [], facts.cluster_name
+    for path, node in sorted(facts.nodes.items()):
+        tenant = path.removeprefix(f"{POLICIES_PATH}/")
+        if tenant == path or "/" in tenant or node is None:
+            continue
+        found = _fields(path, node, notes)
+        allowed = _names(path, found, OF_TENANT, notes)
+        if found is None or name not in allowed:
+            continue
+        left = [each for each in allowed if each != name]
+        if not left:
+            notes.append(f"tenant {tenant} may use no cluster any more: {name} was the only one of its {OF_TENANT}")
+        writes.append(_put(path, node, {**found, OF_TENANT: left}, f"no namespace of it may use cluster {name}"))
+    return writes
+
+
+def _namespaces(facts: LeavingFacts, notes: list[str]) -> list[Write]:
+    writes = []
+    for path, node in sorted(facts.nodes.items()):
+        full = path.removeprefix(f"{POLICIES_PATH}/")
+        if full == path or "/" not in full or node is None:
+            continue
+        found = _fields(path, node, notes)
+        replication, allowed = _names(path, found, REPLICATION, notes), _names(path, found, ALLOWED, notes)
+        if found is None or found.get("deleted") or facts.cluster_name not in (*replication, *allowed):
+            continue
+        if not full.startswith(f"{OWN_TENANT}/"):
+            notes.append(f"{full} is a namespace of users and keeps its lists of clusters: set them, or delete it")
+            continue
+        lists = _narrowed(facts, replication, allowed)
+        if lists is None:
+            notes.append(f"{full} keeps its lists of clusters: {facts.cluster_name} is all that they name")
+            continue
+        before = {REPLICATION: replication, ALLOWED: allowed}
+        if change := {key: value for key, value in lists.items() if value != before[key]}:
+            why = f"cluster {facts.cluster_name} is being deleted"
+            why += ", and keeps what it has of it until its brokers are gone" if facts.brokers_run else ""
+            writes.append(_put(path, node, {**found, **change}, why))
+    return writes
+
+
+def _narrowed(facts: LeavingFacts, replication: list[str], allowed: list[str]) -> dict[str, list[str]] | None:
+    """Both lists without the cluster; None = nobody would be left. While brokers run it is left allowed."""
+    others = [each for each in allowed if each != facts.cluster_name]
+    replicating = [each for each in replication if each != facts.cluster_name] or others[:1]
+    if not replicating:
+        return None
+    if not facts.brokers_run:
+        return {REPLICATION: replicating, ALLOWED: others}
+    if facts.cluster_name not in replication:
+        return {}
+    # Without a list of its own, that of the replication is what allows.
+    return {REPLICATION: replicating, ALLOWED: allowed or replication}
+
+
+def _put(path: str, node: Stored, fields: Mapping[str, Any], why: str) -> Write:
+    return Write(path, json.dumps(fields).encode(), node.version, why)
+
+
+def _fields(path: str, node: Stored, notes: list[str]) -> dict[str, Any] | None:
+    """The JSON object in a node of somebody else; None, and a note, where it is none."""
+    if not node.data.strip():
+        return None
+    try:
+        fields = json.loads(node.data)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        notes.append(f"{path} is not readable and is left alone")
+        return None
+    return fields
+
+
+def _names(path: str, found: Mapping[str, Any] | None, key: str, notes: list[str]) -> list[str]:
+    """A list of cluster names; absent and null count as empty, and so does what is none, with a note."""
+    value = (found or {}).get(key) or []
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return value
+    notes.append(f"{key} of {path} is not a list of names and is left alone")
+    return []
