@@ -11,9 +11,11 @@ import yaml
 from e2e.conftest import Deployed
 from e2e.kind.kindconfig import SECOND_NODE_PORT
 from e2e.support.admin import ask
+from e2e.support.deleting import delete_childless
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_current, is_ready
+from e2e.support.writes import changed, znode_versions
 from pulsar_conformance.counting import simple
 from pulsar_conformance.counting.client import CountingRun
 
@@ -21,6 +23,9 @@ CLUSTERS = ["east", "west"]
 TOPIC = "persistent://shop/mirrored/orders"
 BACK = "persistent://shop/mirrored/answers"
 LEFT = "persistent://shop/mirrored/left"
+SERVED = "persistent://shop/mirrored/served"
+REGISTERED = ("/admin/clusters", "/pulsar-operator/clusters")
+"""In the configuration store, which is the metadata store of cluster east."""
 
 
 def west() -> dict[str, Any]:
@@ -203,3 +208,83 @@ def test_a_cluster_leaves_once_what_waits_is_delivered(deployed: Deployed, capsy
     eventually(lambda: accepted(deployed)[0] == "Valid", within=120, what="west is out by consent", every=1.0)
     away(deployed, begin=False)
     deployed.wait_ready()
+
+
+def leaves(deployed: Deployed, name: str) -> None:
+    """A namespace is no more in cluster west: first without replication, then, with consent, without its data."""
+    agreed = {"action": "RemoveCluster", "cluster": "west", "expiresTime": "2099-01-01T00:00:00Z"}
+    for spec in ({"replicationClusters": ["east"]}, {"allowedClusters": ["east"], "confirmations": [agreed]}):
+        deployed.kubectl.run(
+            "patch", "pulsarnamespace", name, "-n", deployed.namespace, "--type=merge", "-p", json.dumps({"spec": spec})
+        )
+
+        def done() -> bool:
+            found = deployed.kubectl.get("pulsarnamespace", deployed.namespace, name)
+            assert found is not None and is_current(found)
+            return bool(condition(found, "Accepted")["reason"] == "Valid")
+
+        eventually(done, within=180, what=f"{name} is accepted", every=1.0)
+
+    def gone() -> bool:
+        live = ask(deployed.admin_url, "GET", f"namespaces/shop/{name}")
+        assert live["replication_clusters"] == live["allowed_clusters"] == ["east"], live
+        found = deployed.kubectl.get("pulsarnamespace", deployed.namespace, name)
+        held = [each["name"] for each in (found or {})["status"]["clusters"] if each.get("exists")]
+        assert held == ["east"], held
+        return True
+
+    eventually(gone, within=120, what=f"{name} has left west", every=1.0)
+
+
+def registered(deployed: Deployed) -> dict[str, tuple[int, int]]:
+    """Which clusters the configuration store has, entries and claims."""
+    return znode_versions(deployed.kubectl, deployed.namespace, "east-zookeeper-0", paths=REGISTERED)
+
+
+@pytest.mark.geo(1)
+def test_a_cluster_leaves_the_instance_and_comes_back(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing in the store of the others names it any more, they serve on, and its name and data are its own again."""
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+    for name in ("mirrored", "late"):
+        leaves(deployed, name)
+    before = registered(deployed)
+    assert {f"{path}/west" for path in REGISTERED} <= set(before)
+    record = kubectl.get("configmap", namespace, "west-instance-id")
+    assert record is not None and record["data"]["registered"] == "true"
+    pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in kubectl.items("pods", namespace)}
+    with CountingRun(deployed.service_url, SERVED, rate=50, start_within=120) as there:
+        with there.operation("west leaves", settle_within=120):
+            delete_childless(kubectl, "pulsarcluster", namespace, "west", seconds=300)
+        report = there.finish(drain_within=120)
+    after = registered(deployed)
+    with capsys.disabled():
+        print(f"\n{report.text()}")
+        for event in kubectl.items("events", namespace):
+            if event["involvedObject"].get("name") == "west" and event["involvedObject"]["kind"] == "PulsarCluster":
+                print(f"{event['reason']}: {event['message']}")
+    assert report.failures() == [], report.text()
+    counters = ("lost", "unconfirmed", "duplicated", "unprovoked", "redelivered", "out_of_order", "foreign")
+    assert {name: getattr(report, name) for name in counters} == dict.fromkeys(counters, 0)
+    gone = {path for path in before if "/west" in path}
+    assert changed(before, after) == gone, "what is east's is as it was"
+    assert not gone & set(after)
+    assert ask(deployed.admin_url, "GET", "clusters") == ["east"]
+    for tenant in ask(deployed.admin_url, "GET", "tenants"):
+        assert "west" not in ask(deployed.admin_url, "GET", f"tenants/{tenant}")["allowedClusters"], tenant
+    system = ask(deployed.admin_url, "GET", "namespaces/pulsar/system")
+    assert "west" not in [*system["replication_clusters"], *system["allowed_clusters"]], system
+    left = kubectl.get("configmap", namespace, "west-instance-id")
+    assert left is not None and left["data"] == {**record["data"], "registered": "false"}
+    others = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in kubectl.items("pods", namespace)}
+    assert others == {name: uid for name, uid in pods.items() if not name.startswith("west-")}, "nobody else's pods"
+
+    kubectl.apply(yaml.safe_dump(west()))
+    deployed.wait_ready()
+    assert set(registered(deployed)) == set(before)
+    back = kubectl.get("configmap", namespace, "west-instance-id")
+    assert back is not None and back["data"] == record["data"]
+    mirrored_in(deployed, CLUSTERS, allowedClusters=CLUSTERS)
+    eventually(lambda: accepted(deployed)[0] == "Valid", within=120, what="west has the namespace again", every=1.0)
+    simple.subscribe(deployed.second_url, SERVED, "again")
+    sent = simple.publish(deployed.service_url, SERVED, 10, prefix="again")
+    assert simple.consume(deployed.second_url, SERVED, "again", len(sent)) == sent
