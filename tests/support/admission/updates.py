@@ -96,7 +96,16 @@ UPDATES: tuple[Update, ...] = (
         PI, "ensemble-resized", MANAGED, {"configurationStore": {"managed": {"replicas": 5}}}, "cannot be changed yet"
     ),
     Update(PI, "ensemble-config", MANAGED, {"configurationStore": {"managed": {"config": {"a": "b"}}}}),
-    Update(PI, "external-servers", EXTERNAL, {"configurationStore": {"external": {"servers": "zk:2181,zk2:2181"}}}),
+    *(
+        Update(
+            PI,
+            f"external-servers-{name}",
+            EXTERNAL,
+            {"configurationStore": {"external": {"servers": servers}}},
+            "configurationStore.external.servers is immutable",
+        )
+        for name, servers in (("others", "other:2181"), ("one-more", "zk:2181,zk2:2181"))
+    ),
     *_nested(
         PI,
         "volume-class",

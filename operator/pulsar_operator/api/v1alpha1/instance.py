@@ -103,6 +103,10 @@ class ConfigurationStore(ApiModel):
                 "(!has(self.external.chroot) || self.external.chroot == oldSelf.external.chroot))",
                 "configurationStore.external.chroot is immutable: its content would be left behind",
             ),
+            (
+                "!has(self.external) || !has(oldSelf.external) || self.external.servers == oldSelf.external.servers",
+                "configurationStore.external.servers is immutable: another ensemble would not have its content",
+            ),
         )
     )
 
