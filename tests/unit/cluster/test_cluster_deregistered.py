@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH, Marker
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, claim_path, cluster_path
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, NAMESPACES, STATEFUL_SETS, UnavailableError
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, NAMESPACES, STATEFUL_SETS, ForbiddenError, UnavailableError
 from tests.support.cluster.copies import ready_world
 from tests.support.cluster.leaving import (
     CLAIM,
@@ -352,6 +352,27 @@ async def test_a_kubernetes_namespace_that_goes_waits_for_no_store() -> None:
     assert await world.live(Kind.CLUSTER, "east") is None
 
 
+async def test_it_leaves_although_the_rights_in_its_kubernetes_namespace_are_gone() -> None:
+    """The claim would tie the name to an instance id that nobody has any more."""
+    world = await alone(external=True)
+    meta = {"name": NS, "namespace": "", "finalizers": ["kubernetes"]}
+    await world.backstage.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "spec": {}})
+    await world.backstage.remove(NAMESPACES, "", NS)
+
+    def refuse(call: PortCall) -> None:
+        if call.port == KUBERNETES and (
+            call.kind == "ConfigMap" or (call.verb, call.kind) == ("delete", "StatefulSet")
+        ):
+            raise ForbiddenError(f"{call.kind} is forbidden")
+
+    world.journal.before.append(refuse)
+    await world.delete_all()
+    await world.run()
+    for kind in (Kind.INSTANCE, Kind.CLUSTER):
+        assert await world.names(CUSTOM[kind]) == []
+    assert not {claim_path("east"), cluster_path("east")} & set(ensemble(world, EXTERNAL).tree())
+
+
 async def test_a_lost_answer_is_no_outage_even_with_consent() -> None:
     world = await pair()
     lost = []
@@ -367,6 +388,7 @@ async def test_a_lost_answer_is_no_outage_even_with_consent() -> None:
     assert len(lost) == 3
     assert await world.live(Kind.CLUSTER, "west") is None
     assert naming(world) == []
+    assert told(world, "NotDeleted") == []
 
 
 async def test_a_cluster_that_was_never_registered_has_nothing_to_leave() -> None:

@@ -111,6 +111,7 @@ class Leaving:
         self._name = pulsar_name(obj)
         self._config_map: Json | None = None
         self._known: Record | None = None
+        self._kept_record = True
         self._left = False
         """Seen: neither entry nor claim are there."""
 
@@ -132,8 +133,10 @@ class Leaving:
         text = f"{needed}. {remedy(self._obj, 'Take it out of their lists of clusters, or delete them, first')}"
         return Waiting(text, Reason.DEPENDENTS_EXIST)
 
-    async def forget(self) -> Waiting | None:
-        """Once its brokers are gone: all that is left of it, the claim last."""
+    async def forget(self, *, kept_record: bool = True) -> Waiting | None:
+        """Once its brokers are gone: all that is left of it, the claim last. Without ``kept_record`` its record is not
+        asked for: it goes with its Kubernetes namespace, and the right to it is gone."""
+        self._kept_record = kept_record
         done = await self._until_done(brokers_run=False)
         return done if isinstance(done, Waiting) else None
 
@@ -259,6 +262,8 @@ class Leaving:
 
     async def _record(self) -> Record | None:
         meta = self._obj["metadata"]
+        if not self._kept_record:
+            return None
         self._config_map = await self._deps.kube.get(CONFIG_MAPS, meta["namespace"], record_name(meta["name"]))
         try:
             return None if self._config_map is None else parse_record(self._config_map.get("data") or {})

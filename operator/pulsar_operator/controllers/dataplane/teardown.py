@@ -107,7 +107,7 @@ async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> None:
     """Its Kubernetes namespace ends its pods; what it has elsewhere would stay."""
     try:
         left = await leaving(deps, obj, actor)
-        waiting = await left.forget() if left is not None else None
+        waiting = await left.forget(kept_record=False) if left is not None else None
     except PortError as error:
         waiting = Waiting(str(error))
     if waiting is not None:
