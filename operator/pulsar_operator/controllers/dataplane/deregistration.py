@@ -196,9 +196,9 @@ class Leaving:
                 if not await self._carry_out(plan):
                     await self._tell(plan.notes if not brokers_run else ())
                     return wrote
-                wrote = True
+                silent, wrote = 0, True
             except _SilentError as error:
-                silent += 1
+                silent, wrote = silent + 1, True  # what was not answered may have been done
                 if silent > 1:  # a server that went takes an answer with it, not the store
                     text = f"the configuration store, to take cluster {self._name} out of it: {error}"
                     return await self._blocked(Reason.CONFIGURATION_STORE_AWAY, text) or wrote
