@@ -6,9 +6,9 @@ Broker starts and bring-ups are most of the time, so nothing is changed back tha
 2. documents, bad_input, export, resource_groups, topic_sets: objects beside the quickstart's; each leaves none behind.
 3. conformance: what Pulsar promises at its default settings.
 4. rolls: the only broker is rolled once, with every setting that any later test needs.
-5. conformance_configured: what Pulsar promises under those settings.
-6. brokers: three of them, load evened out, all rolled under traffic, scaled in again.
-7. bookies: three of them, rolled under traffic, the operator killed meanwhile.
+5. brokers: three of them, load evened out, all rolled under traffic, scaled in again.
+6. bookies: three of them, rolled under traffic, one out and in again, the operator killed meanwhile.
+7. conformance_configured: what Pulsar promises under those settings, by brokers and bookies that came and went.
 8. life_cycle: parents, cluster, release and Kubernetes namespace are deleted and come back. Nothing can come after it.
 
 A long test of an area (tests/suite/areas.py) begins with a session of its own, and its module may stand anywhere.
@@ -28,9 +28,9 @@ CHAPTERS = (
     "test_topic_sets",
     "test_conformance",
     "test_rolls",
-    "test_conformance_configured",
     "test_brokers",
     "test_bookies",
+    "test_conformance_configured",
     "test_life_cycle",
 )
 AREAS = (
