@@ -114,8 +114,9 @@ def test_a_bookie_leaves_and_one_comes_back_in_its_place(
     after = uids(kubectl, namespace, "east")
     assert {name for name, uid in before["bookie"].items() if after["bookie"].get(name) != uid} == {"east-bookie-2"}
     assert {**after, "bookie": None} == {**before, "bookie": None}, "nobody else is replaced"
-    cluster = kubectl.get("pulsarcluster", namespace, "east")
-    assert cluster is not None and condition(cluster, "Replicated")["status"] == "True"
+    with capsys.disabled():
+        print(f"afterwards: {bookies.told('Replicated')}")
+    eventually(lambda: bookies.told("Replicated")["status"] == "True", within=120, what="every copy is there")
 
 
 def everything(deployed: Deployed, count: int) -> list[str]:

@@ -90,7 +90,9 @@ def test_bookies_whose_ids_return_empty_lose_nothing(deployed: Deployed, capsys:
         assert simple.consume(deployed.service_url, f"{kept}/before", "afterwards", len(published)) == published
     assert {"Unloading", "Copying"} <= bookies.steps
     assert uids(deployed.kubectl, deployed.namespace, "east") == others, "nobody else was replaced"
-    assert bookies.told("Replicated")["status"] == "True"
+    with capsys.disabled():
+        print(f"afterwards: {bookies.told('Replicated')}")
+    eventually(lambda: bookies.told("Replicated")["status"] == "True", within=120, what="every copy is there")
     assert not bookies.events("DisksFull") + bookies.events("BookieReadOnly"), "read-only by the operator is no news"
 
 

@@ -60,6 +60,8 @@ from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Deps, Json, Key, PortEr
 RETRY_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
 STORAGE_SECONDS = 60.0
+COPIES_SECONDS = 15.0
+"""While copies are missing: nothing tells either that they are made."""
 
 
 class ClusterController:
@@ -138,7 +140,8 @@ class ClusterController:
         settled = conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE)
         if settled and view.drain is None:
             # Nothing in Kubernetes tells when a bookie or a copy is lost.
-            return Outcome(requeue_after=STORAGE_SECONDS) if spec.mode is ClusterMode.DISTRIBUTED else DONE
+            look = STORAGE_SECONDS if conditions.is_true(ConditionType.REPLICATED) else COPIES_SECONDS
+            return Outcome(requeue_after=look) if spec.mode is ClusterMode.DISTRIBUTED else DONE
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
