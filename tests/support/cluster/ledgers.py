@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
@@ -46,6 +47,15 @@ class Handle:
 def bookie(ordinal: int) -> str:
     """Id of a bookie."""
     return bookie_id(WORKLOAD, ordinal, NS, "cluster.local")
+
+
+@lru_cache(maxsize=4096)
+def ledger_at(path: str, data: bytes) -> tuple[int, frozenset[str]] | None:
+    """A ledger and the bookies it names; None where that cannot be read. Most znodes are the same at every look."""
+    try:
+        return ledger_id(path), decode_ledger(data).bookies
+    except UndecodableError:
+        return None
 
 
 class LedgerWorld(ClusterWorld):
@@ -173,13 +183,8 @@ class LedgerWorld(ClusterWorld):
 
     def ledgers(self) -> dict[int, frozenset[str]]:
         """Bookies that each ledger names; those that cannot be read are left out."""
-        found = {}
-        for path, data in self.store.tree(LEDGERS).items():
-            try:
-                found[ledger_id(path)] = decode_ledger(data).bookies
-            except UndecodableError:
-                continue
-        return found
+        found = (ledger_at(path, data) for path, data in self.store.tree(LEDGERS).items())
+        return dict(each for each in found if each is not None)
 
     def naming(self, ordinal: int) -> list[int]:
         """Ledgers that name a bookie."""
