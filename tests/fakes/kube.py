@@ -2,8 +2,10 @@
 
 What tests use beside the port: ``put``, ``edit``, ``set_status`` and ``remove`` (other people's writes), ``writes`` and
 ``changes`` (what the operator wrote), ``before`` and ``after`` (faults), ``subscribe`` (watch), ``collect_garbage``,
-``events``. Returned objects are copies, of ``shown`` such that must not be changed. What is stored is replaced by
-another object and never changed itself, so that stored objects may have parts in common, and copies of a world too.
+``events``. Returned objects are copies; those of ``list`` and ``shown`` are the same at each look at the same state and
+must not be changed, which is checked when another state comes: the operator shares what its watches delivered too. What
+is stored is replaced by another object and never changed itself, so that stored objects may have parts in common, and
+copies of a world too.
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ class FakeKube:
         async with Faults(self, Call("list", kind.kind, namespace, None)):
             scopes = {namespace} if namespace is not None else set(self.watched)
             return [
-                deepcopy(obj)
+                self._seen(key, obj)
                 for key, obj in self._of(kind)
                 if (not scopes or key[2] in scopes) and matches(selector, obj["metadata"].get("labels") or {})
             ]
@@ -259,13 +261,7 @@ class FakeKube:
 
     def shown(self, kind: ResourceType) -> Objects:
         """All objects of a kind now, to be looked at only: who looks again at the same state gets the same copies."""
-        found: Objects = []
-        for key, obj in self._of(kind):
-            # Every change makes another object of it.
-            if key not in self._shown or self._shown[key][0] is not obj:
-                self._shown[key] = obj, deepcopy(obj)
-            found.append(self._shown[key][1])
-        return found
+        return [self._seen(key, obj) for key, obj in self._of(kind)]
 
     def collect_garbage(self) -> Removed:
         """Delete what belonged to owners that are gone, until nothing more does; (kind, name) of what was deleted."""
@@ -298,6 +294,19 @@ class FakeKube:
         group, name = kind.group, kind.kind
         return sorted(entry for entry in self._objects.items() if entry[0][1] == name and entry[0][0] == group)
 
+    def _seen(self, key: Id, obj: Json) -> Json:
+        """The copy of a stored object that everybody gets who looks."""
+        found = self._shown.get(key)
+        if found is None:
+            found = self._shown[key] = obj, deepcopy(obj)
+        return found[1]
+
+    def _forget_seen(self, key: Id) -> None:
+        """Another state comes. Raises AssertionError when somebody changed the copy of the one before."""
+        found = self._shown.pop(key, None)
+        if found is not None and found[0] != found[1]:
+            raise AssertionError(f"{key[1]} {key[3]} was changed by who only looked at it")
+
     def _insert(self, key: Id, obj: Json) -> Json:
         meta = obj["metadata"]
         meta["uid"] = str(uuid.uuid4())
@@ -322,6 +331,7 @@ class FakeKube:
         if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
             self._drop(key, new)
             return new
+        self._forget_seen(key)
         self._objects[key] = new
         self._notify("MODIFIED", new)
         return new
@@ -338,11 +348,13 @@ class FakeKube:
         if "generation" in new["metadata"]:
             new["metadata"]["generation"] += 1
         new["metadata"]["resourceVersion"] = self._next()
+        self._forget_seen(key)
         self._objects[key] = new
         self._notify("MODIFIED", new)
         return True
 
     def _drop(self, key: Id, last: Json) -> None:
+        self._forget_seen(key)
         self._objects.pop(key, None)
         self._managers.pop(key, None)
         self._notify("DELETED", last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import PODS
+from pulsar_operator.ports import PODS, STATEFUL_SETS, Json
 from tests.support.cluster.copies import KEPT, made_once, ready_world
 from tests.support.cluster.end_state import end_state
 from tests.support.cluster.world import NS, ClusterWorld
@@ -25,6 +25,26 @@ async def test_a_copy_is_what_a_bring_up_ends_in_and_shares_nothing_that_changes
         assert len(untouched.journal.calls) == calls
         await untouched.run()
         assert await end_state(untouched) == await end_state(calm)
+
+
+async def test_who_changes_what_was_listed_is_found() -> None:
+    """A list shows the same objects as the one before it, as what watches delivered is shared too."""
+    world = await ready_world()
+
+    async def listed(name: str) -> Json:
+        found = await world.deps.kube.list(STATEFUL_SETS, NS)
+        return next(obj for obj in found if obj["metadata"]["name"] == name)
+
+    bookie, broker = await listed("east-bookie"), await listed("east-broker")
+    before = bookie["spec"]["replicas"]
+    assert bookie is await listed("east-bookie")
+    await world.backstage.edit(STATEFUL_SETS, NS, "east-bookie", lambda obj: obj["spec"].update(replicas=before + 1))
+    assert (await listed("east-bookie"))["spec"]["replicas"] == before + 1
+    assert bookie["spec"]["replicas"] == before, "who has an older state keeps it"
+    assert broker is await listed("east-broker")
+    broker["spec"]["replicas"] = 7
+    with pytest.raises(AssertionError, match="StatefulSet east-broker was changed by who only looked at it"):
+        await world.backstage.edit(STATEFUL_SETS, NS, "east-broker", lambda obj: obj["spec"].update(replicas=2))
 
 
 async def test_made_once_for_each_of_what_is_asked() -> None:
