@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -38,6 +39,24 @@ async def world(made: dict[str, LedgerWorld]) -> LedgerWorld:
     found = copy.deepcopy(made["three"])
     assert found.naming(2), "nothing would be proved"
     return found
+
+
+At = Callable[[str], Awaitable[LedgerWorld]]
+
+
+@pytest.fixture
+async def at(made: dict[str, LedgerWorld], world: LedgerWorld) -> At:
+    """The world with its third bookie at a step of leaving, brought there once."""
+
+    async def there(step: str) -> LedgerWorld:
+        if step not in made:
+            await world.resize(2)
+            for each in STEPS:
+                await world.at(each)
+                made[each] = copy.deepcopy(world)
+        return copy.deepcopy(made[step])
+
+    return there
 
 
 async def by_hand(world: LedgerWorld, number: int) -> None:
@@ -87,11 +106,10 @@ async def test_three_to_two_and_back(world: LedgerWorld) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_raised_again_it_stays(world: LedgerWorld, step: str) -> None:
+async def test_raised_again_it_stays(at: At, step: str) -> None:
     """With what it has, until its cookie is gone."""
+    world = await at(step)
     uid = world.volume(bookie(2))
-    await world.resize(2)
-    await world.at(step)
     assert COOKIE in world.store.nodes
     await world.resize(3)
     await world.run(rounds=200)
@@ -325,9 +343,8 @@ async def test_claims_go_where_the_data_may(world: LedgerWorld) -> None:
 
 @pytest.mark.parametrize("how", ["pause", "dry_run"])
 @pytest.mark.parametrize("step", ["ReadOnly", "Copying", "Stopping"])
-async def test_paused_nothing_goes_on(world: LedgerWorld, how: str, step: str) -> None:
-    await world.resize(2)
-    await world.at(step)
+async def test_paused_nothing_goes_on(at: At, how: str, step: str) -> None:
+    world = await at(step)
     hold = getattr(world, how)
     await hold(Kind.CLUSTER, "east")
     await world.round()
@@ -342,9 +359,8 @@ async def test_paused_nothing_goes_on(world: LedgerWorld, how: str, step: str) -
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_lost_status_changes_nothing(world: LedgerWorld, step: str) -> None:
-    await world.resize(2)
-    await world.at(step)
+async def test_a_lost_status_changes_nothing(at: At, step: str) -> None:
+    world = await at(step)
     world.kube.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {})
     assert await world.row(2) is None
     await world.run(rounds=200)
@@ -392,9 +408,8 @@ async def test_it_waits_for_a_roll(world: LedgerWorld) -> None:
 
 
 @pytest.mark.parametrize("step", ["Unloading", "Stopping", "Forgetting"])
-async def test_while_the_store_is_away_nothing_is_done(world: LedgerWorld, step: str) -> None:
-    await world.resize(2)
-    await world.at(step)
+async def test_while_the_store_is_away_nothing_is_done(at: At, step: str) -> None:
+    world = await at(step)
 
     def away(call: PortCall) -> None:
         if call.port == ZOOKEEPER and call.verb in ("get", "children"):
@@ -414,10 +429,9 @@ async def test_while_the_store_is_away_nothing_is_done(world: LedgerWorld, step:
 
 
 @pytest.mark.parametrize("verb", ["get", "apply"])
-async def test_scaled_by_hand_right_before_it_is_lowered(world: LedgerWorld, verb: str) -> None:
+async def test_scaled_by_hand_right_before_it_is_lowered(at: At, verb: str) -> None:
     """Two replicas less at once would take a bookie that was not emptied."""
-    await world.resize(2)
-    await world.at("Stopping")
+    world = await at("Stopping")
     looks: list[str] = []
 
     def hand(call: PortCall) -> None:
