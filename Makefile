@@ -61,8 +61,8 @@ faults: tools ## Every kill and every fault at every place, in memory and on rea
 mutants: setup ## A sample of small changes of the code (SEED, SIZE): do unit and contract tests notice? At most an hour
 	@$(PY) -m tests.mutants $(if $(SEED),--seed $(SEED)) $(if $(SIZE),--size $(SIZE))
 
-mutations: tools ## Every field of the logical kinds changed and changed back on a real Pulsar (half an hour)
-	@$(PY) -m pytest tests/standalone/test_mutations_real.py -m slow -k test_all
+mutations: tools ## Every field of the logical kinds changed and changed back, in memory and on a real Pulsar (half an hour)
+	@$(PY) -m pytest tests/unit/mutations tests/standalone/test_mutations_real.py -m slow -k "test_all or test_made"
 
 hostile: tools ## Hostile text in every place of the logical kinds, all in memory and on a real Pulsar (a quarter of an hour)
 	@$(PY) -m pytest tests/unit/core/test_canary.py tests/unit/logical/test_hostile_text.py tests/standalone/test_hostile_real.py -m slow
