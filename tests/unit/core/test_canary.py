@@ -20,6 +20,7 @@ from tests.support.canary.places import CANARY, places
 from tests.support.canary.watching import live, watched
 from tests.support.cluster.copies import made_once, ready_world
 from tests.support.cluster.world import ClusterWorld, quickstart
+from tests.support.sampling import first
 
 NAMES = "a name: it says which object, setting or role is meant, and there is no other word for it"
 SHOWN: dict[str, str] = {
@@ -55,10 +56,26 @@ PLACES = [(kind, path) for kind in Kind for path in places(kind)]
 SAME_POD = re.compile(r"^(?!broker\.|bookkeeper\.pod).*\.pod\.")
 """Pod templates of the other components: the same struct, read and rendered by the same code."""
 HIDDEN = [(kind, path) for kind, path in PLACES if not may_be_told(path) and not SAME_POD.search(path)]
-TWIN = "bookkeeper.pod."
-"""Has the places of the pods of brokers once more: of these each run of the tests takes all, of bookies every fourth,
-and `make hostile` the others."""
-LEFT = {path for number, path in enumerate(path for _, path in HIDDEN if path.startswith(TWIN)) if number % 4}
+TWINS = ("broker.pod.", "bookkeeper.pod.")
+"""One struct: each run of the tests takes a place of each part of it and every fourth of those with many, in pods of
+brokers and of bookies in turn; `make hostile` takes the others."""
+IN_PODS = [path for _, path in HIDDEN if path.startswith(TWINS[0])]
+
+
+def part(path: str) -> str:
+    """The field of a pod's specification that a place is in."""
+    return re.split(r"[^a-zA-Z]", path.partition(".pod.")[2])[0]
+
+
+def taken_of_pods() -> set[str]:
+    """The sample."""
+    parts = [[path for path in IN_PODS if part(path) == each] for each in dict.fromkeys(map(part, IN_PODS))]
+    chosen = [path for paths in parts for path in paths[first(4) % len(paths) :: 4]]
+    return {path.replace(*TWINS) if number % 2 else path for number, path in enumerate(chosen)}
+
+
+TAKEN = taken_of_pods()
+LEFT = {path for _, path in HIDDEN if path.startswith(TWINS)} - TAKEN
 
 
 def cases() -> list[Any]:
@@ -101,8 +118,11 @@ async def test_is_not_told(kind: Kind, path: str) -> None:
     assert await leaks(kind, path) == []
 
 
-def test_what_is_left_to_the_long_run_has_a_twin_in_this_one() -> None:
-    assert {path.replace(TWIN, "broker.pod.", 1) for path in LEFT} <= {path for _, path in HIDDEN}
+def test_the_sample_has_a_place_of_every_part_of_a_pod() -> None:
+    assert TAKEN <= {path for _, path in HIDDEN}
+    assert {path.replace(*TWINS[::-1]) for path in LEFT} <= set(IN_PODS), "pods of bookies have what those of brokers do"
+    assert set(map(part, TAKEN)) == set(map(part, IN_PODS))
+    assert all(any(path.startswith(each) for path in TAKEN) for each in TWINS)
 
 
 def test_every_line_of_the_list_is_needed() -> None:
