@@ -13,6 +13,7 @@ from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.end_state import differences, end_state
 from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import ADMIN, KUBERNETES, ZOOKEEPER, PortCall
+from tests.support.sampling import first, sample_or_each
 
 ERRORS: dict[str, Callable[[], PortError]] = {
     "500": lambda: UnavailableError("HTTP 500: internal error"),
@@ -21,9 +22,7 @@ ERRORS: dict[str, Callable[[], PortError]] = {
 }
 
 
-EVERY = pytest.mark.parametrize(
-    "every", [pytest.param(1, marks=[pytest.mark.slow, pytest.mark.faults], id="each"), pytest.param(4, id="sample")]
-)
+EVERY = pytest.mark.parametrize("every", sample_or_each(7))
 """All places, and the sample of them that each run of the tests takes."""
 
 
@@ -83,7 +82,7 @@ async def _undisturbed() -> Calm:
 async def test_any_kubernetes_call_may_fail_once(calm: Calm, name: str, every: int) -> None:
     """429 reaches the controllers as 500 does, with a time to wait that is the engine's."""
     wrong: list[str] = []
-    for call in [each for each in calm.calls if each.port == KUBERNETES][::every]:
+    for call in [each for each in calm.calls if each.port == KUBERNETES][first(every) :: every]:
         if name == "500" or call.is_write:
             wrong += await calm.fail_once(call, ERRORS[name](), after=False)
     assert wrong == []
@@ -92,7 +91,7 @@ async def test_any_kubernetes_call_may_fail_once(calm: Calm, name: str, every: i
 @EVERY
 async def test_any_write_may_take_effect_and_lose_its_answer(calm: Calm, every: int) -> None:
     wrong: list[str] = []
-    for call in [each for each in calm.calls if each.is_write][::every]:
+    for call in [each for each in calm.calls if each.is_write][first(every) :: every]:
         wrong += await calm.fail_once(call, ERRORS["500"](), after=True)
     assert wrong == []
 
@@ -100,7 +99,7 @@ async def test_any_write_may_take_effect_and_lose_its_answer(calm: Calm, every: 
 @EVERY
 async def test_any_zookeeper_or_admin_call_may_fail_once(calm: Calm, every: int) -> None:
     wrong: list[str] = []
-    for call in [each for each in calm.calls if each.port in (ZOOKEEPER, ADMIN)][::every]:
+    for call in [each for each in calm.calls if each.port in (ZOOKEEPER, ADMIN)][first(every) :: every]:
         wrong += await calm.fail_once(call, ERRORS["500"](), after=False)
     assert wrong == []
 

@@ -12,6 +12,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.killed import Killed
 from tests.support.logical.world import LOGICAL, LogicalWorld
+from tests.support.sampling import first, sample_or_each
 
 RETENTION = {"timeMinutes": 60, "size": "100Mi"}
 
@@ -148,12 +149,14 @@ async def play(scenario: list[Callable[[LogicalWorld], None]], kill_at: int, *, 
     return end_state(w), killed, killer.count
 
 
+@pytest.mark.parametrize("every", sample_or_each(3))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-async def test_killed_at_every_write(name: str, after: bool) -> None:
+async def test_killed_at_every_write(name: str, after: bool, every: int) -> None:
     undisturbed, killed, writes = await play(SCENARIOS[name], 0, after=after)
     assert not killed and writes > 3
-    for at in range(1, writes + 1):
+    step = min(every, writes)
+    for at in range(1 + first(step), writes + 1, step):
         found, killed, _ = await play(SCENARIOS[name], at, after=after)
         assert killed, f"not killed at write {at}"
         assert found == undisturbed, f"killed {'after' if after else 'before'} write {at}"

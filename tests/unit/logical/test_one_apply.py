@@ -16,6 +16,7 @@ from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.admin import AdminCall
 from tests.support.logical.one_apply import SERVERS, Applied, OneApply, play
 from tests.support.logical.world import NS
+from tests.support.sampling import WHOLE, spread
 
 INSTANCE = {"name": "prod"}
 EVERYTHING: tuple[Applied, ...] = (
@@ -41,7 +42,7 @@ EVERYTHING: tuple[Applied, ...] = (
 
 
 @pytest.mark.parametrize("explicit", [False, True])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", spread(range(30), 3, ids=str, marks=WHOLE))
 def test_everything_ends_ready_in_any_order(seed: int, explicit: bool) -> None:
     rng = random.Random(seed)
     w = OneApply(takes={name: rng.choice([0.0, 3.0, 40.0, 200.0]) for name in ("a", "b")})

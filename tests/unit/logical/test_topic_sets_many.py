@@ -13,6 +13,7 @@ from pulsar_operator.ports import CUSTOM
 from tests.fakes.killed import Killed
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.topic_sets import SET, TTL, SetWorld
+from tests.support.sampling import first, sample_or_each
 
 MANY = 20_000
 
@@ -167,12 +168,14 @@ async def play(name: str, kill_at: int, *, after: bool) -> tuple[str, bool, int]
     return json.dumps([status, w.pulsar.snapshot()], sort_keys=True, default=str), killed, count
 
 
+@pytest.mark.parametrize("every", sample_or_each(6))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-async def test_killed_at_every_write(name: str, after: bool) -> None:
+async def test_killed_at_every_write(name: str, after: bool, every: int) -> None:
     undisturbed, killed, writes = await play(name, 0, after=after)
     assert not killed and writes > 3
-    for at in range(1, writes + 1, 1 if name == "lose" else 2):
+    step = 1 if name == "lose" else min(every, writes)  # the former has few
+    for at in range(1 + first(step), writes + 1, step):
         found, killed, _ = await play(name, at, after=after)
         assert killed, f"not killed at write {at}"
         assert found == undisturbed, f"killed {'after' if after else 'before'} write {at}"
