@@ -21,11 +21,13 @@ from tests.support.faults.killing import (
     listing,
     matrix_in_memory,
     sample,
+    undisturbed,
 )
 from tests.support.faults.summary import Summary, Tally
+from tests.support.sampling import first, sample_or_each
 
-SAMPLE = {"bring-up": 20, "update": 12}
-"""Kills in the sample; of the short deletions six each."""
+SAMPLE = {"bring-up": 12, "update": 8}
+"""Kills in the sample; of the short deletions four each."""
 
 
 @pytest.mark.slow
@@ -42,7 +44,7 @@ async def test_a_kill_at_any_write_changes_nothing_in_the_end(scenario: Scenario
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 async def test_a_sample_of_kills_changes_nothing_in_the_end(scenario: Scenario, faults_summary: Summary) -> None:
     def some(found: list[Kill]) -> tuple[list[Kill], Tally]:
-        chosen = sample(f"kills in memory {scenario.name}", found, SAMPLE.get(scenario.name, 6))
+        chosen = sample(f"kills in memory {scenario.name}", found, SAMPLE.get(scenario.name, 4))
         return chosen, faults_summary.begin(f"kills in memory, {scenario.name}, sample", len(chosen), len(found))
 
     await matrix_in_memory(scenario, some)
@@ -67,23 +69,27 @@ AGAIN = 1
 """Writes that the successor of a killed operator may end before it is killed too."""
 
 
+@pytest.mark.parametrize("every", sample_or_each(7))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-async def test_killed_twice(scenario: Scenario) -> None:
+async def test_killed_twice(scenario: Scenario, every: int) -> None:
     """The operator that comes back is killed too, soon after: what a pass repeats must be repeatable."""
-    calm = await finish(await begin(ClusterWorld.fakes(), scenario), None)
-    for number in range(0, len(calm.writes), 5):
-        start = await begin(ClusterWorld.fakes(), scenario)
-        journal, kills_seen = start.world.journal, 0
-        for distance in (number, AGAIN):
-            journal.arm(len(journal.attempts) + distance, "after")
+    calm = await undisturbed(scenario)
+    writes = len(calm.run.writes)
+    step = min(every, writes)
+    for number in range(first(step), writes, step):
+        start = calm.before(number)
+        journal, kills_seen, at = start.world.journal, 0, start.attempts + number
+        for _ in range(2):
+            journal.arm(at, "after")
             try:
                 await start.world.run()
             except Killed:
                 kills_seen += 1
                 start.world.restart()
+            at = len(journal.attempts) + AGAIN
         journal.disarm()
-        left = len(calm.writes) - number - 1
+        left = writes - number - 1
         # A successor that has no more than that left to write ends before its kill.
         assert kills_seen == (2 if left > AGAIN else 1), f"{kills_seen} kills from write {number} on, {left} were left"
         run = await finish(start, None)
-        assert differences(calm.state, run.state) == [], f"killed twice from write {number} on"
+        assert differences(calm.run.state, run.state) == [], f"killed twice from write {number} on"

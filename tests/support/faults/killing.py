@@ -205,25 +205,40 @@ async def disturbed(make: MakeWorld, scenario: Scenario, calm: Run, kill: Kill) 
         return await _disturbed(await begin(world, scenario), kill, calm)
 
 
-async def matrix_in_memory(scenario: Scenario, begun: Callable[[list[Kill]], tuple[list[Kill], Tally]]) -> Run:
-    """Kills on fakes. ``begun`` is given those of the undisturbed run, and gives those to play and where to tell it.
+@dataclass
+class Calm:
+    """An undisturbed run on fakes. A world in memory can be copied, so each disturbed run starts at the last round of
+    this one before its write."""
 
-    A world in memory can be copied, so each disturbed run starts at the last round of the undisturbed one before its
-    write.
-    """
+    run: Run
+    copies: list[Start]
+    """Before each round."""
+
+    def before(self, number: int) -> Start:
+        """The world in the round of a write, a copy of its own."""
+        found = [each for each in self.copies if len(each.world.journal.attempts) - each.attempts <= number]
+        return copy.deepcopy(found[-1])
+
+
+async def undisturbed(scenario: Scenario) -> Calm:
+    """The scenario on fakes."""
     start = await begin(ClusterWorld.fakes(), scenario)
     copies: list[Start] = []
 
     async def remember() -> None:
         copies.append(copy.deepcopy(start))
 
-    calm = await finish(start, None, remember)
-    chosen, tally = begun(kills(calm))
+    return Calm(await finish(start, None, remember), copies)
+
+
+async def matrix_in_memory(scenario: Scenario, begun: Callable[[list[Kill]], tuple[list[Kill], Tally]]) -> Run:
+    """Kills on fakes. ``begun`` is given those of the undisturbed run, and gives those to play and where to tell it."""
+    calm = await undisturbed(scenario)
+    chosen, tally = begun(kills(calm.run))
     for kill in chosen:
-        base = [c for c in copies if len(c.world.journal.attempts) - c.attempts <= kill[0]][-1]
-        tally.add(words(calm, kill), await _disturbed(copy.deepcopy(base), kill, calm))
+        tally.add(words(calm.run, kill), await _disturbed(calm.before(kill[0]), kill, calm.run))
     tally.check()
-    return calm
+    return calm.run
 
 
 def words(calm: Run, kill: Kill) -> str:
