@@ -69,8 +69,9 @@ def _world(options: argparse.Namespace) -> Iterator[World]:
     with (
         tempfile.TemporaryDirectory(prefix="bench-objects-") as folder,
         _pulsar(options, Path(folder)) as pulsar,
-        world(Path(folder), pulsar) as found,
+        world(Path(folder), [pulsar]) as found,
     ):
+        found.prepare_topics()
         yield found
 
 

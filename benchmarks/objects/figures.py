@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,17 +16,20 @@ class Row:
     who: str
     """operator, or peer."""
     size: int
-    """Topics."""
+    """Objects."""
     figure: str
     value: float
     unit: str
     most: float | None = None
     """The bar: the value may not be above it; None = there is none."""
+    spread: tuple[float, float] | None = None
+    """The least and the most of several runs, of which the value is the median."""
 
     @property
     def text(self) -> str:
         """The value as it is printed."""
-        return f"{self.value:.2f}".rstrip("0").rstrip(".")
+        text = _short(self.value)
+        return text if self.spread is None else f"{text} ({_short(self.spread[0])}-{_short(self.spread[1])})"
 
     @property
     def bar(self) -> str:
@@ -43,10 +47,24 @@ class Table:
     """All figures of a run, told as they come."""
 
     rows: list[Row] = field(default_factory=list)
+    sized: str = "topics"
+    """What the sizes are numbers of."""
 
-    def say(self, who: str, size: int, figure: str, value: float, unit: str, *, most: float | None = None) -> None:
-        """Take a figure in."""
-        row = Row(who, size, figure, value, unit, most)
+    def say(
+        self,
+        who: str,
+        size: int,
+        figure: str,
+        value: float | Sequence[float],
+        unit: str,
+        *,
+        most: float | None = None,
+    ) -> None:
+        """Take a figure in, of one run or of each of several."""
+        if isinstance(value, Sequence):
+            row = Row(who, size, figure, statistics.median(value), unit, most, (min(value), max(value)))
+        else:
+            row = Row(who, size, figure, value, unit, most)
         self.rows.append(row)
         print(f"  {who:<8} {size:>6} {figure}: {row.text} {unit} {row.verdict}", flush=True)
 
@@ -69,12 +87,24 @@ class Table:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", newline="") as out:
             writer = csv.writer(out)
-            writer.writerow(["who", "topics", "figure", "value", "unit", "bar", "verdict"])
+            writer.writerow(["who", self.sized, "figure", "value", "least", "most", "unit", "bar", "verdict"])
             for r in self.rows:
-                writer.writerow([r.who, r.size, r.figure, f"{r.value:.4f}", r.unit, r.bar, r.verdict])
+                ends = [f"{each:.4f}" for each in r.spread or ()] or ["", ""]
+                writer.writerow([r.who, r.size, r.figure, f"{r.value:.4f}", *ends, r.unit, r.bar, r.verdict])
 
     def print(self) -> None:
         """The table."""
-        print(f"\n{'who':<9}{'topics':>7}  {'figure':<58}{'value':>10}  {'unit':<12}{'bar':<18}")
+        wide = max((len(r.text) for r in self.rows), default=0) + 2
+        print(f"\n{'who':<9}{self.sized:>10}  {'figure':<62}{'value':>{wide}}  {'unit':<12}{'bar':<18}")
         for r in self.rows:
-            print(f"{r.who:<9}{r.size:>7}  {r.figure:<58}{r.text:>10}  {r.unit:<12}{r.bar:<18}{r.verdict}")
+            print(f"{r.who:<9}{r.size:>10}  {r.figure:<62}{r.text:>{wide}}  {r.unit:<12}{r.bar:<18}{r.verdict}")
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that this share of all is below."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,19 +1,20 @@
 """The operator as a process, reconciling the logical plane alone: there are no pods behind its clusters.
 
-Everything else is the real thing: settings, Lease, watches, queue, adapters, health, metrics.
+python -m benchmarks.objects.logical_operator [KIND ...] reconciles these kinds too. Everything else is the real thing:
+settings, Lease, watches, queue, adapters, health, metrics.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pulsar_operator import logs
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome, Reconciler
 from pulsar_operator.ports import Deps, Key
-from pulsar_operator.runtime import controllers, operate
+from pulsar_operator.runtime import MakeReconcilers, controllers, operate
 from pulsar_operator.settings import load
 
 LOGICAL = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
@@ -27,13 +28,17 @@ class Untouched:
         return DONE
 
 
-def logical(deps: Deps) -> Mapping[Kind, Reconciler]:
-    """The real controllers of the logical plane."""
-    real = controllers(deps)
-    return {kind: reconciler if kind in LOGICAL else Untouched() for kind, reconciler in real.items()}
+def only(kinds: Collection[Kind]) -> MakeReconcilers:
+    """The real controllers of some kinds."""
+
+    def make(deps: Deps) -> Mapping[Kind, Reconciler]:
+        real = controllers(deps)
+        return {kind: reconciler if kind in kinds else Untouched() for kind, reconciler in real.items()}
+
+    return make
 
 
 if __name__ == "__main__":
     settings = load()
     logs.configure(level=settings.log_level, style=settings.log_format)
-    sys.exit(asyncio.run(operate(settings, make_reconcilers=logical)))
+    sys.exit(asyncio.run(operate(settings, make_reconcilers=only({*LOGICAL, *map(Kind, sys.argv[1:])}))))

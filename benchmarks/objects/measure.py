@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from benchmarks.objects.figures import Table
+from benchmarks.objects.figures import Table, percentile
 from benchmarks.objects.names import TOPICS
 from benchmarks.objects.world import Running, World, operator, peer, wait
 
@@ -81,7 +81,7 @@ def _changing(found: World, load: Load, running: Running) -> None:
     quiet(found)
     idle = change_latency(found, range(0, size, max(1, size // load.changes)))
     load.say("P2 change to status, p50", 1000 * statistics.median(idle), "ms")
-    load.say("P2 change to status, p99", 1000 * _percentile(idle, 0.99), "ms", most=250)
+    load.say("P2 change to status, p99", 1000 * percentile(idle, 0.99), "ms", most=250)
     more = size + max(size // 5, 1)
     busy = threading.Thread(target=found.create_topics, args=(size, more, load.spec))
     busy.start()
@@ -95,7 +95,7 @@ def _changing(found: World, load: Load, running: Running) -> None:
     busy.join()
     load.say("P2 during a bulk create: changes timed", len(loaded), "changes")
     load.say("P2 during a bulk create, p50", 1000 * statistics.median(loaded), "ms")
-    load.say("P2 during a bulk create, p99", 1000 * _percentile(loaded, 0.99), "ms", most=2000)
+    load.say("P2 during a bulk create, p99", 1000 * percentile(loaded, 0.99), "ms", most=2000)
     converge(found, running, more)
 
 
@@ -141,25 +141,26 @@ def measure_peer(found: World, load: Load) -> None:
         load.say(BUSY, running.cpu_seconds(), "s", who="peer")
         idle = change_latency(found, range(0, load.size, max(1, load.size // load.changes)))
         load.say("P2 change to status, p50", 1000 * statistics.median(idle), "ms", who="peer")
-        load.say("P2 change to status, p99", 1000 * _percentile(idle, 0.99), "ms", who="peer")
+        load.say("P2 change to status, p99", 1000 * percentile(idle, 0.99), "ms", who="peer")
         more = load.size + load.size // 5
         busy = threading.Thread(target=found.create_topics, args=(load.size, more, load.spec))
         busy.start()
         loaded = change_latency(found, range(1, load.size, max(1, load.size // load.changes)))
         busy.join()
         load.say("P2 during a bulk create, p50", 1000 * statistics.median(loaded), "ms", who="peer")
-        load.say("P2 during a bulk create, p99", 1000 * _percentile(loaded, 0.99), "ms", who="peer")
+        load.say("P2 during a bulk create, p99", 1000 * percentile(loaded, 0.99), "ms", who="peer")
 
 
 def _wait_for_the_peer(found: World, running: Running, size: int) -> None:
     def done() -> bool:
-        _check_alive(found, running)
-        return sum(map(_ready, found.topics())) >= size
+        check_alive(found, running)
+        return sum(map(is_ready, found.listed())) >= size
 
     wait(done, LIMIT, "the peer's topics to be Ready", every=1)
 
 
-def _check_alive(found: World, running: Running) -> None:
+def check_alive(found: World, running: Running) -> None:
+    """Raises RuntimeError with the last words of a process that ended."""
     if running.process.poll() is not None:
         raise RuntimeError(f"the process ended: {(found.folder / 'operator.log').read_text()[-2000:]}")
 
@@ -228,15 +229,16 @@ def converge(found: World, running: Running, size: int) -> None:
     def done() -> bool:
         passes = running.metric("pulsar_operator_reconciles_total", kind="PulsarTopic", result="ok")
         print(f"\r         {passes:.0f} passes, {time.monotonic() - begin:.0f} s", end="", flush=True)
-        _check_alive(found, running)
-        return passes >= size and sum(map(_ready, found.topics())) >= size
+        check_alive(found, running)
+        return passes >= size and sum(map(is_ready, found.listed())) >= size
 
     wait(done, LIMIT, f"{size} topics to be Ready", every=1)
     print("\r", end="")
 
 
-def _ready(topic: dict[str, Any]) -> bool:
-    conditions = (topic.get("status") or {}).get("conditions") or []
+def is_ready(obj: dict[str, Any]) -> bool:
+    """Whether an object's status says Ready."""
+    conditions = (obj.get("status") or {}).get("conditions") or []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
@@ -273,8 +275,3 @@ def _foreign(found: World, count: int) -> None:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"foreign-{number}"}, "data": {"k": "v"}}
         found.must("POST", path, body)
     time.sleep(5)
-
-
-def _percentile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,6 +1,15 @@
 """Where the benchmark's objects are."""
 
-from pulsar_operator.api.constants import GROUP
+from pulsar_operator.api.constants import GROUP, PLURALS, Kind
 
 NAMESPACE = "bench"
-TOPICS = f"/apis/{GROUP}/v1alpha1/namespaces/{NAMESPACE}/pulsartopics"
+KINDS = {plural: kind.value for kind, plural in PLURALS.items()}
+"""Kind by plural."""
+
+
+def objects(plural: str) -> str:
+    """Path of the objects of a kind."""
+    return f"/apis/{GROUP}/v1alpha1/namespaces/{NAMESPACE}/{plural}"
+
+
+TOPICS = objects(PLURALS[Kind.TOPIC])

@@ -13,17 +13,17 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.objects.names import NAMESPACE, TOPICS
+from benchmarks.objects.names import KINDS, NAMESPACE, TOPICS, objects
 from benchmarks.objects.pulsar_server import CLUSTER
 from e2e.kind.paths import paths
 from e2e.support.admin import ask
-from pulsar_operator.api.constants import API_VERSION, GROUP
+from pulsar_operator.api.constants import API_VERSION, Kind
 from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.control_plane import running_apiserver
 from tests.support.processes.launching import free_ports
@@ -47,22 +47,32 @@ class Pulsar:
     counts: bool
     """Whether it counts the calls it answers."""
 
+    def counted(self, how: str) -> Counter[str]:
+        """The calls it answered so far; ``how``: see pulsar_server.serve."""
+        with urllib.request.urlopen(f"{self.admin_url}/{how}") as answer:
+            return Counter(json.load(answer))
+
 
 @dataclass
 class World:
     """The running servers."""
 
     api: ApiServer
-    pulsar: Pulsar
+    pulsars: Sequence[Pulsar]
+    """The clusters of the instance."""
     folder: Path
+
+    @property
+    def pulsar(self) -> Pulsar:
+        """The first cluster."""
+        return self.pulsars[0]
 
     def admin_counts(self, running: Running | None) -> Counter[str]:
         """Calls the admin endpoint answered so far, by method and path without names; of a real Pulsar, the calls the
         operator made, which begin with its process."""
         if not self.pulsar.counts:
             return Counter({"all": int(running.metric("pulsar_operator_admin_calls_total")) if running else 0})
-        with urllib.request.urlopen(f"{self.pulsar.admin_url}/counts") as answer:
-            return Counter(json.load(answer))
+        return self.pulsar.counted("counts")
 
     def must(self, method: str, path: str, body: Json, **options: Any) -> Json:
         """A request that must succeed."""
@@ -73,39 +83,36 @@ class World:
 
     def put(self, plural: str, name: str, spec: Json, status: Json | None = None) -> None:
         """Create a custom resource, with a status where the benchmark plays its controller."""
-        kind = {
-            "pulsarinstances": "PulsarInstance",
-            "pulsarclusters": "PulsarCluster",
-            "pulsartenants": "PulsarTenant",
-            "pulsarnamespaces": "PulsarNamespace",
-            "pulsartopics": "PulsarTopic",
-        }[plural]
-        base = f"/apis/{GROUP}/v1alpha1/namespaces/{NAMESPACE}/{plural}"
-        body = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        base = objects(plural)
+        body = {"apiVersion": API_VERSION, "kind": KINDS[plural], "metadata": {"name": name}, "spec": spec}
         self.must("POST", base, body)
         if status is not None:
             patch = {"status": status}
             self.must("PATCH", f"{base}/{name}/status", patch, content_type="application/merge-patch+json")
 
-    def prepare(self) -> None:
-        """An instance with one cluster whose brokers are said to be ready, a tenant and a namespace."""
+    def prepare(self, store: str) -> None:
+        """An instance with its configuration store, and its clusters, which are said to be ready."""
         now = datetime.now().astimezone().isoformat(timespec="seconds")
-        ready = {"type": "BrokersReady", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": now}
-        self.put("pulsarinstances", "prod", {"configurationStore": {"external": {"servers": "zk:2181"}}})
-        cluster = {
-            "instanceRef": {"name": "prod"},
-            "clusterName": self.pulsar.cluster,
-            "metadataStore": {"external": {"servers": "zk:2181"}},
-            "bookkeeper": {"replicas": 1, "journal": {"size": "1Gi"}, "ledgers": {"size": "1Gi"}},
-            "broker": {"replicas": 1},
-        }
-        status = {
-            "endpoints": {"brokerWebServiceUrl": self.pulsar.admin_url},
-            "broker": {"desired": 1, "ready": 1, "updated": 1},
-            "version": "4.0.8",
-            "conditions": [ready],
-        }
-        self.put("pulsarclusters", "a", cluster, status)
+        ready = {"status": "True", "reason": "Ready", "message": "", "lastTransitionTime": now}
+        self.put("pulsarinstances", "prod", {"configurationStore": {"external": {"servers": store}}})
+        for pulsar in self.pulsars:
+            cluster = {
+                "instanceRef": {"name": "prod"},
+                "clusterName": pulsar.cluster,
+                "metadataStore": {"external": {"servers": "zk:2181"}},
+                "bookkeeper": {"replicas": 1, "journal": {"size": "1Gi"}, "ledgers": {"size": "1Gi"}},
+                "broker": {"replicas": 1},
+            }
+            status = {
+                "endpoints": {"brokerWebServiceUrl": pulsar.admin_url},
+                "broker": {"desired": 1, "ready": 1, "updated": 1},
+                "version": "4.0.8",
+                "conditions": [{"type": kind, **ready} for kind in ("BrokersReady", "Ready")],
+            }
+            self.put("pulsarclusters", pulsar.cluster, cluster, status)
+
+    def prepare_topics(self) -> None:
+        """What all topics need: a tenant and a namespace."""
         self.put("pulsartenants", "team", {"instanceRef": {"name": "prod"}})
         self.put("pulsarnamespaces", "orders", {"tenantRef": {"name": "team"}})
 
@@ -121,13 +128,13 @@ class World:
             list(pool.map(create, [range(first + n, last, CREATORS) for n in range(CREATORS)]))
         return (last - first) / (time.monotonic() - begin)
 
-    def topics(self) -> list[Json]:
-        """All topic objects, in pages."""
+    def listed(self, path: str = TOPICS) -> list[Json]:
+        """All objects of a kind, in pages."""
         out: list[Json] = []
         token = ""
         while True:
             query = {"limit": "1000"} | ({"continue": token} if token else {})
-            page = self.api.request("GET", TOPICS, query=query, timeout=120).body
+            page = self.api.request("GET", path, query=query, timeout=120).body
             out += page["items"]
             token = page["metadata"].get("continue", "")
             if not token:
@@ -179,16 +186,25 @@ class Running:
 
 
 @contextlib.contextmanager
-def in_memory_pulsar(folder: Path) -> Iterator[Pulsar]:
-    """The admin endpoint that answers in 5 ms."""
-    port_file = folder / "admin-port"
-    server = subprocess.Popen([sys.executable, "-m", "benchmarks.objects.pulsar_server", str(port_file)], cwd=ROOT)
+def endpoint(
+    folder: Path, cluster: str, *arguments: str, module: str = "benchmarks.objects.pulsar_server"
+) -> Iterator[tuple[Pulsar, subprocess.Popen[bytes]]]:
+    """A process that serves the admin REST of a cluster, and tells its port in the file that is its first argument."""
+    port_file = folder / f"admin-port-{cluster}"
+    server = subprocess.Popen([sys.executable, "-m", module, str(port_file), *arguments], cwd=ROOT)
     try:
-        wait(lambda: port_file.exists() and port_file.read_text() != "", 30, "the admin endpoint")
-        yield Pulsar(f"http://127.0.0.1:{port_file.read_text()}", CLUSTER, counts=True)
+        wait(lambda: port_file.exists() and port_file.read_text() != "", 30, f"the admin endpoint of {cluster}")
+        yield Pulsar(f"http://127.0.0.1:{port_file.read_text()}", cluster, counts=True), server
     finally:
         server.terminate()
         server.wait(10)
+
+
+@contextlib.contextmanager
+def in_memory_pulsar(folder: Path) -> Iterator[Pulsar]:
+    """The admin endpoint that answers in 5 ms."""
+    with endpoint(folder, CLUSTER) as (pulsar, _):
+        yield pulsar
 
 
 @contextlib.contextmanager
@@ -205,20 +221,23 @@ def pulsar_at(admin_url: str) -> Pulsar:
 
 
 @contextlib.contextmanager
-def world(folder: Path, pulsar: Pulsar) -> Iterator[World]:
-    """API server, definitions, and the objects all topics need."""
+def world(folder: Path, pulsars: Sequence[Pulsar], *, store: str = "zk:2181") -> Iterator[World]:
+    """API server, definitions, an instance and its clusters; ``store``: servers of its configuration store."""
     with running_apiserver() as api:
         api.install_crds(ROOT / "crds")
-        found = World(api, pulsar, folder)
+        found = World(api, pulsars, folder)
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         found.must("POST", "/api/v1/namespaces", body)
-        found.prepare()
+        found.prepare(store)
         yield found
 
 
 @contextlib.contextmanager
-def operator(found: World, *, workers: int | None = None, resync: float = 600) -> Iterator[Running]:
-    """The operator until the block ends; its log goes to a file in the world's folder."""
+def operator(
+    found: World, *, workers: int | None = None, resync: float = 600, also: Sequence[Kind] = ()
+) -> Iterator[Running]:
+    """The operator until the block ends, with kinds besides the logical ones; its log goes to a file in the world's
+    folder."""
     health, metrics = free_ports(2)
     environ = environment(
         found.api.kubeconfig,
@@ -230,7 +249,8 @@ def operator(found: World, *, workers: int | None = None, resync: float = 600) -
         resync_seconds=resync,
         **({} if workers is None else {"workers": workers}),
     )
-    with _process(found, "benchmarks.objects.logical_operator", environ) as (process, started):
+    command = ("benchmarks.objects.logical_operator", *also)
+    with _process(found, command, environ) as (process, started):
         yield Running(process, started, health, metrics)
 
 
@@ -244,15 +264,17 @@ def peer(found: World) -> Iterator[Running]:
         "PEER_CLUSTER": found.pulsar.cluster,
         "PYTHONPATH": f"{ROOT}/operator:{ROOT}",
     }
-    with _process(found, "benchmarks.objects.peer", environ) as (process, started):
+    with _process(found, ("benchmarks.objects.peer",), environ) as (process, started):
         yield Running(process, started, 0, 0)
 
 
 @contextlib.contextmanager
-def _process(found: World, module: str, environ: Mapping[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
+def _process(
+    found: World, module: Sequence[str], environ: Mapping[str, str]
+) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
     with (found.folder / "operator.log").open("ab") as log:
         started = time.time()
-        process = subprocess.Popen([sys.executable, "-m", module], cwd=ROOT, env=environ, stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, "-m", *module], cwd=ROOT, env=environ, stdout=log, stderr=log)
         try:
             yield process, started
         finally:

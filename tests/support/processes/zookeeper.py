@@ -38,6 +38,10 @@ LOG4J = """\
 <Configuration status="ERROR"><Appenders><Console name="c"><PatternLayout pattern="%d %-5p %c{1} %m%n"/></Console>
 </Appenders><Loggers><Root level="WARN"><AppenderRef ref="c"/></Root></Loggers></Configuration>
 """
+TRACED = LOG4J.replace(
+    "<Loggers>", '<Loggers><Logger name="org.apache.zookeeper.server.FinalRequestProcessor" level="DEBUG"/>'
+)
+"""With a line for each request: its session, type and path."""
 
 
 def pulsar_home() -> Path:
@@ -60,10 +64,14 @@ class RawNode:
 
 
 class RealZooKeeper:
-    """One standalone server; a context manager. Ended by its own process id, its data folder removed with it."""
+    """One standalone server; a context manager. Ended by its own process id, its data folder removed with it.
 
-    def __init__(self, home: Path | None = None) -> None:
+    With ``traced`` its log has each request.
+    """
+
+    def __init__(self, home: Path | None = None, *, traced: bool = False) -> None:
         self._home = home or pulsar_home()
+        self._logging = TRACED if traced else LOG4J
         self._folder = Path(tempfile.mkdtemp(prefix="zookeeper-test-"))
         self._process: subprocess.Popen[bytes] | None = None
         (self.port,) = free_ports(1)
@@ -72,6 +80,11 @@ class RealZooKeeper:
     def servers(self) -> str:
         """Connection string."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What it prints."""
+        return self._folder / "zookeeper.log"
 
     def __enter__(self) -> RealZooKeeper:
         try:
@@ -90,11 +103,11 @@ class RealZooKeeper:
         """Start the server and wait until it serves; keeps data and port of an earlier start."""
         (self._folder / "data").mkdir(exist_ok=True)
         (self._folder / "zoo.cfg").write_text(ZOO_CFG.format(data=self._folder / "data", port=self.port))
-        (self._folder / "log4j2.xml").write_text(LOG4J)
+        (self._folder / "log4j2.xml").write_text(self._logging)
         command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-Dlog4j.configurationFile={self._folder / 'log4j2.xml'}", "-Dzookeeper.jmx.log4j.disable=true"]
         command += ["-cp", f"{self._home / 'lib'}/*", MAIN, str(self._folder / "zoo.cfg")]
-        log = self._folder / "zookeeper.log"
+        log = self.log
         with log.open("ab") as output:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self._folder)
         self._process = process
