@@ -55,6 +55,15 @@ def test_an_answer_between_begins_the_count_anew() -> None:
     assert silent(TIMEOUTS - 1).heard(at(1)).unheard(at(2)).since is None
 
 
+def test_looks_that_were_given_up_early_are_one_call_without_an_answer() -> None:
+    doubted = Standing().doubted().doubted().doubted()
+    assert (doubted.silent, doubted.since) == (1, None)
+    assert doubted.unheard(at(1)).since is None
+    assert doubted.heard(at(1)).silent == 0
+    left = silent(TIMEOUTS)
+    assert left.doubted() == left
+
+
 def test_the_pauses_double_to_a_minute() -> None:
     standing, pauses = silent(TIMEOUTS), []
     for _ in range(6):
@@ -156,6 +165,9 @@ async def test_a_cluster_that_hangs_is_told_and_asked_ever_more_rarely_and_comes
     for _ in range(TIMEOUTS):
         assert (await row(world))["reachable"] is True
         await look(world)
+        (outcome,) = [o for k, o in world.outcomes.items() if k.kind is Kind.INSTANCE]
+        assert outcome.requeue_after is not None  # type: ignore[union-attr]
+        assert outcome.requeue_after <= FIRST_PAUSE_SECONDS, "whether it fell silent is to be known soon"  # type: ignore[union-attr]
     gone = await row(world)
     assert gone["reachable"] is False
     assert (gone["since"], gone["lastSeen"]) > (seen["since"], seen["lastSeen"])

@@ -42,10 +42,12 @@ async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[
 
 
 def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
-    """Seconds until the first cluster that is left out is asked again; None = none is left out."""
-    endpoints = [found for each in clusters if (found := serving_endpoint(each)) is not None]
-    times = [time for each in endpoints if (time := deps.reach.of(each.url).again) is not None]
-    return max((min(times) - deps.clock.now()).total_seconds(), 1.0) if times else None
+    """Seconds until the first cluster that is left out is asked again, or one whose last call had no answer, at once;
+    None = all answer."""
+    now = deps.clock.now()
+    standings = [deps.reach.of(found.url) for each in clusters if (found := serving_endpoint(each)) is not None]
+    times = [each.again or now for each in standings if each.silent]
+    return max((min(times) - now).total_seconds(), 1.0) if times else None
 
 
 async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:

@@ -131,7 +131,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         """The facts with what is each cluster's own: its answer, and the policies only it can tell."""
         path = namespace_path(facts.tenant, facts.name)
         holders = set(clusters_of(live)) & set(scope.names)
-        answers, unreachable = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path))
+        answers, unreachable = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path), brief=True)
         if answered_by in holders:
             answers[answered_by] = dict(live)
         wanted = wanted_policies(p.spec, p.inherited)

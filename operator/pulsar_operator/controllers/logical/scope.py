@@ -17,7 +17,7 @@ from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.stores import store_away
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.reach import TIMEOUTS
+from pulsar_operator.domain.dataplane.reach import PATIENCE_SECONDS, TIMEOUTS
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import (
     AdminEndpoint,
@@ -128,8 +128,8 @@ class Admin:
         """Clusters with an endpoint, by name."""
         return tuple(self._endpoints)
 
-    async def at(self, cluster: str, call: Call) -> Any:
-        """Call one cluster."""
+    async def at(self, cluster: str, call: Call, *, patience: float | None = None) -> Any:
+        """Call one cluster; with ``patience``, in seconds, a look that is given up early."""
         endpoint = self._endpoints.get(cluster)
         if endpoint is None:
             raise AdminUnreachableError(f"cluster {cluster} has no ready brokers")
@@ -138,7 +138,7 @@ class Admin:
             self.failures[cluster] = _left_out(cluster, since)
             raise AdminUnreachableError(self.failures[cluster])
         try:
-            return await self._call(endpoint, call)
+            return await self._call(endpoint, call, patience)
         except NotFoundError as error:
             raise MissingInPulsarError(str(error)) from error
         except UnavailableError as error:
@@ -148,21 +148,28 @@ class Admin:
     def why(self, cluster: str) -> str:
         """Why a cluster gave no answer, to this pass or to another one that looked for both."""
         endpoint = self._endpoints.get(cluster)
-        since = self._deps.reach.of(endpoint.url).since if endpoint is not None else None
-        known = "not asked" if since is None else _left_out(cluster, since)
+        standing = self._deps.reach.of(endpoint.url) if endpoint is not None else None
+        known = "not asked"
+        if standing is not None and standing.since is not None:
+            known = _left_out(cluster, standing.since)
+        elif standing is not None and standing.silent:
+            known = "not asked, for its last call had no answer"
         return self.failures.get(cluster, known)
 
-    async def _call(self, endpoint: AdminEndpoint, call: Call) -> Any:
+    async def _call(self, endpoint: AdminEndpoint, call: Call, patience: float | None) -> Any:
         """The call itself, and what it tells of the cluster."""
         try:
             answer = await self._deps.admin.call(
-                endpoint, call.method, call.path, query=call.query, body=call.body, text=call.text
+                endpoint, call.method, call.path, query=call.query, body=call.body, deadline=patience, text=call.text
             )
         except (NotFoundError, ConflictError):
             self._heard(endpoint)
             raise
         except DeadlineError:
-            self._deps.reach.unheard(endpoint.url, self._deps.clock.now())
+            if patience is None:
+                self._deps.reach.unheard(endpoint.url, self._deps.clock.now())
+            else:
+                self._deps.reach.doubted(endpoint.url)
             raise
         except (RefusedError, UnavailableError) as error:
             if error.status:
@@ -178,11 +185,13 @@ class Admin:
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:
         """Call the first cluster that answers, by name, those last that gave no answer before; returns it and the
-        answer."""
+        answer. A look waits long for the last one alone."""
         errors: list[AdminUnreachableError] = []
-        for cluster in sorted(self._endpoints, key=lambda each: self._deps.reach.of(self._endpoints[each].url).silent):
+        order = sorted(self._endpoints, key=self._silent)
+        for cluster in order:
+            brief = call.method == "GET" and cluster != order[-1]
             try:
-                return cluster, await self.at(cluster, call)
+                return cluster, await self.at(cluster, call, patience=PATIENCE_SECONDS if brief else None)
             except AdminUnreachableError as error:
                 errors.append(error)
         raise errors[0] if errors else AdminUnreachableError("no cluster of the instance has ready brokers")
@@ -206,16 +215,28 @@ class Admin:
             if (await self.find(look) if cluster is None else (await self._find_at(cluster, look))[1]) is not None:
                 raise
 
-    async def everywhere(self, clusters: Iterable[str], call: Call) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Call several clusters at once: answers (None = does not exist), and the clusters that gave none."""
+    async def everywhere(
+        self, clusters: Iterable[str], call: Call, *, brief: bool = False
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Call several clusters at once: answers (None = does not exist), and the clusters that gave none.
+
+        A ``brief`` look does not wait long, and not at all for one whose last call had no answer.
+        """
         names = sorted(set(clusters))
-        results = await asyncio.gather(*(self._find_at(name, call) for name in names))
-        answers = {name: answer for name, (ok, answer) in zip(names, results, strict=True) if ok}
+        asked = [name for name in names if not (brief and self._silent(name))]
+        patience = PATIENCE_SECONDS if brief else None
+        results = await asyncio.gather(*(self._find_at(name, call, patience) for name in asked))
+        answers = {name: answer for name, (ok, answer) in zip(asked, results, strict=True) if ok}
         return answers, tuple(name for name in names if name not in answers)
 
-    async def _find_at(self, cluster: str, call: Call) -> tuple[bool, Any]:
+    def _silent(self, cluster: str) -> int:
+        """Calls to a cluster without an answer since its last one."""
+        endpoint = self._endpoints.get(cluster)
+        return self._deps.reach.of(endpoint.url).silent if endpoint is not None else 0
+
+    async def _find_at(self, cluster: str, call: Call, patience: float | None = None) -> tuple[bool, Any]:
         try:
-            return True, await self.at(cluster, call)
+            return True, await self.at(cluster, call, patience=patience)
         except NotFoundError:
             return True, None
         except AdminUnreachableError:

@@ -4,6 +4,9 @@ A broker whose metadata store is away accepts a request and never answers it (ob
 for the whole deadline. A cluster that did so several times in a row is left out: nobody waits for it any more. It is
 asked again with a question of its own, ever more rarely, and is back with its first answer. Any answer counts, also one
 that refuses: what is looked for is silence.
+
+Until then, a few deadlines later, nobody waits long either for what another cluster can tell, or a pass can do without:
+after PATIENCE_SECONDS the cluster is doubted, and such a question is asked of it last, or not at all, until it answers.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from pulsar_operator.domain.conditions import parse_time, timestamp
 
 TIMEOUTS: Final = 3
 """Calls without an answer, one after another, after which a cluster is left out."""
+PATIENCE_SECONDS: Final = 3.0
+"""How long a look at one of several clusters takes, at most: brokers answer it from memory."""
 FIRST_PAUSE_SECONDS: Final = 5.0
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """Between two questions to a cluster that is left out; the pause doubles with each that is not answered."""
@@ -43,6 +48,11 @@ class Standing:
     def heard(self, now: datetime) -> Standing:
         """After an answer, whatever it was."""
         return Standing(answered=now)
+
+    def doubted(self) -> Standing:
+        """After a look that was given up early. However many, they are no more than one call without an answer: a
+        silence that short leaves nobody out."""
+        return replace(self, silent=max(self.silent, 1))
 
     def unheard(self, now: datetime) -> Standing:
         """After a call that had no answer within its deadline."""
@@ -79,6 +89,10 @@ class Reach:
     def unheard(self, url: str, now: datetime) -> None:
         """It did not answer within a deadline."""
         self._known[url] = self.of(url).unheard(now)
+
+    def doubted(self, url: str) -> None:
+        """A look at it was given up early."""
+        self._known[url] = self.of(url).doubted()
 
     def left_out(self, url: str, now: datetime) -> datetime | None:
         """Since when an address is not to be asked by whoever has something to ask; None = it may be.
