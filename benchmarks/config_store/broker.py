@@ -26,10 +26,11 @@ from tests.fakes.pulsar import FakePulsar
 ATTEMPTS = 10
 """How often a change is made anew because another broker wrote in between."""
 
+RETRY_SECONDS = 1.0
+
 
 def cluster_node(cluster: str) -> str:
-    """Where the configuration store has a cluster. Each broker reads its own when it starts, which tells whose session
-    is which."""
+    """Where the configuration store has a cluster. Each broker watches its own, which tells whose session is which."""
     return f"/admin/clusters/{cluster}"
 
 
@@ -71,6 +72,20 @@ class Broker:
         except PortError as error:
             return 500, {"reason": str(error)}
         return 409, {"reason": "Concurrent modification"}
+
+    async def watch_cluster(self, watching: asyncio.Event) -> None:
+        """Watch the cluster's own node in every session, until cancelled; ``watching`` is set once it is the first
+        time."""
+        while True:
+            changed = asyncio.Event()
+            try:
+                session = await self._session()
+                await session.watch(cluster_node(self._cluster), changed.set)
+            except PortError:
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            watching.set()
+            await changed.wait()
 
     async def _read(self, path: str) -> Node | None:
         """A node as it is known here: at most as old as the last watch."""
@@ -131,13 +146,16 @@ async def main(port_file: Path, servers: str, cluster: str, clusters: Sequence[s
         return await zookeeper.session(servers)
 
     broker = Broker(cluster, clusters, session)
-    await (await session()).get(cluster_node(cluster))
 
     def started(port: int) -> None:
         broker.pulsar.live_brokers[cluster] = [f"127.0.0.1:{port}"]
         port_file.write_text(str(port))
 
-    await serve(broker.handle, started)
+    watching = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(broker.watch_cluster(watching))
+        await watching.wait()
+        await serve(broker.handle, started)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from benchmarks.config_store.broker import cluster_node
 REQUEST = re.compile(r"Processing request:: sessionid:(0x[0-9a-f]+) type:(\w+) .* reqpath:(\S+)")
 """As class Request of ZooKeeper prints it (its log, see RealZooKeeper)."""
 OPERATOR = "operator"
+NEW_SESSION = "createSession"
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ def logged(log: Path, start: int = 0) -> list[Request]:
 
 
 def owners(found: Iterable[Request], clusters: Collection[str]) -> dict[str, str]:
-    """Cluster by session: each broker reads the node of its own cluster when it starts."""
+    """Cluster by session: each broker watches the node of its own cluster."""
     names = {cluster_node(cluster): cluster for cluster in clusters}
-    return {each.session: names[each.path] for each in found if each.kind == "getData" and each.path in names}
+    return {each.session: names[each.path] for each in found if each.kind == "exists" and each.path in names}
 
 
 def by_owner(

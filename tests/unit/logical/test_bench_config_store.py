@@ -118,6 +118,21 @@ async def test_a_store_that_is_away_is_an_error_of_the_server(
     assert (await brokers["west"].handle("GET", ORDERS, {}, None))[0] == 500
 
 
+async def test_a_broker_watches_its_cluster_in_every_session(
+    zookeeper: FakeZooKeeper, brokers: dict[str, Broker]
+) -> None:
+    watching, node = asyncio.Event(), cluster_node("west")
+    task = asyncio.create_task(brokers["west"].watch_cluster(watching))
+    await watching.wait()
+    assert len(zookeeper.ensemble("zk:2181").watches[node]) == 1
+    zookeeper.ensemble("zk:2181").end_sessions()
+    assert node not in zookeeper.ensemble("zk:2181").watches
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(zookeeper.ensemble("zk:2181").watches[node]) == 1
+    task.cancel()
+
+
 @pytest.mark.parametrize(
     ("path", "nodes"),
     [
@@ -132,7 +147,7 @@ def test_nodes_of_a_call(path: list[str], nodes: list[str]) -> None:
 
 
 LOG = f"""\
-2026-01-01 00:00:00,000 DEBUG FinalRequestProcessor Processing request:: sessionid:0x1 type:getData cxid:0x1 \
+2026-01-01 00:00:00,000 DEBUG FinalRequestProcessor Processing request:: sessionid:0x1 type:exists cxid:0x1 \
 zxid:0xfffffffffffffffe txntype:unknown reqpath:{cluster_node("east")}
 2026-01-01 00:00:00,000 DEBUG FinalRequestProcessor Processing request:: sessionid:0x1 type:setData cxid:0x2 \
 zxid:0x7 txntype:5 reqpath:{NODE}
