@@ -99,6 +99,8 @@ cluster: setup ## The demo's kind cluster with images, nothing installed
 
 CONFORMANCE = $(PY) -m e2e.kind java-client && mkdir -p build && $(PY) -m pulsar_conformance \
 	--service-url '$(SERVICE_URL)' --admin-url '$(ADMIN_URL)' $(if $(ONLY),--only '$(ONLY)') \
+	$(if $(REMOTE_SERVICE_URL),--remote-service-url '$(REMOTE_SERVICE_URL)') \
+	$(if $(REMOTE_ADMIN_URL),--remote-admin-url '$(REMOTE_ADMIN_URL)') \
 	$(if $(TOKEN_FILE),--token-file '$(TOKEN_FILE)') \
 	$(if $(ROLE_TOKEN_FILE),--role '$(ROLE)' --role-token-file '$(ROLE_TOKEN_FILE)') \
 	--java-classpath "$$($(PY) -c 'from e2e.kind.paths import paths; print(paths().java_client)')"

@@ -15,6 +15,7 @@ from e2e import story
 from e2e.kind.paths import paths
 from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, Helm, install_operator
 from e2e.support.eventually import eventually
+from e2e.support.geopair import NAMESPACES
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import not_ready, pulsar_objects
 from e2e.support.skew import Brokers
@@ -82,11 +83,12 @@ def helm(kubectl: Kubectl) -> Helm:
 def clean(kubectl: Kubectl, helm: Helm) -> None:
     """Leftovers of an earlier run are removed, so that every run starts from the same state."""
     releases = helm.run("list", "-n", OPERATOR_NAMESPACE, "-q", "-a").split()
-    if releases and kubectl.run("get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name").strip():
-        kubectl.run("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=240s", timeout=250)
+    for namespace in reversed(NAMESPACES):
+        if releases and kubectl.run("get", "namespace", namespace, "--ignore-not-found", "-o", "name").strip():
+            kubectl.run("delete", "namespace", namespace, "--wait=true", "--timeout=240s", timeout=250)
     for release in releases:
         helm.run("uninstall", release, "-n", OPERATOR_NAMESPACE, "--wait", "--timeout", "3m")
-    kubectl.run("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=240s", timeout=250)
+    kubectl.run("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--timeout=240s", timeout=250)
 
 
 @pytest.fixture(scope="session")

@@ -39,8 +39,16 @@ def runtime(node: str) -> Callable[..., str]:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """An object that owns pods."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Faults:
-    """Does it to pods of one PulsarCluster."""
+    """Does it to pods of one PulsarCluster; of its instance and of another cluster of that, where they are named."""
 
     kubectl: Kubectl
     namespace: str
@@ -48,6 +56,8 @@ class Faults:
     task: Callable[..., str]
     """Of the node's container runtime."""
     every: float = 0.2
+    instance: Owner | None = None
+    remote: Owner | None = None
 
     def do(self, action: str, target: str) -> list[str]:
         """Names of the pods it was done to. Raises LookupError where there is none of that kind."""
@@ -58,10 +68,15 @@ class Faults:
 
     def _pods(self, target: str) -> list[str]:
         kind, _, which = target.partition(" ")
+        owner, component = Owner(self.namespace, self.cluster), kind.removesuffix("-leader")
+        if kind == "remote-brokers" and self.remote:
+            owner, component = self.remote, "broker"
+        elif kind == "configuration-store" and self.instance:
+            owner = self.instance
         found = self.kubectl.items(
             "pods",
-            self.namespace,
-            f"pulsaroperator.io/owner-name={self.cluster},app.kubernetes.io/component={kind.removesuffix('-leader')}",
+            owner.namespace,
+            f"pulsaroperator.io/owner-name={owner.name},app.kubernetes.io/component={component}",
         )
         names = [pod["metadata"]["name"] for pod in found]
         if kind == "zookeeper-leader":
@@ -72,7 +87,7 @@ class Faults:
             # A pod's host begins with its name, and a bookie's id with its host.
             names = [pod for pod in names if which.partition(".")[0] == pod]
         if not names:
-            raise LookupError(f"{self.cluster} has no {target!r} among {len(found)} pods")
+            raise LookupError(f"{owner.name} has no {target!r} among {len(found)} pods")
         return names
 
     def _leads(self, pod: str) -> bool:
@@ -104,12 +119,27 @@ class Faults:
         return running[0]["containerID"].removeprefix("containerd://") if running else ""
 
 
-def command(kubectl: Kubectl, node: str, namespace: str, cluster: str) -> str:
+def command(
+    kubectl: Kubectl,
+    node: str,
+    namespace: str,
+    cluster: str,
+    *,
+    instance: Owner | None = None,
+    remote: Owner | None = None,
+) -> str:
     """For --fault-command of the suite."""
     place = ["--kubectl", kubectl.binary, "--node", node, "--namespace", namespace, "--cluster", cluster]
     if kubectl.kubeconfig:
         place += ["--kubeconfig", str(kubectl.kubeconfig)]
+    for option, owner in (("--instance", instance), ("--remote", remote)):
+        place += [option, f"{owner.namespace}/{owner.name}"] if owner else []
     return f"{shlex.join([sys.executable, '-m', 'e2e.support.faults_command', *place])} {{action}} {{target}}"
+
+
+def _owner(text: str) -> Owner:
+    namespace, _, name = text.partition("/")
+    return Owner(namespace, name)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -118,11 +148,20 @@ def main(argv: Sequence[str]) -> int:
     for name in ("--kubectl", "--node", "--namespace", "--cluster"):
         parser.add_argument(name, required=True)
     parser.add_argument("--kubeconfig", type=Path)
+    for name in ("--instance", "--remote"):
+        parser.add_argument(name, metavar="NAMESPACE/NAME", type=_owner)
     parser.add_argument("action", choices=ACTIONS)
     parser.add_argument("target")
     given = parser.parse_args(argv)
     kubectl = Kubectl(given.kubectl, given.kubeconfig)
-    faults = Faults(kubectl, given.namespace, given.cluster, runtime(given.node))
+    faults = Faults(
+        kubectl,
+        given.namespace,
+        given.cluster,
+        runtime(given.node),
+        instance=given.instance,
+        remote=given.remote,
+    )
     print(", ".join(faults.do(given.action, given.target)))
     return 0
 

@@ -15,10 +15,10 @@ from pulsar_conformance import report, skips
 from pulsar_conformance.admin import AdminError
 from pulsar_conformance.catalogue import all_checks, all_mutations, select
 from pulsar_conformance.commands import fault_command, scale_command
-from pulsar_conformance.context import Role
+from pulsar_conformance.context import Remote, Role
 from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.mutate import run_mutations
-from pulsar_conformance.runner import JavaMissingError, Target, instance, run_checks
+from pulsar_conformance.runner import JavaMissingError, RemoteError, Target, instance, run_checks
 
 TOKEN_VARIABLE = "CONFORMANCE_TOKEN"
 ROLE_TOKEN_VARIABLE = "CONFORMANCE_ROLE_TOKEN"
@@ -31,6 +31,12 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--service-url", default=os.environ.get("SERVICE_URL"), help="pulsar://host:6650")
     found.add_argument("--admin-url", default=os.environ.get("ADMIN_URL"), help="http://host:8080")
+    found.add_argument(
+        "--remote-service-url",
+        default=os.environ.get("REMOTE_SERVICE_URL"),
+        help="of another cluster of the same instance, for the checks of geo-replication",
+    )
+    found.add_argument("--remote-admin-url", default=os.environ.get("REMOTE_ADMIN_URL"), help="its admin REST")
     found.add_argument("--tenant", default="conformance", help="made when it is not there (conformance)")
     found.add_argument("--only", action="append", default=[], metavar="REGEX", help="checks to run, may be repeated")
     found.add_argument("--workers", type=int, default=8, help="checks at the same time (8)")
@@ -75,6 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments.service_url or not arguments.admin_url:
         print("needs --service-url and --admin-url (or SERVICE_URL and ADMIN_URL)", file=sys.stderr)
         return 2
+    remote_urls = (arguments.remote_service_url or "", arguments.remote_admin_url or "")
+    if any(remote_urls) and not all(remote_urls):
+        print("another cluster needs both: --remote-service-url and --remote-admin-url", file=sys.stderr)
+        return 2
     role_token = _secret(arguments.role_token_file, ROLE_TOKEN_VARIABLE)
     log = Path(tempfile.mkstemp(prefix="conformance-client-", suffix=".log")[1])
     target = Target(
@@ -87,12 +97,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         str(log),
         scale_command(arguments.scale_command),
         fault_command(arguments.fault_command),
+        Remote(*remote_urls) if all(remote_urls) else None,
     )
     try:
         with instance(target, None if arguments.without_java else partial(_java, arguments.java_classpath)) as found:
+            beside = f" beside {found.remote.cluster}" if found.remote else ""
             print(
                 f"Pulsar {found.version} at {found.service_url}, {len(found.brokers)} broker(s) of "
-                f"{found.settings['clusterName']}; run {found.run} in tenant {found.tenant}; client log {log}",
+                f"{found.settings['clusterName']}{beside}; run {found.run} in tenant {found.tenant}; client log {log}",
                 flush=True,
             )
             if arguments.mutations:
@@ -112,6 +124,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 report.write_json(arguments.json, report.as_json(found, outcomes, seconds))
     except JavaMissingError as error:
         print(f"{error}; --without-java skips the checks that need it", file=sys.stderr)
+        return 2
+    except RemoteError as error:
+        print(error, file=sys.stderr)
         return 2
     except (AdminError, OSError) as error:
         print(

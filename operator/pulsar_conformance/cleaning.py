@@ -21,9 +21,14 @@ def remove_topics(admin: Admin, namespaces: Iterable[str]) -> list[str]:
     return _each(namespaces, partial(_emptied, admin), "emptied")
 
 
-def remove_namespaces(admin: Admin, namespaces: Iterable[str]) -> list[str]:
-    """Remove namespaces with all that is in them; what could not be removed, in words."""
-    return _each(namespaces, partial(_removed, admin), "removed")
+def remove_namespaces(
+    admin: Admin, namespaces: Iterable[str], cluster: str = "", remote: Admin | None = None
+) -> list[str]:
+    """Remove namespaces with all that is in them; what could not be removed, in words.
+
+    ``cluster`` is the one that ``admin`` is of, and ``remote`` is of the other one that may have some of them too.
+    """
+    return _each(namespaces, partial(_removed, admin, cluster, remote), "removed")
 
 
 def _each(namespaces: Iterable[str], done: Callable[[str], bool], what: str) -> list[str]:
@@ -42,8 +47,8 @@ def _emptied(admin: Admin, namespace: str) -> bool:
         for domain in ("persistent", "non-persistent"):
             for topic in admin.get(f"{domain}/{namespace}/partitioned") or []:
                 _delete(admin, f"{topic_path(topic)}/partitions", force=True)
-        for topic in admin.get(f"namespaces/{namespace}/topics", mode="ALL") or []:
-            if "/__" not in topic:
+        for topic in _topics(admin, namespace):
+            if not _of_system(topic):
                 _delete(admin, topic_path(topic), force=True)
     except AdminError as error:
         if error.status != 404:
@@ -51,8 +56,10 @@ def _emptied(admin: Admin, namespace: str) -> bool:
     return True
 
 
-def _removed(admin: Admin, namespace: str) -> bool:
+def _removed(admin: Admin, cluster: str, remote: Admin | None, namespace: str) -> bool:
     """Remove a namespace; True when it is gone. Raises AdminError when Pulsar is not ready for it."""
+    if remote is not None:
+        _left_by_another(admin, cluster, remote, namespace)
     _emptied(admin, namespace)
     try:
         _delete(admin, f"namespaces/{namespace}")
@@ -62,6 +69,40 @@ def _removed(admin: Admin, namespace: str) -> bool:
             admin.put(f"namespaces/{namespace}/unload")
         raise
     return True
+
+
+def _left_by_another(admin: Admin, cluster: str, remote: Admin, namespace: str) -> None:
+    """Take the other cluster out of a namespace, once it has nothing of it. Raises AdminError, or CheckFailed while
+    topics come back.
+
+    Pulsar deletes no namespace of several clusters. A cluster that is taken out deletes the topics that it has loaded,
+    and those alone. A topic that is deleted in one is made again by the replicator of the other, unless that is
+    forbidden; a system topic is made again all the same, and so is loaded.
+    """
+    try:
+        found = admin.get(f"namespaces/{namespace}")
+    except AdminError as error:
+        if error.status == 404:
+            return
+        raise
+    if len(found["replication_clusters"]) < 2:
+        return
+    admin.post(f"namespaces/{namespace}/autoTopicCreation", {"allowAutoTopicCreation": False})
+    for each in (admin, remote):
+        _emptied(each, namespace)
+    if again := [topic for each in (admin, remote) for topic in _topics(each, namespace) if not _of_system(topic)]:
+        raise CheckFailed(f"{', '.join(sorted(set(again)))} came back")
+    for topic in _topics(remote, namespace):
+        _delete(remote, topic_path(topic), force=True)
+    admin.post(f"namespaces/{namespace}/replication", [cluster])
+
+
+def _topics(admin: Admin, namespace: str) -> list[str]:
+    return list(admin.get(f"namespaces/{namespace}/topics", mode="ALL", includeSystemTopic=True) or [])
+
+
+def _of_system(topic: str) -> bool:
+    return "/__" in topic
 
 
 def _delete(admin: Admin, path: str, **query: Any) -> None:

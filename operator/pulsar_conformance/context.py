@@ -33,6 +33,21 @@ class Role:
     token: str = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Remote:
+    """Another cluster of the same instance; the suite's own role is known there too."""
+
+    service_url: str
+    admin_url: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Its brokers' configuration at run time."""
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+        return self.settings["clusterName"]
+
+
 @dataclass
 class Instance:
     """The Pulsar under test and what the run found out about it."""
@@ -44,6 +59,7 @@ class Instance:
     """A few characters that no other run has: part of every name."""
     token: str | None = field(default=None, repr=False)
     role: Role | None = None
+    remote: Remote | None = None
     java: JavaProcess | None = None
     java_missing: str = ""
     """Why there is no Java client, when the run does without."""
@@ -72,8 +88,10 @@ class Context:
     name: str
     tamper: Tamper = field(default_factory=Tamper)
     _clients: list[Any] = field(default_factory=list)
+    _elsewhere: list[Any] = field(default_factory=list)
     _java: JavaClient | None = None
     _namespaces: list[str] = field(default_factory=list)
+    _replicated: set[str] = field(default_factory=set)
     _default: str | None = None
     _cleanups: list[Callable[[], object]] = field(default_factory=list)
     # One check may run several times at once, each with a mutation of its own.
@@ -94,10 +112,15 @@ class Context:
         return self._default
 
     def new_namespace(self, **policies: Any) -> str:
-        """Another namespace of this check, made with these policies (JSON names of class Policies)."""
+        """Another namespace of this check, made with these policies (JSON names of class Policies).
+
+        The topics of one that several clusters replicate go with it: removed at one of them they come back.
+        """
         base = _UNFIT.sub("-", f"{self.instance.run}-{self.name}-{self._mark}".lower()).strip("-")
         found = f"{self.instance.tenant}/{base}-{len(self._namespaces)}"
         self._namespaces.append(found)
+        if len(policies.get("replication_clusters") or ()) > 1:
+            self._replicated.add(found)
         self.admin.put(f"namespaces/{found}", policies or None)
         return found
 
@@ -207,15 +230,15 @@ class Context:
 
     # --- clients
 
-    def client(self, *, token: str | None = None, **options: Any) -> Any:
-        """A client of its own; closed with the check. ``token`` replaces the suite's role."""
+    def client(self, *, token: str | None = None, service_url: str | None = None, **options: Any) -> Any:
+        """A client of its own; closed with the check. ``token`` and ``service_url`` replace the suite's."""
         found = token or self.instance.token
         if found:
             options.setdefault("authentication", pulsar.AuthenticationToken(found))
         options.setdefault("operation_timeout_seconds", 20)
         log = pulsar.FileLogger(pulsar.LoggerLevel.Warn, self.instance.client_log)
-        made = pulsar.Client(self.instance.service_url, logger=log, **options)
-        self._clients.append(made)
+        made = pulsar.Client(service_url or self.instance.service_url, logger=log, **options)
+        (self._elsewhere if service_url else self._clients).append(made)
         return self.tamper.wrap("client", made)
 
     def producer(self, topic: str, *, client: Any = None, **options: Any) -> Any:
@@ -369,9 +392,9 @@ class Context:
         for action in reversed(self._cleanups):
             with contextlib.suppress(Exception):
                 action()
-        for client in self._clients:
+        for client in (*self._clients, *self._elsewhere):
             with contextlib.suppress(Exception):
                 client.close()
         self.instance.left.extend(self._namespaces)
         admin = Admin(self.instance.admin_url, Tamper(), self.instance.token)
-        return remove_topics(admin, self._namespaces)
+        return remove_topics(admin, [found for found in self._namespaces if found not in self._replicated])

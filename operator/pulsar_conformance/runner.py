@@ -8,12 +8,12 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pulsar_conformance.admin import Admin, AdminError
 from pulsar_conformance.cleaning import remove_namespaces
-from pulsar_conformance.context import Context, Instance, Role
+from pulsar_conformance.context import Context, Instance, Remote, Role
 from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped, Outcome, Status
 from pulsar_conformance.tamper import Rule, Tamper
@@ -36,6 +36,12 @@ class Target:
     client_log: str = os.devnull
     scale: Callable[[int], object] | None = None
     fault: Callable[[str, str], str] | None = None
+    remote: Remote | None = None
+    """Where another cluster of the instance is; its settings are read."""
+
+
+class RemoteError(RuntimeError):
+    """The second cluster is of no use; the message says why."""
 
 
 class JavaMissingError(RuntimeError):
@@ -47,12 +53,14 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
     """The instance with its settings read and the suite's tenant there; the tenant is removed again when empty.
 
     ``java`` starts the Java client; with None the run does without on purpose, and checks that need it are skipped.
-    Raises AdminError or OSError when admin REST does not answer as a superuser's, JavaMissingError when ``java`` fails.
+    Raises AdminError or OSError when admin REST does not answer as a superuser's, RemoteError when the second cluster
+    is none of the instance or does not answer, JavaMissingError when ``java`` fails.
     """
     admin = Admin(target.admin_url, Tamper(), target.token)
     settings = admin.get("brokers/configuration/runtime")
     clusters = tuple(sorted(name for name in admin.get("clusters") if name != "global"))
     local = settings["clusterName"]
+    remote = _remote(target, local, clusters) if target.remote else None
     found = Instance(
         service_url=target.service_url,
         admin_url=target.admin_url,
@@ -60,6 +68,7 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
         run=secrets.token_hex(3),
         token=target.token,
         role=target.role,
+        remote=remote,
         java_missing="" if java else "this run does without",
         client_log=target.client_log,
         wait_limit=target.wait_limit,
@@ -71,12 +80,26 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
         fault=target.fault,
     )
     with contextlib.ExitStack() as stack:
-        if _ensure_tenant(admin, target.tenant, local):
+        if _ensure_tenant(admin, target.tenant, [local, *([remote.cluster] if remote else [])]):
             stack.callback(_remove_tenant, admin, target.tenant)
         if java:
             found.java = _started(java)
             stack.callback(found.java.close)
         yield found
+
+
+def _remote(target: Target, local: str, clusters: Sequence[str]) -> Remote:
+    """The other cluster, by its own word. Raises RemoteError."""
+    assert target.remote is not None
+    url = target.remote.admin_url
+    try:
+        settings = Admin(url, Tamper(), target.token).get("brokers/configuration/runtime")
+    except (AdminError, OSError) as error:
+        raise RemoteError(f"admin REST of the other cluster at {url} does not answer: {error}") from error
+    name = settings["clusterName"]
+    if name == local or name not in clusters:
+        raise RemoteError(f"{url} is of cluster {name}, and not of another one of {local}'s: {', '.join(clusters)}")
+    return replace(target.remote, settings=settings)
 
 
 def _started(java: Callable[[], JavaProcess]) -> JavaProcess:
@@ -146,7 +169,9 @@ def run_one(
 def clean(found: Instance, warned: Callable[[str], None]) -> None:
     """Remove the namespaces of checks that have ended; ``warned`` is told of each that stays. No check may run."""
     left, found.left[:] = found.left[:], []
-    for kept in remove_namespaces(Admin(found.admin_url, Tamper(), found.token), left):
+    admin = Admin(found.admin_url, Tamper(), found.token)
+    remote = replace(admin, url=found.remote.admin_url) if found.remote else None
+    for kept in remove_namespaces(admin, left, found.settings.get("clusterName", ""), remote):
         warned(f"not cleaned up: {kept}")
 
 
@@ -155,11 +180,16 @@ def _remove_tenant(admin: Admin, tenant: str) -> None:
         admin.delete(f"tenants/{tenant}")
 
 
-def _ensure_tenant(admin: Admin, tenant: str, cluster: str) -> bool:
+def _ensure_tenant(admin: Admin, tenant: str, clusters: Sequence[str]) -> bool:
+    """Have the tenant with leave to use these clusters; whether it was made for it."""
     try:
-        admin.put(f"tenants/{tenant}", {"adminRoles": [], "allowedClusters": [cluster]})
+        admin.put(f"tenants/{tenant}", {"adminRoles": [], "allowedClusters": clusters})
     except AdminError as error:
         if error.status != 409:
             raise
-        return False
-    return True
+    else:
+        return True
+    there = admin.get(f"tenants/{tenant}")
+    if missing := [name for name in clusters if name not in there["allowedClusters"]]:
+        admin.post(f"tenants/{tenant}", {**there, "allowedClusters": [*there["allowedClusters"], *missing]})
+    return False

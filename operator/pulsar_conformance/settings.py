@@ -47,6 +47,8 @@ LONG: Mapping[str, str] = {
     "failures.bookie_fenced": "the session of a broker ends",
     "failures.bookie_killed": "the session of a bookie ends, and its ledgers are copied",
     "failures.broker_killed": "the session of a broker ends",
+    "geo.configstore_outage": "the sessions with the store end",
+    "geo.remote_down": "brokers are started, and replicators wait up to a minute",
     "retention.time": "a retention is given in whole minutes",
     "topic.grow": "clients look for new partitions once a minute",
     "rebalancing.scale_out": "needs several brokers",

@@ -29,7 +29,11 @@ _ACCESS = Skip(
 )
 _BROKERS = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
 _TWO_BROKERS = Skip("it has one broker", "needs 2 brokers, this cluster has 1", _BROKERS)
-_CLUSTERS = Skip("it is the only cluster of its instance", "not proved yet: needs two clusters of one instance")
+_CLUSTERS = Skip(
+    "it is the only cluster of its instance",
+    "needs another cluster of its instance",
+    "e2e/tests/test_geo_promises.py::test_promises_of_two_clusters",
+)
 _WHY, _SAYS = "the suite has no rights on its pods", "requires permission to stop processes"
 _FAULTS = Skip(_WHY, _SAYS, "e2e/tests/test_disturbed.py::test_promises_while_processes_fail")
 _PROXIES = Skip(_WHY, _SAYS, "e2e/tests/test_proxies.py::test_promise_while_a_proxy_fails")

@@ -60,6 +60,7 @@ SLICES: Sequence[Slice] = (
     Slice("bookies", 4, "three bookies to five and back, twice: ids that return empty"),
     Slice("bookies", 5, "removals taken back or refused, a full disk, and the loss that unloading prevents"),
     Slice("geo", 1, "two clusters replicate both ways, and one of them is away and comes back"),
+    Slice("geo", 2, "what Pulsar promises between two clusters"),
     Slice("geo", 3, "a minute without the configuration store of two clusters"),
     Slice("geo", 4, "twelve minutes without it", soak=True),
     Slice("geo", 5, "a third cluster joins and leaves, the operator killed in each phase"),

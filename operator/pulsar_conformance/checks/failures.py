@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pulsar_conformance.admin import AdminError
 from pulsar_conformance.context import Context
 from pulsar_conformance.kit.brokers import several
 from pulsar_conformance.kit.counted import RATE, accounts, counted_namespace, counting, goes_on
@@ -14,6 +13,8 @@ from pulsar_conformance.kit.faults import (
     addresses,
     copies,
     host,
+    made,
+    none_made,
     owner_now,
     quick,
     session,
@@ -238,40 +239,20 @@ def zookeeper_leader_killed(ctx: Context) -> str:
         with run.operation("ZooKeeper's leader killed", settle_within=None):
             killed = ctx.fault("kill", "zookeeper-leader")
             ctx.expect(killed, "the fault command does not say which server it killed")
-            slowest, refused, made = 0.0, 0, [f"persistent://{namespace}/made-{number}" for number in range(BEFORE)]
-            for name in made:
+            slowest, refused, names = 0.0, 0, [f"persistent://{namespace}/made-{number}" for number in range(BEFORE)]
+            for name in names:
                 begin = time.monotonic()
-                refused += _made(ctx, name, seconds)
+                refused += made(ctx, ctx.path(name), within=seconds)
                 slowest = max(slowest, time.monotonic() - begin)
             goes_on(ctx, run, within=seconds)
         listed = ctx.eventually(lambda: quick(ctx).get(f"persistent/{namespace}"), "the list of topics")
-        ctx.expect(set(made) <= set(listed), f"made and not there: {sorted(set(made) - set(listed))}")
+        ctx.expect(set(names) <= set(listed), f"made and not there: {sorted(set(names) - set(listed))}")
         read = _still_read(ctx, before, texts, "after")
         counts = accounts(ctx, run, topic)
     return (
         f"{killed} of {servers} servers killed: {BEFORE} topics made right after, the slowest in {slowest:.1f} s, "
         f"{refused} calls refused; {read}; {counts}"
     )
-
-
-def _made(ctx: Context, topic: str, within: float) -> int:
-    """Make a topic, asking again; how often it was refused."""
-    refused = 0
-
-    def made() -> bool:
-        nonlocal refused
-        try:
-            quick(ctx).put(ctx.path(topic))
-        except (AdminError, OSError) as error:
-            refused += 1
-            # A call that was refused may have been carried out.
-            if isinstance(error, AdminError) and error.status == 409 and refused > 1:
-                return True
-            raise
-        return True
-
-    ctx.eventually(made, f"{topic} is made", within=within)
-    return refused
 
 
 @check(
@@ -294,7 +275,7 @@ def zookeeper_lost(ctx: Context) -> str:
         with run.operation("ZooKeeper stands still", settle_within=None):
             with standing_still(ctx, "zookeeper"):
                 begin, first = time.monotonic(), run.progress()
-                refused = _none_made(ctx, namespace, begin + seconds)
+                refused = none_made(ctx, ctx.path(f"persistent://{namespace}/meanwhile") + "-{}", begin + seconds)
                 lasted, last = time.monotonic() - begin, run.progress()
             confirmed, received = last.confirmed - first.confirmed, last.received - first.received
             least = RATE * lasted / 2
@@ -302,27 +283,13 @@ def zookeeper_lost(ctx: Context) -> str:
                 min(confirmed, received) > least,
                 f"{confirmed} messages confirmed and {received} received in {lasted:.0f} s, {least:.0f} expected",
             )
-            _made(ctx, f"persistent://{namespace}/after", BACK)
+            made(ctx, ctx.path(f"persistent://{namespace}/after"), within=BACK)
         read = _still_read(ctx, before, texts, "after")
         counts = accounts(ctx, run, topic)
     return (
         f"no ZooKeeper for {lasted:.0f} s: {refused} attempt(s) to make a topic failed, {confirmed} messages confirmed "
         f"and {received} received; then a topic could be made; {read}; {counts}"
     )
-
-
-def _none_made(ctx: Context, namespace: str, end: float) -> int:
-    """Try until then to make a topic, which must fail; how often."""
-    refused = 0
-    while (left := end - time.monotonic()) > 0:
-        try:
-            quick(ctx, max(left, 0.1)).put(ctx.path(f"persistent://{namespace}/meanwhile-{refused}"))
-        except (AdminError, OSError):
-            refused += 1
-            time.sleep(min(0.5, max(0.0, end - time.monotonic())))
-        else:
-            raise CheckFailed("a topic was made: not all ZooKeeper servers stand still")
-    return refused
 
 
 CLIENTS = 16

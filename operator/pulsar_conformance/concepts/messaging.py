@@ -158,7 +158,7 @@ FEATURES = (
         "Messages reach the other clusters of the namespace",
         ("PulsarNamespace: spec.replicationClusters", "PulsarInstance: spec.configurationStore"),
         "operator: registers every cluster with addresses the others can reach; Pulsar replicates",
-        open="needs two clusters of one instance at the same time",
+        "e2e/tests/test_geo.py::test_a_cluster_is_away_and_comes_back",
     ),
     Concept(
         "E.functions",

@@ -39,11 +39,10 @@ INSTANCE = (
     ),
     Concept(
         "A.configstore.outage",
-        "While the configuration store is away, clusters go on serving; messages to be replicated are kept and "
-        "forwarded once it is back",
+        "While the configuration store is away, clusters go on serving topics in use, and replicating them to each "
+        "other",
         ("PulsarInstance: spec.configurationStore.managed",),
         "Pulsar: brokers serve from what they know; the operator restarts no broker for it (liveness is a TCP port)",
-        open="the outage of a configuration store under two replicating clusters is not tested yet",
     ),
     Concept(
         "A.cluster",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from pulsar_conformance.admin import Admin
 from pulsar_conformance.context import Context
 from pulsar_conformance.counting.client import CountingRun
 from pulsar_conformance.kit.faults import quick
@@ -21,8 +23,8 @@ DRAIN = 150.0
 class _Client:
     """What a counting run asks of its client, through the check's tamper."""
 
-    def __init__(self, ctx: Context) -> None:
-        self._ctx, self._client = ctx, ctx.client()
+    def __init__(self, ctx: Context, service_url: str) -> None:
+        self._ctx, self._client = ctx, ctx.client(service_url=service_url)
 
     def subscribe(self, topic: str, subscription: str, **options: Any) -> Any:
         """See pulsar.Client."""
@@ -48,15 +50,24 @@ def counted_namespace(ctx: Context, **policies: Any) -> str:
 
 
 @contextmanager
-def counting(ctx: Context, topic: str, *, send_timeout: float) -> Iterator[CountingRun]:
-    """Counted messages on a topic of a counted namespace; a send fails when it is not answered in so many seconds."""
+def counting(
+    ctx: Context, topic: str, *, send_timeout: float, urls: tuple[str, str] | None = None, start_within: float = 60
+) -> Iterator[CountingRun]:
+    """Counted messages on a topic of a counted namespace; a send fails when it is not answered in so many seconds.
+
+    ``urls`` are where to publish and where to consume, when those are two clusters. Raises CountingError when no
+    message comes through in ``start_within`` seconds.
+    """
+    write, read = urls or (ctx.instance.service_url,) * 2
     with CountingRun(
-        ctx.instance.service_url,
+        write,
         topic,
         rate=RATE,
         keys=8,
+        read_url=read,
         send_timeout=send_timeout,
-        connect=lambda _url: _Client(ctx),
+        start_within=start_within,
+        connect=lambda url: _Client(ctx, url),
     ) as run:
         yield run
 
@@ -72,23 +83,31 @@ def goes_on(ctx: Context, run: CountingRun, *, within: float) -> None:
     ctx.eventually(more, "the producer is answered and the consumer receives again", within=within)
 
 
-def accounts(ctx: Context, run: CountingRun, topic: str) -> str:
+def accounts(ctx: Context, run: CountingRun, topic: str, *, at: Sequence[Admin] = (), once: bool = True) -> str:
     """End the run and judge all that was counted; the counts in words. Raises CheckFailed with all that is wrong.
 
     Nothing confirmed is lost, no send failed, no client was told of an error, keys are in order, and what came twice
-    is a redelivery: nothing is stored twice, by the places at which messages came and by the broker's own count.
+    is a redelivery: nothing is stored twice, by the places at which messages came and by the broker's own count. ``at``
+    is admin REST of several clusters, that of the one first in which is published; without ``once`` the others may have
+    stored messages twice.
     """
     report = run.finish(DRAIN)
     wrong = report.failures()
-    if report.stored_twice:
-        wrong.append(f"{report.stored_twice} messages are stored twice")
+    twice = report.stored_twice
+    if twice and once:
+        wrong.append(f"{twice} messages are stored twice")
     if not wrong:
-        path = f"{ctx.path(topic)}/internalStats"
-        stored = ctx.eventually(lambda: int(quick(ctx).get(path)["numberOfEntries"]), "how much is stored", within=60)
-        if stored != report.received:
-            wrong.append(f"{stored} entries are stored, and {report.received} messages were received")
+        for number, admin in enumerate(at or [quick(ctx)]):
+            stored = ctx.eventually(partial(_stored, admin, ctx.path(topic)), "how much is stored", within=60)
+            if stored != report.received + (twice if number else 0):
+                wrong.append(f"{stored} entries are stored, and {report.received} messages were received")
     ctx.expect(not wrong, "; ".join(wrong))
+    stored_so = f"received, {twice} of them stored twice" if twice else "received and stored once"
     return (
-        f"{report.confirmed} messages meanwhile, all confirmed, received and stored once, {report.duplicated} "
+        f"{report.confirmed} messages meanwhile, all confirmed, {stored_so}, {report.duplicated} "
         f"delivered again; longest publish pause {report.publish_pause.seconds:.1f} s"
     )
+
+
+def _stored(admin: Admin, path: str) -> int:
+    return int(admin.get(f"{path}/internalStats")["numberOfEntries"])

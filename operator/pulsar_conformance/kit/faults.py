@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pulsar_conformance.admin import Admin
+from pulsar_conformance.admin import Admin, AdminError
 from pulsar_conformance.context import Context
 from pulsar_conformance.kit.bundles import owner
 from pulsar_conformance.model import CheckFailed
@@ -91,6 +92,40 @@ def _copies(one: dict[str, Any]) -> Copies:
         raise CheckFailed(f"ledger {one['ledgerId']} has no metadata of BookKeeper: {text}")
     parts = tuple(tuple(part.split(", ")) for part in _ENSEMBLE.findall(ensembles[1]))
     return Copies(int(one["ledgerId"]), _CLOSED in text, int(last[1]) if last else -1, parts)
+
+
+def made(ctx: Context, path: str, body: Any = None, *, within: float) -> int:
+    """Make a topic, by its path below /admin/v2, asking again; how often it was refused."""
+    refused = 0
+
+    def there() -> bool:
+        nonlocal refused
+        try:
+            quick(ctx).put(path, body)
+        except (AdminError, OSError) as error:
+            refused += 1
+            # A call that was refused may have been carried out.
+            if isinstance(error, AdminError) and error.status == 409 and refused > 1:
+                return True
+            raise
+        return True
+
+    ctx.eventually(there, f"{path} is made", within=within)
+    return refused
+
+
+def none_made(ctx: Context, path: str, end: float, body: Any = None) -> int:
+    """Try until then to make topics, which must fail; how often. ``path`` is one's below /admin/v2, {} its number."""
+    refused = 0
+    while (left := end - time.monotonic()) > 0:
+        try:
+            quick(ctx, min(max(left, 0.1), 5)).put(path.replace("{}", str(refused)), body)
+        except (AdminError, OSError):
+            refused += 1
+            time.sleep(min(0.5, max(0.0, end - time.monotonic())))
+        else:
+            raise CheckFailed("a topic was made: not all ZooKeeper servers stand still")
+    return refused
 
 
 def addresses(ctx: Context, topic: str) -> dict[str, str]:

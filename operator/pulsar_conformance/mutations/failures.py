@@ -59,6 +59,7 @@ def _pauses(action: str, *_args: Any) -> bool:
 
 NOTHING = drop("faults", "fault")
 LOST = Rule("producer", "send_async", _answered, _chosen)
+TWICE = Rule("producer", "send_async", _twice, _chosen)
 IDS = ("bookie_killed", "bookie_fenced", "broker_killed", "zookeeper_leader_killed", "zookeeper_lost", "proxy_killed")
 
 MUTATIONS = (
@@ -84,7 +85,7 @@ MUTATIONS = (
         "failures.bookie_fenced",
         "twice",
         "one message is stored twice",
-        (Rule("producer", "send_async", _twice, _chosen),),
+        (TWICE,),
     ),
     Mutation("failures.broker_killed", "forgotten", "one message published before is kept nowhere", (lost("m7"),)),
     Mutation(

@@ -32,3 +32,16 @@ async def test_topics_go_first_and_namespaces_later() -> None:
         found.stuck["t/n"] = (422, "HTTP 422 {}")
         assert await asyncio.to_thread(remove_namespaces, admin, ["t/n", "t/gone", "t/m"]) == []
     assert not found.namespaces and not found.topics["a"]
+
+
+async def test_a_namespace_of_several_clusters_goes_with_what_the_others_have_of_it() -> None:
+    found = FakePulsar(clusters=["a", "b"])
+    both = ["a", "b"]
+    found.handle("a", "PUT", ("tenants", "t"), {}, {"adminRoles": [], "allowedClusters": both})
+    found.handle("a", "PUT", ("namespaces", "t", "n"), {}, {"replication_clusters": both})
+    for name in both:
+        found.topics.setdefault(name, {})["persistent://t/n/x"] = FakeTopic()
+    async with serve(found) as (url, _), serve(found, "b") as (other, _):
+        admins = (Admin(url, Tamper()), Admin(other, Tamper()))
+        assert await asyncio.to_thread(remove_namespaces, admins[0], ["t/gone", "t/n"], "a", admins[1]) == []
+    assert not found.namespaces and not any(found.topics.values())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped
 from pulsar_conformance.tamper import Mutation, drop
 from tests.support.checks import fails as raises
-from tests.support.played_admin import Played
+from tests.support.played_admin import ANSWERS, Played
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.suite"
 WITHOUT = "--without-java"
@@ -24,7 +26,15 @@ WITHOUT = "--without-java"
 @pytest.fixture(autouse=True)
 def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for name in ("SERVICE_URL", "ADMIN_URL", "CONFORMANCE_JAVA", cli.TOKEN_VARIABLE, cli.ROLE_TOKEN_VARIABLE):
+    for name in (
+        "SERVICE_URL",
+        "ADMIN_URL",
+        "REMOTE_SERVICE_URL",
+        "REMOTE_ADMIN_URL",
+        "CONFORMANCE_JAVA",
+        cli.TOKEN_VARIABLE,
+        cli.ROLE_TOKEN_VARIABLE,
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -233,3 +243,76 @@ def test_an_expected_skip_is_exit_code_0(
     use(monkeypatch, GOOD, Check("rebalancing.shedding", "it sheds", ("E.reader",), reason, 1))
     arguments = ["--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT, "--expect-skips"]
     assert cli.main(arguments) == 0
+
+
+# --- another cluster of the instance
+
+
+@pytest.fixture
+def other(monkeypatch: pytest.MonkeyPatch) -> Iterator[Played]:
+    """Admin REST of a second cluster, west, that east's instance has too."""
+    monkeypatch.setitem(ANSWERS, "/admin/v2/clusters", ["east", "global", "west"])
+    server = Played(cluster="west")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join(10)
+
+
+def beside(played: Played, url: str) -> list[str]:
+    """The command line with another cluster."""
+    return [
+        *("--service-url", "pulsar://p:6650", "--admin-url", played.url, WITHOUT),
+        *("--remote-service-url", "pulsar://q:6650", "--remote-admin-url", url),
+    ]
+
+
+def test_checks_have_the_other_cluster_and_the_tenant_may_use_both(
+    played: Played, other: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Any] = []
+    use(monkeypatch, Check("t.both", "it sees both", ("E.geo",), lambda ctx: seen.append(ctx.instance.remote) or "", 1))
+    assert cli.main(beside(played, other.url)) == 0
+    assert (seen[0].cluster, seen[0].service_url) == ("west", "pulsar://q:6650")
+    assert "1 broker(s) of east beside west;" in capsys.readouterr().out
+    assert played.bodies["/admin/v2/tenants/conformance"] == {"adminRoles": [], "allowedClusters": ["east", "west"]}
+
+
+def test_a_tenant_that_is_there_may_use_both_and_keeps_what_it_has(
+    played: Played, other: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/admin/v2/tenants/conformance"
+    use(monkeypatch, GOOD)
+    monkeypatch.setitem(ANSWERS, path, {"adminRoles": ["mine"], "allowedClusters": ["east", "north"]})
+    played.refused = {("PUT", path): 409}
+    assert cli.main(beside(played, other.url)) == 0
+    assert [(method, where) for method, where, _ in played.asked if method != "GET"] == [("PUT", path), ("POST", path)]
+    assert played.bodies[path] == {"adminRoles": ["mine"], "allowedClusters": ["east", "north", "west"]}
+
+
+@pytest.mark.parametrize("name", ["east", "elsewhere"])
+def test_a_cluster_that_is_no_other_one_of_the_instance_is_exit_code_2(
+    played: Played,
+    other: Played,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    use(monkeypatch, GOOD)
+    other.cluster = name
+    assert cli.main(beside(played, other.url)) == 2
+    said = capsys.readouterr().err
+    assert said == f"{other.url} is of cluster {name}, and not of another one of east's: east, west\n"
+    assert {method for method, _, _ in (*played.asked, *other.asked)} == {"GET"}, "nothing was made"
+
+
+def test_another_cluster_that_does_not_answer_is_named(
+    played: Played, other: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, GOOD)
+    assert cli.main(beside(played, "http://127.0.0.1:1")) == 2
+    assert "admin REST of the other cluster at http://127.0.0.1:1 does not answer" in capsys.readouterr().err
+    assert cli.main(beside(played, other.url)[:-2]) == 2
+    assert "needs both: --remote-service-url and --remote-admin-url" in capsys.readouterr().err

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.support import faults_command
-from e2e.support.faults_command import Faults
+from e2e.support.faults_command import Faults, Owner
 from e2e.support.kubectl import Kubectl
 
 PODS = {
@@ -22,6 +23,11 @@ PODS = {
     "big-zookeeper-0": ("zookeeper", "10.0.0.5"),
     "big-zookeeper-1": ("zookeeper", "10.0.0.6"),
 }
+OTHERS = {
+    ("far", "owner-name=west", "broker"): ["west-broker-0", "west-broker-1"],
+    ("pulsar", "owner-name=world", "configuration-store"): ["world-configuration-store-0"],
+}
+"""Pods of another cluster and of the instance."""
 
 
 class Node(Kubectl):
@@ -30,7 +36,8 @@ class Node(Kubectl):
 
     def __init__(self) -> None:
         super().__init__("kubectl", None)
-        object.__setattr__(self, "states", {f"{pod}-c0": "RUNNING" for pod in PODS})
+        pods = [*PODS, *(pod for some in OTHERS.values() for pod in some)]
+        object.__setattr__(self, "states", {f"{pod}-c0": "RUNNING" for pod in pods})
         object.__setattr__(self, "told", [])
         object.__setattr__(self, "starting", {})
 
@@ -42,6 +49,10 @@ class Node(Kubectl):
         """kubectl."""
         if args[0] == "exec":
             return f"Mode: {'leader' if args[3] == 'big-zookeeper-1' else 'follower'}"
+        if args[1] == "pods" and "owner-name=big," not in args[5]:
+            owner, _, kind = args[5].removeprefix("pulsaroperator.io/").partition(",app.kubernetes.io/component=")
+            names = OTHERS.get((args[3], owner, kind), [])
+            return json.dumps({"items": [{"metadata": {"name": pod}, "status": {}} for pod in names]})
         if args[1] == "pods":
             assert args[2:4] == ("-n", "pulsar") and args[5].startswith("pulsaroperator.io/owner-name=big,")
             kind = args[5].rpartition("component=")[2]
@@ -110,6 +121,15 @@ def test_a_target_that_is_no_pod_is_refused(faults: Faults, node: Node, target: 
     assert node.told == []
 
 
+def test_the_instance_and_its_other_cluster_are_reached_where_they_are_named(faults: Faults, node: Node) -> None:
+    named = replace(faults, instance=Owner("pulsar", "world"), remote=Owner("far", "west"))
+    assert named.do("pause", "remote-brokers") == ["west-broker-0", "west-broker-1"]
+    assert named.do("pause", "configuration-store") == ["world-configuration-store-0"]
+    for target in ("remote-brokers", "configuration-store"):
+        with pytest.raises(LookupError, match=f"big has no '{target}'"):
+            faults.do("pause", target)
+
+
 def test_a_process_that_was_killed_is_stopped_once_it_is_there_again(faults: Faults, node: Node) -> None:
     for action in ("kill", "pause", "pause", "resume", "resume"):
         faults.do(action, "broker big-broker-0.x")
@@ -125,9 +145,14 @@ def test_the_command_line_says_where(node: Node, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(faults_command, "Kubectl", connect)
     monkeypatch.setattr(faults_command, "runtime", lambda name: node.task if name == "n" else None)
+    owners = {"instance": Owner("pulsar", "world"), "remote": Owner("far", "west")}
+    line = faults_command.command(Kubectl("k", None), "n", "pulsar", "big", **owners)
+    assert line.endswith(" --cluster big --instance pulsar/world --remote far/west {action} {target}")
     words = faults_command.command(Kubectl("k", Path("/a b/c")), "n", "pulsar", "big").partition("faults_command ")[2]
     assert words.endswith(" --kubeconfig '/a b/c' {action} {target}")
     place = ["--kubectl", "k", "--node", "n", "--namespace", "pulsar", "--cluster", "big", "--kubeconfig", "/a b/c"]
     assert faults_command.main([*place, "pause", "zookeeper"]) == 0
     assert capsys.readouterr().out == "big-zookeeper-0, big-zookeeper-1\n"
-    assert made == [("k", Path("/a b/c"))]
+    assert faults_command.main([*place, "--remote", "far/west", "pause", "remote-brokers"]) == 0
+    assert capsys.readouterr().out == "west-broker-0, west-broker-1\n"
+    assert made == [("k", Path("/a b/c"))] * 2

@@ -1,0 +1,63 @@
+"""The two clusters of examples/geo.yaml in the size of one machine: nine processes instead of twenty-one.
+
+They are in two Kubernetes namespaces, and the instance's configuration store is of neither cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from e2e.kind.kindconfig import PULSAR_NODE_PORT, SECOND_NODE_PORT, WEB_NODE_PORT
+from e2e.support.deploy import NAMESPACE, ROOT
+from e2e.support.faults_command import Owner
+from e2e.support.kubectl import Kubectl
+from e2e.support.objects import not_ready, pulsar_objects
+
+EXAMPLE = ROOT / "examples/geo.yaml"
+INSTANCE = "world"
+WEST_NAMESPACE = "pulsar-west"
+NAMESPACES = (NAMESPACE, WEST_NAMESPACE)
+DOORS: dict[str, dict[str, int]] = {
+    "east": {"pulsar": PULSAR_NODE_PORT, "http": WEB_NODE_PORT},
+    "west": {"pulsar": SECOND_NODE_PORT},
+}
+"""NodePorts of the proxies, by cluster."""
+_STORE = {"managed": {"replicas": 1, "storage": {"size": "1Gi"}}}
+
+
+EAST, WEST = Owner(NAMESPACE, "east"), Owner(WEST_NAMESPACE, "west")
+
+
+def documents() -> list[dict[str, Any]]:
+    """The objects of the example, one of each process, with ports of kind's node at the proxies."""
+    return [_small(each) for each in yaml.safe_load_all(EXAMPLE.read_text(encoding="utf-8"))]
+
+
+def manifest() -> str:
+    """The same as YAML."""
+    return yaml.safe_dump_all(documents(), sort_keys=False)
+
+
+def waiting(kubectl: Kubectl) -> list[str]:
+    """A line for each object of both namespaces that is not Ready; one line where there is none at all."""
+    objects = [each for namespace in NAMESPACES for each in pulsar_objects(kubectl, namespace)]
+    return not_ready(objects) if objects else ["no objects yet"]
+
+
+def _small(found: dict[str, Any]) -> dict[str, Any]:
+    spec = found.get("spec") or {}
+    if found["kind"] == "PulsarInstance":
+        spec |= {"preset": "Small", "configurationStore": _STORE}
+    elif found["kind"] == "PulsarCluster":
+        service = {"type": "NodePort", "nodePorts": DOORS[found["metadata"]["name"]]}
+        spec |= {
+            "preset": "Small",
+            "reclaimPolicy": "Delete",
+            "metadataStore": _STORE,
+            "bookkeeper": {"replicas": 1, "journal": {"size": "1Gi"}, "ledgers": {"size": "1Gi"}},
+            "broker": {"replicas": 1},
+            "proxy": {"replicas": 1, "service": service},
+        }
+    return found

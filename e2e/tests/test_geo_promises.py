@@ -1,0 +1,90 @@
+"""What Pulsar promises of two clusters of one instance, by the suite's own checks: the pair of examples/geo.yaml, each
+in a Kubernetes namespace of its own, and a configuration store of neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.conftest import CLUSTER, Deployed
+from e2e.support.apiproxy import through_api_server
+from e2e.support.deploy import Helm, install_operator
+from e2e.support.eventually import eventually
+from e2e.support.faults_command import Owner, command
+from e2e.support.geopair import EAST, INSTANCE, NAMESPACES, WEST, manifest, waiting
+from e2e.support.kubectl import Kubectl
+from e2e.support.watched import uids
+from pulsar_conformance import report
+from pulsar_conformance.catalogue import all_checks, all_mutations
+from pulsar_conformance.commands import fault_command
+from pulsar_conformance.context import Instance, Remote
+from pulsar_conformance.model import Status, is_slot
+from pulsar_conformance.mutate import try_mutations
+from pulsar_conformance.runner import Target, instance, run_checks
+
+CHECKS = [check for check in all_checks() if check.theme == "geo" and not is_slot(check)]
+
+
+def ready(kubectl: Kubectl, within: float) -> None:
+    """Until every object of both namespaces is Ready."""
+
+    def probe() -> bool:
+        lines = waiting(kubectl)
+        assert not lines, "; ".join(lines)
+        return True
+
+    eventually(probe, within=within, what="every object of the pair is Ready", every=1.0)
+
+
+@pytest.fixture(scope="module")
+def pair(kubectl: Kubectl, helm: Helm, clean: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """Both clusters alone, without the quickstart; removed with their namespaces."""
+    install_operator(helm, watch=list(NAMESPACES))
+    kubectl.apply(manifest())
+    ready(kubectl, within=600)
+    doors = Deployed(kubectl, helm, f"{CLUSTER}-control-plane")
+    fault = command(
+        kubectl,
+        doors.node,
+        EAST.namespace,
+        EAST.name,
+        instance=Owner(EAST.namespace, INSTANCE),
+        remote=WEST,
+    )
+    with through_api_server(kubectl, WEST.namespace, "west-proxy", 8080) as west_admin:
+        target = Target(
+            doors.service_url,
+            doors.admin_url,
+            client_log=str(tmp_path_factory.mktemp("geo") / "client.log"),
+            fault=fault_command(fault),
+            remote=Remote(doors.second_url, west_admin),
+        )
+        with instance(target, None) as found:
+            yield found
+    for namespace in reversed(NAMESPACES):
+        kubectl.run("delete", "namespace", namespace, "--wait=true", "--timeout=240s", timeout=250)
+
+
+@pytest.mark.geo(2)
+def test_promises_of_two_clusters(pair: Instance, kubectl: Kubectl, capsys: pytest.CaptureFixture[str]) -> None:
+    """No pod is replaced for what the checks do to brokers and to the configuration store."""
+    before = [uids(kubectl, each.namespace, each.name) for each in (EAST, WEST)]
+    with capsys.disabled():
+        print()
+        found = run_checks(pair, CHECKS, said=lambda outcome: print(report.line(outcome), flush=True), warned=print)
+    assert [(o.check.id, o.text) for o in found if o.status is not Status.PASSED] == []
+    ready(kubectl, within=300)
+    assert [uids(kubectl, each.namespace, each.name) for each in (EAST, WEST)] == before
+
+
+@pytest.mark.geo(2)
+def test_broken_promises_of_two_clusters_are_seen(pair: Instance, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of checks that stop no process: the others are broken in memory (tests/unit/conformance)."""
+    gentle = {check.id for check in CHECKS if not check.alone}
+    mutations = [mutation for mutation in all_mutations() if mutation.check in gentle]
+    with capsys.disabled():
+        print()
+        verdicts = try_mutations(pair, CHECKS, mutations)
+    assert mutations
+    assert [verdict.line() for verdict in verdicts if not verdict.caught] == []
