@@ -8,7 +8,7 @@ ADMIN_URL ?= http://127.0.0.1:8080
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools images demo demo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-balance bench-autoscaling bench-spark cluster verify verify-mutations
+.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-balance bench-autoscaling bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -30,6 +30,12 @@ newcomer: setup ## README followed from a clone to a first message: fresh cluste
 
 demo-down: setup ## Remove the demo cluster
 	@$(PY) -m e2e.kind down pulsar-demo
+
+demo-geo: setup ## Two clusters that replicate: a message across, a region lost, the configuration store lost, and back
+	@$(PY) -m e2e.demo.geo
+
+demo-geo-down: setup ## Remove the cluster of demo-geo
+	@$(PY) -m e2e.kind down pulsar-demo-geo
 
 test: setup ## Everything, in two lanes at once (half an hour); SLICE=name adds a slice of the long tests
 	@$(PY) -m tests.suite test --slice '$(SLICE)'

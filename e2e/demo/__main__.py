@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from e2e.kind.paths import paths
 from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, ROOT, Helm, InstallError, install_operator
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl, KubectlError
-from e2e.support.objects import not_ready, pulsar_objects
+from e2e.support.objects import all_not_ready
 
 CLUSTER = "pulsar-demo"
 HOST_URL = "pulsar://127.0.0.1:6650"
@@ -68,21 +68,20 @@ def install(kubectl: Kubectl, helm: str) -> None:
     print("   " + install_operator(Helm(helm, kubectl), watch=[NAMESPACE]).strip().splitlines()[0])
 
 
-def wait_ready(kubectl: Kubectl) -> None:
-    """Until every object of the quickstart is Ready, telling what it waits for whenever that changes."""
+def wait_ready(look: Callable[[], list[str]], example: str) -> None:
+    """Until ``look`` finds nothing that is not Ready, telling what it waits for whenever that changes."""
     told: set[str] = set()
     start = time.monotonic()
 
     def probe() -> bool:
-        objects = pulsar_objects(kubectl, NAMESPACE)
-        waiting = not_ready(objects)
+        waiting = look()
         for line in waiting:
             if line not in told:
                 told.add(line)
                 print(f"   {time.monotonic() - start:5.1f} s  {line}", flush=True)
-        return len(objects) > 0 and not waiting
+        return not waiting
 
-    eventually(probe, within=READY_SECONDS, what="every object of examples/quickstart.yaml is Ready", every=1.0)
+    eventually(probe, within=READY_SECONDS, what=f"every object of {example} is Ready", every=1.0)
 
 
 @contextmanager
@@ -145,7 +144,7 @@ def main() -> None:
     with stages.stage("kubectl apply -f examples/quickstart.yaml"):
         print("   " + kubectl.apply(QUICKSTART.read_text()).strip().replace("\n", "\n   "))
     with stages.stage("until every object is Ready"):
-        wait_ready(kubectl)
+        wait_ready(lambda: all_not_ready(kubectl, NAMESPACE), "examples/quickstart.yaml")
     with stages.stage("messages through the proxy"), service_url(kubectl) as url:
         talk(url)
     print("\n$ kubectl get pulsar -A\n" + kubectl.run("get", "pulsar", "-A"))

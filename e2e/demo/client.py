@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulsar
@@ -20,6 +22,48 @@ class Exchange:
     partitions: dict[str, int]
     first: str
     last: str
+
+
+def crossing(write_url: str, read_url: str, topic: str, text: str) -> float:
+    """Publish one message in a cluster and receive it in another, in subscription ``crossing``; the seconds between.
+
+    Raises pulsar.Timeout when it does not arrive within 120 s, as it may where replicators are only connecting.
+    """
+    clients = [simple.client(url) for url in (write_url, read_url)]
+    try:
+        consumer = clients[1].subscribe(topic, "crossing", consumer_type=pulsar.ConsumerType.Shared)
+        producer = clients[0].create_producer(topic)
+        start = time.monotonic()
+        producer.send(text.encode())
+        while True:
+            message = consumer.receive(timeout_millis=120_000)
+            consumer.acknowledge(message)
+            if message.data().decode() == text:
+                return time.monotonic() - start
+    finally:
+        for client in clients:
+            client.close()
+
+
+def received(service_url: str, topic: str, subscription: str, wanted: Sequence[str]) -> list[str]:
+    """Receive and acknowledge until all that is wanted has come; that, in the order in which it came.
+
+    Raises pulsar.Timeout when nothing comes for 60 s.
+    """
+    client = simple.client(service_url)
+    try:
+        consumer = client.subscribe(topic, subscription)
+        missing, got = set(wanted), list[str]()
+        while missing:
+            message = consumer.receive(timeout_millis=60_000)
+            consumer.acknowledge(message)
+            text = message.data().decode()
+            if text in missing:
+                missing.remove(text)
+                got.append(text)
+        return got
+    finally:
+        client.close()
 
 
 def exchange(service_url: str, topic: str, *, messages: int, subscription: str, run: str) -> Exchange:

@@ -12,8 +12,6 @@ import yaml
 from e2e.kind.kindconfig import PULSAR_NODE_PORT, SECOND_NODE_PORT, WEB_NODE_PORT
 from e2e.support.deploy import NAMESPACE, ROOT
 from e2e.support.faults_command import Owner
-from e2e.support.kubectl import Kubectl
-from e2e.support.objects import not_ready, pulsar_objects
 
 EXAMPLE = ROOT / "examples/geo.yaml"
 INSTANCE = "world"
@@ -38,12 +36,6 @@ def documents() -> list[dict[str, Any]]:
 def manifest() -> str:
     """The same as YAML."""
     return yaml.safe_dump_all(documents(), sort_keys=False)
-
-
-def waiting(kubectl: Kubectl) -> list[str]:
-    """A line for each object of both namespaces that is not Ready; one line where there is none at all."""
-    objects = [each for namespace in NAMESPACES for each in pulsar_objects(kubectl, namespace)]
-    return not_ready(objects) if objects else ["no objects yet"]
 
 
 def _small(found: dict[str, Any]) -> dict[str, Any]:

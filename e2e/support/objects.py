@@ -30,6 +30,12 @@ def pulsar_objects(kubectl: Kubectl, namespace: str) -> list[dict[str, Any]]:
     return kubectl.items("pulsar", namespace)
 
 
+def all_not_ready(kubectl: Kubectl, *namespaces: str) -> list[str]:
+    """A line for each object of some namespaces that is not Ready; one line where there is none at all."""
+    objects = [each for namespace in namespaces for each in pulsar_objects(kubectl, namespace)]
+    return not_ready(objects) if objects else ["no objects yet"]
+
+
 def not_ready(objects: list[dict[str, Any]]) -> list[str]:
     """One line for each object that is not Ready: what it waits for."""
     lines = []

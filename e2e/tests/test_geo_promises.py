@@ -12,8 +12,9 @@ from e2e.support.apiproxy import through_api_server
 from e2e.support.deploy import Helm, install_operator
 from e2e.support.eventually import eventually
 from e2e.support.faults_command import Owner, command
-from e2e.support.geopair import EAST, INSTANCE, NAMESPACES, WEST, manifest, waiting
+from e2e.support.geopair import EAST, INSTANCE, NAMESPACES, WEST, manifest
 from e2e.support.kubectl import Kubectl
+from e2e.support.objects import all_not_ready
 from e2e.support.watched import uids
 from pulsar_conformance import report
 from pulsar_conformance.catalogue import all_checks, all_mutations
@@ -30,7 +31,7 @@ def ready(kubectl: Kubectl, within: float) -> None:
     """Until every object of both namespaces is Ready."""
 
     def probe() -> bool:
-        lines = waiting(kubectl)
+        lines = all_not_ready(kubectl, *NAMESPACES)
         assert not lines, "; ".join(lines)
         return True
 
