@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import ConfigDict, Field
-
-from pulsar_operator.api.v1alpha1 import autoscaling as api
-from pulsar_operator.api.v1alpha1.base import ApiModel, validations
-from pulsar_operator.api.v1alpha1.cluster import Broker, Ensemble, Proxy
+from pulsar_operator.api.v1alpha1.base import ApiModel
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy
 from tests.support.admission.rules import PC, Create, Update
 
 Json = dict[str, Any]
-Count = Annotated[int, Field(ge=0, le=1024)]
 
 
-class SampleBookKeeper(ApiModel):
-    """Bookies with autoscaling."""
-
-    model_config = ConfigDict(json_schema_extra=validations(*api.BOOKKEEPER_RULES))
-
-    replicas: Count = 3
-    """As spec.bookkeeper has it."""
-    ensemble: Ensemble = Field(default=Ensemble())
-    """As spec.bookkeeper has it."""
-    autoscaling: api.BookieAutoscaling | None = None
-    """The field that comes."""
-
-
-OWNERS: dict[str, type[ApiModel]] = {"broker": Broker, "proxy": Proxy, "bookkeeper": SampleBookKeeper}
-"""Brokers and proxies as they are; bookies, which have no autoscaling yet, as they will."""
+OWNERS: dict[str, type[ApiModel]] = {"broker": Broker, "proxy": Proxy, "bookkeeper": BookKeeper}
+"""Structs with autoscaling, by their names in the specification."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +104,9 @@ def _with_all(case: Case) -> Json:
     return dict.fromkeys(case.before or {}) | case.after
 
 
-_OF_CLUSTERS = tuple(case for case in CASES if case.owner != "bookkeeper")
 SCALING_CREATES = tuple(
     Create(PC, f"autoscaling-{case.owner}-{case.id}", {case.owner: case.after}, case.refused)
-    for case in _OF_CLUSTERS
+    for case in CASES
     if case.before is None
 )
 SCALING_UPDATES = tuple(
@@ -135,7 +117,7 @@ SCALING_UPDATES = tuple(
         {case.owner: _with_all(case)},
         case.refused,
     )
-    for case in _OF_CLUSTERS
+    for case in CASES
     if case.before is not None
 )
 """The same on PulsarCluster."""

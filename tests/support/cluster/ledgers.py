@@ -9,7 +9,7 @@ lost (apache/bookkeeper#4812).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -230,10 +230,10 @@ class LedgerWorld(ClusterWorld):
         """Pods that the StatefulSet wants."""
         return int((await self.get(STATEFUL_SETS, WORKLOAD))["spec"]["replicas"])
 
-    async def settle(self, rounds: int = 300) -> None:
+    async def settle(self, rounds: int = 300, *, each: Callable[[], Any] | None = None) -> None:
         """Until quiet, or not; a world that never rests is looked at all the same."""
         try:
-            await self.run(rounds=rounds)
+            await self.run(rounds=rounds, each=each)
         except AssertionError as error:
             if "no end after" not in str(error):
                 raise

@@ -7,7 +7,6 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.v1alpha1 import autoscaling as api
 from pulsar_operator.api.v1alpha1.base import ApiModel
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.crdgen import structural
 from tests.support.admission.autoscaling import OWNERS
 
@@ -33,10 +32,3 @@ def test_limits_are_required(model: type[ApiModel]) -> None:
 def test_bandwidth_is_a_quantity() -> None:
     targets = api.BrokerTargets.model_validate({"bandwidthPercent": 60, "bandwidthLimit": "100Mi"})
     assert targets.bandwidth_limit == 100 * 2**20
-
-
-def test_bookies_do_not_have_it_yet() -> None:
-    """A field that nothing acts on would be ignored in silence."""
-    spec = structural(PulsarClusterSpec)["properties"]
-    assert "autoscaling" not in spec["bookkeeper"]["properties"]
-    assert all("autoscaling" in spec[part]["properties"] for part in ("broker", "proxy"))

@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
 from pulsar_operator.balance.autoscaling import bookies
 from pulsar_operator.balance.autoscaling.blocks import blocks
-from pulsar_operator.balance.autoscaling.bookies import BookieFacts, BookieTargets, Disk
+from pulsar_operator.balance.autoscaling.bookies import BookieFacts, BookieTargets, Disk, Refused
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.policy import policy_of
 from pulsar_operator.balance.autoscaling.values import Need, Workload
@@ -85,13 +85,36 @@ def test_a_full_disk_asks_at_once_and_only_once() -> None:
         assert verdict.desired == 5
 
 
-def test_a_full_disk_asks_also_while_copies_are_missing() -> None:
-    """They are made where there is room."""
-    full = facts(0.92, 0.72, 0.72, 0.72)
-    lacking = replace(full, workload=replace(full.workload, blocks=blocks([Reason.UNDER_REPLICATED])))
-    assert bookies.decide(lacking, POLICY, State(), 0.0)[0].desired == 5
-    rolling = replace(full, workload=replace(full.workload, blocks=blocks([Reason.ROLLING])))
-    assert bookies.decide(rolling, POLICY, State(), 0.0)[0].desired == 4
+@pytest.mark.parametrize(
+    ("reason", "number"),
+    [
+        (Reason.UNDER_REPLICATED, 5),
+        (Reason.ROLLING, 5),
+        (Reason.BOOKIE_LEAVING, 5),
+        (Reason.REPLACING_VOLUME, 5),
+        (Reason.CONFIGURATION_STORE_AWAY, 5),
+        (Reason.PAUSED, 4),
+    ],
+)
+def test_a_full_disk_asks_also_while_something_goes_on_that_ends_where_there_is_room(
+    reason: Reason, number: int
+) -> None:
+    """What is not urgent waits for each of them."""
+    full, nearly = facts(0.92, 0.72, 0.72, 0.72), facts(*[0.84] * 4)
+    for there, wanted in ((full, number), (nearly, 4)):
+        held = replace(there, workload=replace(there.workload, blocks=blocks([reason])))
+        verdict, _ = bookies.decide(held, POLICY, State(), 0.0)
+        assert verdict.desired == wanted and (verdict.reason is reason or wanted == 5)
+
+
+def test_bookies_that_crash_are_not_followed_by_more_each_minute() -> None:
+    """One was added for a full disk and never comes up: the next one is asked for after the cool-down."""
+    crashed = facts(0.92, 0.72, 0.72, 0.72, lost=1)
+    added = State(scaled=1000.0, upwards=True)
+    cooldown = POLICY.up.cooldown
+    assert bookies.decide(crashed, POLICY, added, 1600.0)[0].desired == 5
+    assert bookies.decide(crashed, POLICY, added, 1000.0 + cooldown)[0].desired == 6
+    assert bookies.decide(crashed, POLICY, State(), 1600.0)[0].desired == 6
 
 
 @pytest.mark.parametrize(
@@ -106,6 +129,47 @@ def test_none_leaves(there: BookieFacts, words: str) -> None:
     found = bookies.need(there, POLICY)
     assert found.wanted is not None and found.wanted < 6
     assert words in found.held
+
+
+def refused(reason: Reason = Reason.DECOMMISSION_REFUSED) -> Refused:
+    return Refused(reason, "Bookie b cannot be removed: too few would be left.", 7, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "generation", "now", "holds"),
+    [
+        (Reason.DECOMMISSION_REFUSED, 7, 1000.0, True),
+        (Reason.DECOMMISSION_REFUSED, 7, 1000.0 + DAY - 1, True),
+        (Reason.DECOMMISSION_REFUSED, 7, 1000.0 + DAY, False),
+        (Reason.DECOMMISSION_REFUSED, 8, 1001.0, False),
+        (Reason.DECOMMISSION_REFUSED, 7, 0.0, False),
+        (Reason.DECOMMISSION_STUCK, 7, 1000.0 + 30 * DAY, True),
+        (Reason.DECOMMISSION_STUCK, 8, 1001.0, False),
+    ],
+)
+def test_how_long_a_refusal_holds(reason: Reason, generation: int, now: float, holds: bool) -> None:
+    """A time to come is no time: what somebody wrote into the status keeps nothing for ever."""
+    assert refused(reason).holds(generation, now) is holds
+
+
+def test_a_refusal_holds_those_that_would_leave_and_nothing_else() -> None:
+    calm = replace(POLICY, down=replace(POLICY.down, window=0.0, cooldown=0.0))
+    there = replace(facts(*[0.2] * 6), refused=refused())
+    verdict, _ = bookies.decide(there, calm, State(), 5000.0)
+    assert (verdict.desired, verdict.reason) == (6, Reason.DECOMMISSION_REFUSED)
+    assert "too few would be left" in verdict.message and "for a day" in verdict.message
+    assert bookies.decide(replace(there, refused=None), calm, State(), 5000.0)[0].desired == 5
+    full = replace(facts(*[0.92] * 4), refused=refused())
+    assert bookies.decide(full, calm, State(), 5000.0)[0].reason is Reason.SCALED_OUT
+    assert bookies.decide(replace(facts(*[0.7] * 4), refused=refused()), calm, State(), 0.0)[0].reason == "WithinTarget"
+
+
+@pytest.mark.parametrize(("most", "limit"), [(12, None), (3, "maxReplicas")])
+def test_a_refusal_puts_the_number_back_and_begins_all_windows_anew(most: int, limit: str | None) -> None:
+    verdict, state = bookies.taken_back(refused(Reason.DECOMMISSION_STUCK), 4, 3, replace(POLICY, most=most))
+    assert (verdict.desired, verdict.reason, verdict.limited_by) == (4, Reason.DECOMMISSION_STUCK, limit)
+    assert "put back from 3 to 4" in verdict.message and "a change of the specification" in verdict.message
+    assert state.since is None and state.highs == state.lows == () and (state.scaled, state.upwards) == (1000.0, False)
 
 
 def test_latency() -> None:

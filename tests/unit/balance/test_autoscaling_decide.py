@@ -77,7 +77,7 @@ def test_the_gravest_block_is_told() -> None:
 def test_only_an_urgent_bookie_passes_missing_copies() -> None:
     urgent = Need(4, "full", urgent=5)
     assert decide(urgent, workload(4, Reason.UNDER_REPLICATED), POLICY, State(), 0.0)[0].desired == 5
-    assert decide(urgent, workload(4, Reason.UNDER_REPLICATED, Reason.ROLLING), POLICY, State(), 0.0)[0].desired == 4
+    assert decide(urgent, workload(4, Reason.UNDER_REPLICATED, Reason.PAUSED), POLICY, State(), 0.0)[0].desired == 4
     more = decide(Need(6, "load"), workload(4, Reason.UNDER_REPLICATED), POLICY, State(), 0.0)[0]
     assert (more.desired, more.reason) == (4, Reason.UNDER_REPLICATED)
 

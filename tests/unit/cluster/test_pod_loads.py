@@ -103,6 +103,55 @@ def test_a_counter_that_began_anew_between_two_pages_without_it_makes_no_decisio
     assert unbelievable((signal,), Workload(1, frozenset("a")), POLICY) is not None
 
 
+BOOKIE = Path(__file__).parent.parent / "rollout" / "counters" / "bookie-read-only.txt"
+ADDED = "bookkeeper_server_ADD_ENTRY"
+
+
+def written(quantile: str, value: str, thread: int = 0, success: str = "true") -> str:
+    """A line as BookKeeper writes it (class PrometheusTextFormat, writeQuantile)."""
+    labels = f'success="{success}",quantile="{quantile}", threadPool="ForceWriteThread",thread="{thread}"'
+    return f"{ADDED}{{{labels}}} {value}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        ([written("0.99", "12.5")], 12.5),
+        ([written("0.99", "12.5"), written("0.99", "40", 1), written("0.99", "3", 2)], 40.0),
+        (
+            [
+                written("0.99", "2"),
+                written("0.99", "900", success="false"),
+                written("1.0", "70"),
+                written("0.999", "60"),
+            ],
+            2.0,
+        ),
+        ([written("0.99", "NaN")], 0.0),
+        ([written("0.99", "NaN"), written("0.99", "4", 1)], 4.0),
+        ([written("0.99", "-Infinity")], 0.0),
+    ],
+    ids=["one thread", "the slowest of three", "of writes that succeed", "none in the minute", "one idle", "never"],
+)
+def test_how_long_writes_to_a_bookie_take(lines: list[str], wanted: float) -> None:
+    page = [*lines, f'{ADDED}_count{{success="true", threadPool="ForceWriteThread",thread="0"}} 313']
+    found = reading(Component.BOOKIE, BEGIN, parse(page, names_of(Component.BOOKIE)))
+    assert found.gauges == {"writeLatencyMilliseconds": wanted}
+
+
+def test_a_page_that_counts_no_writes_does_not_say_how_long_they_take() -> None:
+    found = reading(Component.BOOKIE, BEGIN, parse([written("0.99", "NaN")], names_of(Component.BOOKIE)))
+    assert found.gauges == {}
+
+
+def test_writes_of_a_bookie_are_where_they_are_looked_for() -> None:
+    """A page of Pulsar 4.0.8: 313 entries went through the journal, and none is in the series of requests."""
+    lines = BOOKIE.read_text(encoding="utf-8").splitlines()
+    found = reading(Component.BOOKIE, BEGIN, parse(lines, names_of(Component.BOOKIE)))
+    assert found.gauges.keys() == {"writeLatencyMilliseconds"}
+    assert any(line.startswith(f'{ADDED}_count{{success="true"') and line.endswith(" 313") for line in lines)
+
+
 @pytest.mark.parametrize(
     ("component", "gauges", "counters"),
     [

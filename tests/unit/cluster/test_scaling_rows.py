@@ -6,18 +6,33 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster import Proxy
+from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Ensemble, Proxy, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import ComponentScalingStatus
-from pulsar_operator.controllers.dataplane.scaling import workload_of
+from pulsar_operator.balance.autoscaling.bookies import Refused
+from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.values import Verdict
+from pulsar_operator.controllers.dataplane.scaling import (
+    Decided,
+    Decision,
+    refused_of,
+    row_of,
+    samples_of,
+    workload_of,
+)
 from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import pod_facts
 from pulsar_operator.domain.dataplane.scaling import said
 from pulsar_operator.domain.dataplane.wanted import replicas as replicas_that_count
+from pulsar_operator.domain.dataplane.wanted import with_wanted
+from pulsar_operator.domain.render import Owner
 from pulsar_operator.domain.render.proxy import drain_problems, proxy_pod
 from pulsar_operator.ports import Json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OWNER = Owner(Kind.CLUSTER, "east", "pulsar", "u", "v1", "demo")
 
 
 def pod(ordinal: int, *, ready: bool, seconds: float = 1000, placed: bool = True, runs: float | None = None) -> Json:
@@ -184,3 +199,34 @@ def test_a_proxy_leaves_its_service_before_it_stops(proxy: Json, sleep: int | No
     assert (pod.pre_stop_sleep_seconds if pod is not None else None) == sleep
     problems = drain_problems(found)
     assert bool(problems) is refused and all("drainSeconds = 30: raise it to 40" in each for each in problems)
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "desired", "wanted"),
+    [({}, 2, 2), ({"ensemble_size": 3}, 2, 3), ({"write_quorum": 4}, 2, 4), ({"ack_quorum": 3}, 5, 5)],
+)
+def test_bookies_are_never_fewer_than_the_quorums_that_are_asked_for(
+    ensemble: dict[str, int], desired: int, wanted: int
+) -> None:
+    """Quorums that grow after a decision: a specification of too few bookies would be refused, which nobody wrote."""
+    limits = BookieAutoscaling(min_replicas=2, max_replicas=6)
+    keeper = BookKeeper(replicas=5, autoscaling=limits, ensemble=Ensemble(**ensemble))
+    spec = PulsarClusterSpec.model_construct(broker=None, proxy=None, bookkeeper=keeper)
+    status = {
+        "autoscaling": {"bookkeeper": row_at(desired, 1, replicas=5).model_dump(by_alias=True, exclude_none=True)}
+    }
+    found = with_wanted(spec, status, Live(OWNER, {}), NOW)
+    assert found.bookkeeper is not None and found.bookkeeper.replicas == wanted
+
+
+def test_what_bookies_remember_comes_back_from_the_status() -> None:
+    refused = Refused(Reason.DECOMMISSION_STUCK, "why", 7, 5000.0)
+    samples = ((1000.0, 5.0), (4600.0, 9.0))
+    verdict = Verdict(4, Reason.STABILIZING, "load")
+    found = row_of(Decided(4, 4, 4, Decision(verdict, State(scaled=10.0), samples, refused), 4), None, NOW)
+    stored = ComponentScalingStatus.model_validate(found.model_dump(by_alias=True, exclude_none=True))
+    assert samples_of(stored, 9e9) == samples and refused_of(stored) == refused
+    assert samples_of(None, 9e9) == () and refused_of(None) is None
+    strange = found.model_dump(by_alias=True, exclude_none=True)
+    strange["history"]["refusal"]["reason"] = "NoReason"
+    assert refused_of(ComponentScalingStatus.model_validate(strange)) is None, "what nobody knows keeps none"

@@ -1,8 +1,4 @@
-"""Autoscaling of brokers, proxies and bookies: limits, targets, behaviour, and the rules of the structs that own them.
-
-Brokers and proxies have them. Bookies do not yet: a field that nothing acts on would be ignored in silence. Who
-attaches it adds ``autoscaling: BookieAutoscaling | None = None`` and BOOKKEEPER_RULES to BookKeeper.
-"""
+"""Autoscaling of brokers, proxies and bookies: limits, targets, behaviour, rules of the structs that own them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,14 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.autoscaling import BROKER_RULES, PROXY_RULES, BrokerAutoscaling, ProxyAutoscaling
+from pulsar_operator.api.v1alpha1.autoscaling import (
+    BOOKKEEPER_RULES,
+    BROKER_RULES,
+    PROXY_RULES,
+    BookieAutoscaling,
+    BrokerAutoscaling,
+    ProxyAutoscaling,
+)
 from pulsar_operator.api.v1alpha1.base import (
     DNS_1035,
     STORAGE_IMMUTABLE,
@@ -147,10 +154,12 @@ class Decommission(ApiModel):
 class BookKeeper(ApiModel):
     """The bookies."""
 
-    model_config = ConfigDict(json_schema_extra=validations(*RACK_RULES))
+    model_config = ConfigDict(json_schema_extra=validations(*RACK_RULES, *BOOKKEEPER_RULES))
 
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
     """Number of bookies. Fewer: one after another is emptied and removed, the highest ordinal first."""
+    autoscaling: BookieAutoscaling | None = None
+    """The operator decides how many bookies there are; absent = replicas says it."""
     journal: JournalVolumes = JournalVolumes()
     """Volumes of the journal, to which bookies write first."""
     ledgers: LedgerVolumes = LedgerVolumes()

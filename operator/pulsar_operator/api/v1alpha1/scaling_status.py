@@ -42,6 +42,28 @@ Recommendations = Annotated[
 ]
 
 
+class StoredStatus(ApiModel):
+    """What all bookies stored at a time."""
+
+    time: Epoch
+    """Second of the epoch, UTC."""
+    used_bytes: Annotated[int, Field(ge=0, le=2**62)]
+    """Of all ledger disks."""
+
+
+class ScalingRefusalStatus(ApiModel):
+    """Why a bookie stayed that was to leave, so that the number was put back."""
+
+    since: Epoch
+    """When. Second of the epoch, UTC."""
+    reason: Annotated[str, Field(max_length=64)]
+    """DecommissionRefused or DecommissionStuck."""
+    message: Annotated[str, Field(max_length=1024)]
+    """The reason in words."""
+    generation: Annotated[int, Field(ge=0)]
+    """Of the specification: another one is another attempt."""
+
+
 class ScalingHistoryStatus(ApiModel):
     """What the next decision has to know, so that a new operator decides the same. Seconds of the epoch."""
 
@@ -57,6 +79,13 @@ class ScalingHistoryStatus(ApiModel):
     """When the number was last changed."""
     upwards: bool = False
     """Whether that was to more."""
+    stored: Annotated[
+        list[StoredStatus],
+        Field(max_length=48, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = Field(default_factory=list)
+    """Of bookies: what they stored, hour by hour, from which growth is told."""
+    refusal: ScalingRefusalStatus | None = None
+    """Of bookies: why the last one that was to leave stayed."""
 
 
 class ComponentScalingStatus(ApiModel):
@@ -98,3 +127,5 @@ class AutoscalingStatus(ApiModel):
     """Brokers."""
     proxy: ComponentScalingStatus | None = None
     """Proxies."""
+    bookkeeper: ComponentScalingStatus | None = None
+    """Bookies."""

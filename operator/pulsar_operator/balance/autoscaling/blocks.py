@@ -13,6 +13,8 @@ MESSAGES = {
     "pods that start would not be ready",
     Reason.ROLLING: "Pods are being replaced: what they carry is not what they will",
     Reason.REBALANCING: "Bundles are being moved: what brokers carry is not what they will",
+    Reason.BOOKIE_LEAVING: "A bookie is emptied and removed: what the others store is not what they will",
+    Reason.REPLACING_VOLUME: "A bookie is emptied for a new volume: what the others store is not what they will",
     Reason.UNDER_REPLICATED: "Ledgers lack copies: they are made first",
 }
 """In the order in which they are told."""

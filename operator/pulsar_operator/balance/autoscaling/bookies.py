@@ -10,12 +10,32 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, fsum, inf, isfinite
 
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.balance.autoscaling.decide import MAX
 from pulsar_operator.balance.autoscaling.decide import decide as decided
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.pressure import ROUNDING, STALE_INTERVALS, wanted
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Verdict, Workload
 
 DAY = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a bookie stayed that was to leave, so that the number was put back. Another would stay for the same."""
+
+    reason: Reason
+    message: str
+    generation: int
+    """Of the specification."""
+    at: float
+
+    def holds(self, generation: int, now: float) -> bool:
+        """Whether none is tried: one that was refused is a day later, for what was in its way may have expired; one
+        that was not empty in its time only after a change, since each try takes its topics and its room."""
+        if generation != self.generation:
+            return False
+        return self.reason is Reason.DECOMMISSION_STUCK or 0 <= now - self.at < DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +85,8 @@ class BookieFacts:
     slope: float | None
     """Bytes a second by which all grow (trend.py); None = not known yet: none leaves."""
     targets: BookieTargets = BookieTargets()
+    refused: Refused | None = None
+    """Why none is tried; None = one may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +107,20 @@ class _Stored:
 def decide(facts: BookieFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
     """Bookies from now on, and what to remember. ``now`` is in seconds."""
     return decided(need(facts, policy), facts.workload, policy, state, now)
+
+
+def taken_back(found: Refused, there: int, current: int, policy: Policy) -> tuple[Verdict, State]:
+    """A bookie does not leave that was to: as many as are ``there`` stay. Windows begin anew, so that another is tried
+    after a whole one at the earliest."""
+    text = f"{found.message} The number is put back from {current} to {there}; {_again(found)}."
+    limit = MAX if there > policy.most else None
+    return Verdict(there, found.reason, text, limit), State(scaled=found.at)
+
+
+def _again(found: Refused) -> str:
+    if found.reason is Reason.DECOMMISSION_STUCK:
+        return "none is tried before a change of the specification"
+    return "none is tried for a day, or before a change of the specification"
 
 
 def need(facts: BookieFacts, policy: Policy) -> Need:
@@ -110,6 +146,7 @@ def need(facts: BookieFacts, policy: Policy) -> Need:
         urgent,
         ceil(kept - ROUNDING),
         "; ".join(_held(facts, disks, latency)),
+        Reason.STABILIZING if facts.refused is None else facts.refused.reason,
     )
 
 
@@ -119,9 +156,10 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
         return "no bookie is ready"
     missing = sorted(ready - facts.disks.keys())
     if missing:
-        return f"how full {missing[0]} is is not known, nor of {len(missing) - 1} others"
+        more = f", and {len(missing) - 1} more" if missing[1:] else ""
+        return f"how full a bookie is, or whether it takes writes, is not known of {missing[0]}{more}"
     if not 0 <= facts.age <= STALE_INTERVALS * policy.interval:
-        return f"how full bookies are was measured {facts.age:.0f} s ago, more than {STALE_INTERVALS} intervals"
+        return f"the figures of bookies are {facts.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
     if facts.slope is not None and not isfinite(facts.slope):
         return f"the growth of {facts.slope} bytes a second is no amount"
     for pod in sorted(ready):
@@ -157,6 +195,8 @@ def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str
 def _held(facts: BookieFacts, disks: list[Disk], latency: float | None) -> Iterator[str]:
     """Why none may leave."""
     targets = facts.targets
+    if facts.refused is not None:
+        yield f"{facts.refused.message.rstrip('.')} ({_again(facts.refused)})"
     if facts.slope is None:
         yield "how fast what is stored grows is not known yet"
     fullest = max(disk.share for disk in disks)

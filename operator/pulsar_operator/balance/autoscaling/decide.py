@@ -15,9 +15,18 @@ from pulsar_operator.balance.autoscaling.values import Need, Policy, Verdict, Wo
 MIN, MAX = "minReplicas", "maxReplicas"
 UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
 """Fields of spec.<component>.autoscaling, by which a verdict names its limit."""
-PASSED_BY_URGENT = frozenset({Reason.UNDER_REPLICATED})
-"""Copies that are missing are made where there is room: a full disk, or too few bookies that take writes, would keep
-them missing for ever if the bookie that ends this waited for them."""
+PASSED_BY_URGENT = frozenset(
+    {
+        Reason.UNDER_REPLICATED,
+        Reason.ROLLING,
+        Reason.BOOKIE_LEAVING,
+        Reason.REPLACING_VOLUME,
+        Reason.CONFIGURATION_STORE_AWAY,
+    }
+)
+"""What ends where there is room: copies that are missing are made, a roll goes on once all take writes, what a bookie
+has is copied away. A full disk, or too few bookies that take writes, would keep each from ending if the bookie that
+helps waited for it. Bookies need no configuration store. Only a user who says stop is obeyed."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,8 @@ def _step(need: Need, workload: Workload, policy: Policy, state: State, now: flo
         return _Step(policy.least, Reason.SCALED_OUT, f"{MIN} is {policy.least}", MIN)
     if current > policy.most:
         return _above(need, workload, policy)
-    if need.urgent is not None and need.urgent > current:
+    # One after the other where pods are lost: those that were just added may be among them, and so would be the next.
+    if need.urgent is not None and need.urgent > current and not (workload.lost and _cools(policy, state, now)):
         return _up(min(need.urgent, policy.most), need.urgent, current, policy)
     asked = need.wanted if need.wanted is not None else current
     if asked > current:
@@ -89,12 +99,17 @@ def _out(asked: int, workload: Workload, policy: Policy, state: State, now: floa
     if agreed <= current:
         return _stabilizing(current, f"more are added when that holds for {window:.0f} s", f"{UP}.{WINDOW}")
     # A change downwards delays none upwards: load that comes back is served.
-    if state.upwards and state.scaled is not None and now - state.scaled < policy.up.cooldown:
+    if state.scaled is not None and _cools(policy, state, now):
         left = policy.up.cooldown - (now - state.scaled)
         return _Step(
             current, Reason.STABILIZING, f"the last ones were just added, {left:.0f} s to wait", f"{UP}.cooldownSeconds"
         )
     return _up(min(agreed, policy.most, current + policy.up.most(current)), asked, current, policy)
+
+
+def _cools(policy: Policy, state: State, now: float) -> bool:
+    """Whether some were just added."""
+    return state.upwards and state.scaled is not None and now - state.scaled < policy.up.cooldown
 
 
 def _up(desired: int, asked: int, current: int, policy: Policy) -> _Step:
@@ -111,7 +126,7 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
     if current <= policy.least:
         return _Step(current, Reason.AT_LIMIT, f"{MIN} is {policy.least}", MIN)
     if need.held:
-        return _stabilizing(current, f"none leaves: {need.held}", None)
+        return _Step(current, need.held_reason, f"none leaves: {need.held}")
     if workload.starting:
         return _stabilizing(current, f"none leaves while {workload.starting} pods are starting", None)
     if workload.unsure:

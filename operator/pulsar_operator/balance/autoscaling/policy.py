@@ -11,6 +11,8 @@ from pulsar_operator.balance.autoscaling.values import Policy, Ramp, Signal
 
 DEFAULT_CPU_PERCENT = 70
 DEFAULT_CONNECTIONS = 2000
+LATENCY = "writeLatencyMilliseconds"
+"""Name of the figure by which writes to bookies are judged."""
 
 
 def policy_of(

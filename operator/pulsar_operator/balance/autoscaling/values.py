@@ -122,6 +122,8 @@ class Need:
     """Replicas below which what is stored does not fit, whatever the user's maximum is."""
     held: str = ""
     """Why none may leave now; empty = they may."""
+    held_reason: Reason = Reason.STABILIZING
+    """What is told while one would leave and is held."""
     advice: tuple[Advice, ...] = ()
     """What helps where replicas do not."""
 

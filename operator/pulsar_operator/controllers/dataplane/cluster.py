@@ -180,16 +180,13 @@ class ClusterController:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
         meta = meta_of(obj)
         facts = await observe(self._deps, obj, meta, spec, owner_of(obj, part_of=spec.instance_ref.name))
-        wanted = with_wanted(spec, obj.get("status"), facts.live, self._deps.clock.now())
-        if wanted is not spec:
-            facts = replace(facts, spec=wanted, stored_spec=spec)
         view = replace(view, instance=facts.instance, live=facts.live)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
             text = f"{leftovers[0]} of the deleted object of the same name to be gone"
             # Its pods are not ours.
             return replace(view, live=None, stopped_for=text)
-        problems, refusal = spec_problems(spec, facts.quorum), Reason.INVALID_SPEC
+        problems, refusal = spec_problems(facts.spec, facts.quorum), Reason.INVALID_SPEC
         if not problems:
             jump = decide(facts.running, spec.version, self._deps.jumps)
             problems, refusal = ([_why(jump, facts)] if jump.allowed is False else []), Reason.VERSION_REFUSED

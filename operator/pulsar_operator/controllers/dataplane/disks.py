@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from pulsar_operator.domain.bookkeeper.facts import used_percent
+from pulsar_operator.domain.bookkeeper.facts import Space
 from pulsar_operator.ports import Deps, PortError
 
 IN_FLIGHT: Final = 16
 
 
-async def disk_usage(deps: Deps, bookies: list[str]) -> dict[str, int]:
-    """Percent that is used, by the bookie's id (host:port); of one that does not say there is none."""
+async def disk_space(deps: Deps, bookies: list[str]) -> dict[str, Space]:
+    """What is used and how much there is, by the bookie's id (host:port); of one that does not say there is none."""
     slots = asyncio.Semaphore(IN_FLIGHT)
 
-    async def asked(bookie: str) -> tuple[str, int] | None:
+    async def asked(bookie: str) -> tuple[str, Space] | None:
         async with slots:
             try:
-                space = await deps.bookies.disk(bookie.rpartition(":")[0])
+                said = await deps.bookies.disk(bookie.rpartition(":")[0])
             except PortError:
                 return None
-        return (bookie, used_percent(space.free, space.total)) if 0 < space.total >= space.free else None
+        return (bookie, Space(said.total - said.free, said.total)) if 0 < said.total >= said.free else None
 
     return dict(filter(None, await asyncio.gather(*map(asked, bookies))))

@@ -25,6 +25,7 @@ from pulsar_operator.domain.dataplane.quorum_record import known_quorum
 from pulsar_operator.domain.dataplane.rollout import RollOrder
 from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
 from pulsar_operator.domain.dataplane.versions import downgrade
+from pulsar_operator.domain.dataplane.wanted import with_wanted
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
@@ -125,11 +126,13 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
     if record is None and spec.mode is ClusterMode.DISTRIBUTED:
         # The list shows what has our labels: one that was restored by hand may have none.
         record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
-    facts = ClusterFacts(obj, meta, spec, owner, instance, live, bool(claims), record)
-    if spec.bookkeeper is None:
+    wanted = with_wanted(spec, obj.get("status"), live, deps.clock.now())
+    stored = None if wanted is spec else spec
+    facts = ClusterFacts(obj, meta, wanted, owner, instance, live, bool(claims), record, stored_spec=stored)
+    if wanted.bookkeeper is None:
         return facts
-    facts = replace(facts, racks=await known_racks(deps, spec.bookkeeper, live))
-    return _with_quorum(facts, spec.bookkeeper)
+    facts = replace(facts, racks=await known_racks(deps, wanted.bookkeeper, live))
+    return _with_quorum(facts, wanted.bookkeeper)
 
 
 def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:

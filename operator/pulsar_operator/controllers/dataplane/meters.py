@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Final
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, PulsarClusterSpec
 from pulsar_operator.balance.autoscaling.policy import Measured
 from pulsar_operator.controllers.dataplane.comparison import metrics_url
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pod_loads import Readings, added, measured, names_of, reading
 from pulsar_operator.domain.dataplane.pods import PodFacts
-from pulsar_operator.domain.dataplane.wanted import SCALED, part_of
+from pulsar_operator.domain.dataplane.wanted import SCALED, Part, part_of
 from pulsar_operator.ports import CountersPort, Deps, PortError
 
 EVERY_SECONDS: Final = 30.0
@@ -26,6 +26,15 @@ FORGOTTEN_SECONDS: Final = 3600.0
 IN_FLIGHT: Final = 16
 LOOK_SECONDS: Final = 10.0
 """For all pods of a component together: a pass has more to do than to wait for those that do not answer."""
+
+
+def _reads(part: Part) -> bool:
+    """Whether anything is decided by what pods say there; bookies are asked for their disks elsewhere."""
+    if isinstance(part, BookKeeper):
+        limits = part.autoscaling
+        return limits is not None and limits.targets.write_latency_milliseconds is not None
+    return part.autoscaling is not None
+
 
 Loads = Mapping[Component, Mapping[str, Measured]]
 """By component, then by the name of the target."""
@@ -47,7 +56,7 @@ class Meters:
         self._forget()
         for component in SCALED:
             part, facts, key = part_of(spec, component), live.facts(component), (cluster, component)
-            if part is None or part.autoscaling is None or facts is None or self._deps.counters is None:
+            if part is None or not _reads(part) or facts is None or self._deps.counters is None:
                 self._read.pop(key, None)
                 self._pods.pop(key, None)
                 continue

@@ -12,7 +12,11 @@ from pulsar_operator.api.v1alpha1.scaling_status import (
     ComponentScalingStatus,
     ScalingHistoryStatus,
     ScalingInputStatus,
+    ScalingRefusalStatus,
+    StoredStatus,
 )
+from pulsar_operator.balance.autoscaling import trend
+from pulsar_operator.balance.autoscaling.bookies import Refused
 from pulsar_operator.balance.autoscaling.history import SEEN_INTERVALS, State, from_status, to_status
 from pulsar_operator.balance.autoscaling.values import Block, Input, Verdict, Workload
 from pulsar_operator.domain.conditions import parse_time, timestamp
@@ -77,9 +81,39 @@ def state_of(row: ComponentScalingStatus | None, now: datetime) -> State:
     return from_status(stored.model_dump(exclude_none=True) if stored is not None else None, seconds(now))
 
 
+def samples_of(row: ComponentScalingStatus | None, now: float) -> trend.Samples:
+    """What bookies stored, hour by hour."""
+    stored = row.history.stored if row is not None and row.history is not None else []
+    return trend.from_status([each.model_dump(by_alias=True) for each in stored], now)
+
+
+def refused_of(row: ComponentScalingStatus | None) -> Refused | None:
+    """Why the last bookie that was to leave stayed; what cannot be read is forgotten, so that one is tried again."""
+    stored = row.history.refusal if row is not None and row.history is not None else None
+    try:
+        reason = Reason(stored.reason) if stored is not None else None
+    except ValueError:
+        return None
+    if stored is None or reason is None:
+        return None
+    return Refused(reason, stored.message, stored.generation, float(stored.since))
+
+
 def seconds(time: datetime) -> float:
     """Whole seconds of the epoch, which fit in status."""
     return float(int(time.timestamp()))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict, and what the next one has to know."""
+
+    verdict: Verdict
+    state: State
+    samples: trend.Samples = ()
+    """What bookies stored."""
+    refused: Refused | None = None
+    """Why the last bookie that was to leave stayed."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +126,7 @@ class Decided:
     """Replicas of the workload."""
     replicas: int
     """The specification's."""
-    verdict: Verdict
-    state: State
+    decision: Decision
     desired: int
     """Replicas from now on: the verdict's, or the last ones where nothing may be acted on."""
 
@@ -105,8 +138,7 @@ def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetim
     A decision that waits while nothing may be done ages (domain/dataplane/wanted.py), however often it is looked at:
     when it can be done the load may be another.
     """
-    verdict = decided.verdict
-    history = ScalingHistoryStatus.model_validate(to_status(decided.state))
+    verdict, history = decided.decision.verdict, _history(decided.decision)
     scaled = before.last_scale_time if before is not None else None
     if decided.desired != decided.last:
         scaled = timestamp(now)
@@ -124,6 +156,20 @@ def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetim
         history=history,
     )
     return before if before is not None and _same(before, row) and (waits or not _old(before, now)) else row
+
+
+def _history(decision: Decision) -> ScalingHistoryStatus:
+    found, refused = ScalingHistoryStatus.model_validate(to_status(decision.state)), decision.refused
+    stored = [StoredStatus(time=int(time), used_bytes=int(used)) for time, used in decision.samples]
+    refusal = None
+    if refused is not None:
+        refusal = ScalingRefusalStatus(
+            since=int(refused.at),
+            reason=refused.reason.value,
+            message=refused.message,
+            generation=refused.generation,
+        )
+    return found.model_copy(update={"stored": stored, "refusal": refusal})
 
 
 def _same(before: ComponentScalingStatus, row: ComponentScalingStatus) -> bool:

@@ -37,6 +37,21 @@ class BookieState(StrEnum):
     """It has neither: it never was up."""
 
 
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The ledger disks of one bookie, all of them together."""
+
+    used: int
+    """Bytes."""
+    total: int
+    """Bytes, above 0."""
+
+    @property
+    def percent(self) -> int:
+        """How much is used, the nearest."""
+        return used_percent(self.total - self.used, self.total)
+
+
 @dataclass(frozen=True)
 class UnderReplicated:
     """Ledgers that the auditor found to lack copies."""

@@ -50,7 +50,8 @@ def subject(own: OwnBookies, cookies: Collection[str], replicas: int, wanted: in
 def next_step(bookie: Leaving) -> Next | None:
     """What to do about a bookie; None where there is nothing to do or to say."""
     if bookie.wanted > bookie.ordinal and not bookie.forgotten:
-        return stays(bookie, "spec.bookkeeper.replicas was raised again")
+        by_hand = "spec.bookkeeper.replicas was raised again"
+        return stays(bookie, "autoscaling wants as many as there are" if bookie.scaled else by_hand)
     if bookie.ordinal >= bookie.replicas:
         return _without_pod(bookie)
     if bookie.ordinal < bookie.replicas - 1:
@@ -111,7 +112,7 @@ def before(bookie: Leaving) -> Next:
         if bookie.left < widest.size:
             return _refused(
                 f"Bookie {name} cannot be {bookie.deed}: {bookie.left} writable bookies would be left, and "
-                f"{widest.whose} takes {widest.size}. Lower that first, or raise spec.bookkeeper.replicas"
+                f"{widest.whose} takes {widest.size}. Lower that first, or raise {bookie.number}"
             )
         racks = _racks(bookie)
         if racks is not None:
@@ -130,9 +131,10 @@ def before(bookie: Leaving) -> Next:
         return _refused(
             f"Bookie {name} cannot be {bookie.deed}: ledger {scan.widest} is on it and takes "
             f"{scan.widest.ensemble_size} bookies, and {bookie.left} writable ones would be left. Delete or expire "
-            "what is in it, or raise spec.bookkeeper.replicas"
+            f"what is in it, or raise {bookie.number}"
         )
-    return Next(Act.BEGIN, f"Bookie {name} leaves: spec.bookkeeper.replicas is {bookie.wanted}", Step.READ_ONLY)
+    who = "autoscaling wants" if bookie.scaled else "spec.bookkeeper.replicas is"
+    return Next(Act.BEGIN, f"Bookie {name} leaves: {who} {bookie.wanted}", Step.READ_ONLY)
 
 
 def _racks(bookie: Leaving) -> Next | None:
@@ -145,7 +147,7 @@ def _racks(bookie: Leaving) -> Next | None:
     return _refused(
         f"Bookie {bookie.bookie} cannot be {bookie.deed}: writable bookies would be left in {bookie.racks_left} of the "
         f"{bookie.racks_wanted} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. Add "
-        "bookies to other racks, lower minimum, or raise spec.bookkeeper.replicas"
+        f"bookies to other racks, lower minimum, or raise {bookie.number}"
     )
 
 

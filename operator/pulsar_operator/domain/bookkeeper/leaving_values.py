@@ -143,6 +143,8 @@ class Leaving:
     """Whether the metadata store still has a rack for it that the operator wrote and nobody wants."""
     racks_left: int | None = None
     """Racks of the other writable bookies; None = not known."""
+    scaled: bool = False
+    """Whether autoscaling says how many bookies there are to be."""
     racks_wanted: int = 0
     """Racks without which no ledger is created; 0 = none are enforced."""
     process: str = ""
@@ -178,6 +180,11 @@ class Leaving:
         """What is to be done with it, in words."""
         removed = self.ordinal >= self.wanted and (self.memo is None or self.memo.renewal is None)
         return "removed" if removed else "given a new volume"
+
+    @property
+    def number(self) -> str:
+        """Field that keeps so many bookies."""
+        return "spec.bookkeeper.autoscaling.minReplicas" if self.scaled else "spec.bookkeeper.replicas"
 
     @property
     def forgotten(self) -> bool:

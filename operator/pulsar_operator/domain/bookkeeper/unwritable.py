@@ -183,8 +183,8 @@ def _what(each: ReadOnly, limits: DiskLimits) -> str:
 
 _ADVICE: Final[Mapping[Reason, str]] = {
     Reason.DISKS_FULL: (
-        "Nothing is deleted to make room: raise spec.bookkeeper.replicas, shorten retention or the backlog, or have "
-        "larger volumes"
+        "Nothing is deleted to make room: raise spec.bookkeeper.replicas (with autoscaling its maxReplicas), shorten "
+        "retention or the backlog, or have larger volumes"
     ),
     Reason.BOOKIE_READ_ONLY: (
         "The operator did not make it so: the log of its pod says why. Who did it at its HTTP server can take it back; "

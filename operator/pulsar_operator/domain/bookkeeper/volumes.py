@@ -144,6 +144,6 @@ def may_return(
         return Return(
             foreign=f"PersistentVolumeClaim {strange[0].name} is the volume of a bookie that the metadata store does "
             f"not know: {bookie} would not start with it. Delete the claim if nobody needs what is on it, or set "
-            "spec.bookkeeper.replicas to what it was"
+            "spec.bookkeeper.replicas, with autoscaling its maxReplicas, to what it was"
         )
     return Return(delete=marked)

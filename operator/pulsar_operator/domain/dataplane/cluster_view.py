@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from pulsar_operator.api.constants import Component, Reason
@@ -18,7 +19,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     RolloutStatus,
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.facts import Space, StorageFacts
 from pulsar_operator.domain.bookkeeper.racks import Said
 from pulsar_operator.domain.bookkeeper.unwritable import Unwritable
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
@@ -54,8 +55,15 @@ class StorageFact:
     """Why not, in words."""
     delay: RecoveryDelayStatus | None = None
     """BookKeeper's lostBookieRecoveryDelay while it is raised."""
-    usage: Mapping[str, int] = field(default_factory=dict)
-    """Percent of its ledger disks that is used, by the id of each bookie that said so."""
+    disks: Mapping[str, Space] = field(default_factory=dict)
+    """The ledger disks, by the id of each bookie that said so."""
+    disks_at: datetime | None = None
+    """When bookies were asked for that; None = they were not."""
+
+    @property
+    def usage(self) -> Mapping[str, int]:
+        """Percent of its ledger disks that is used, by the id of each bookie that said so."""
+        return {bookie: space.percent for bookie, space in self.disks.items()}
 
 
 @dataclass(frozen=True)

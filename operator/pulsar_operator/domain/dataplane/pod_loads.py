@@ -17,6 +17,24 @@ from typing import Final
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.counters import Sample
 
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary of BookKeeper's, of about the last minute (prometheusStatsLatencyRolloverSeconds)."""
+
+    name: str
+    labels: Mapping[str, str]
+
+    @property
+    def count(self) -> str:
+        """Name of the series that counts what is in it: there from the start."""
+        return f"{self.name}_count"
+
+    def has(self, sample: Sample) -> bool:
+        """Whether a sample is its figure."""
+        return sample.name == self.name and self.labels.items() <= sample.labels.items()
+
+
 GAUGES: Final[Mapping[Component, Mapping[str, tuple[str, ...]]]] = {
     Component.BROKER: {
         "bandwidthPercent": ("pulsar_broker_throughput_in", "pulsar_broker_throughput_out"),
@@ -32,6 +50,13 @@ COUNTERS: Final[Mapping[Component, Mapping[str, str]]] = {
     Component.PROXY: {"bandwidthPercent": "pulsar_proxy_binary_bytes_total"},
 }
 """By the name of the target, what grows by it: seconds of one core, bytes."""
+SLOWEST: Final[Mapping[Component, Mapping[str, Summary]]] = {
+    Component.BOOKIE: {
+        "writeLatencyMilliseconds": Summary("bookkeeper_server_ADD_ENTRY", {"success": "true", "quantile": "0.99"})
+    }
+}
+"""By the name of the target, the summary of which the slowest thread counts, in milliseconds. An entry that went
+through the journal is in ADD_ENTRY, and not in ADD_ENTRY_REQUEST (domain/dataplane/counters.py)."""
 STARTED: Final = "process_start_time_seconds"
 """Of another process all counters began anew, also where they are above what they were by now."""
 LEAST_SECONDS: Final = 45.0
@@ -42,7 +67,8 @@ KEPT_SECONDS: Final = 300.0
 def names_of(component: Component) -> frozenset[str]:
     """Names of all series that are read of a component's pods."""
     gauges = (name for names in GAUGES.get(component, {}).values() for name in names)
-    return frozenset((*gauges, *COUNTERS.get(component, {}).values(), STARTED))
+    slowest = (name for each in SLOWEST.get(component, {}).values() for name in (each.name, each.count))
+    return frozenset((*gauges, *COUNTERS.get(component, {}).values(), *slowest, STARTED))
 
 
 @dataclass(frozen=True)
@@ -57,15 +83,20 @@ class Reading:
 
 
 def reading(component: Component, at: datetime, samples: Iterable[Sample]) -> Reading:
-    """A page as figures by the name of their target. What is no amount, or below 0, is missing (counters.parse)."""
+    """A page as figures by the name of their target. What is no amount, or below 0, is missing (counters.parse). Of a
+    summary that counts and has no figure nothing was written lately, so that nobody waited: 0."""
     sums: dict[str, float] = {}
-    for each in samples:
+    there = list(samples)
+    for each in there:
         sums[each.name] = sums.get(each.name, 0.0) + each.value
     gauges = {
         target: sum(sums[name] for name in names)
         for target, names in GAUGES.get(component, {}).items()
         if all(name in sums for name in names)
     }
+    for target, summary in SLOWEST.get(component, {}).items():
+        if summary.count in sums:
+            gauges[target] = max((each.value for each in there if summary.has(each)), default=0.0)
     counters = {target: sums[name] for target, name in COUNTERS.get(component, {}).items() if name in sums}
     return Reading(at, gauges, counters, sums.get(STARTED))
 

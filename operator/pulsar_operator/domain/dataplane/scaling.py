@@ -13,10 +13,14 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
-from pulsar_operator.domain.dataplane.wanted import Rows
+from pulsar_operator.domain.dataplane.wanted import SCALED, Rows, part_of
 
 WELL: Final = frozenset({Reason.WITHIN_TARGET, Reason.SCALED_OUT, Reason.SCALED_IN})
-NOUNS: Final[Mapping[Component, str]] = {Component.BROKER: "brokers", Component.PROXY: "proxies"}
+NOUNS: Final[Mapping[Component, str]] = {
+    Component.BROKER: "brokers",
+    Component.PROXY: "proxies",
+    Component.BOOKIE: "bookies",
+}
 
 
 def kept(row: ComponentScalingStatus, replicas: int, current: int | None) -> ComponentScalingStatus | None:
@@ -49,13 +53,17 @@ def status_of(rows: Rows) -> AutoscalingStatus | None:
     """The rows as status has them."""
     if not rows:
         return None
-    return AutoscalingStatus(broker=rows.get(Component.BROKER), proxy=rows.get(Component.PROXY))
+    return AutoscalingStatus(
+        broker=rows.get(Component.BROKER),
+        proxy=rows.get(Component.PROXY),
+        bookkeeper=rows.get(Component.BOOKIE),
+    )
 
 
 def set_condition(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
     """Condition ScalingActive, only where something has autoscaling."""
-    kind, scaled = ConditionType.SCALING_ACTIVE, [part for part in (spec.broker, spec.proxy) if part is not None]
-    if all(part.autoscaling is None for part in scaled):
+    kind, parts = ConditionType.SCALING_ACTIVE, [part_of(spec, component) for component in SCALED]
+    if all(part is None or part.autoscaling is None for part in parts):
         return
     found = said(view.scaling.rows) if view.scaling is not None else None
     if found is not None:

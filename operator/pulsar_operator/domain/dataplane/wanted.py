@@ -1,4 +1,4 @@
-"""How many brokers and proxies there are to be: what the specification says, or what autoscaling decided. Pure.
+"""How many brokers, proxies and bookies there are to be: as the specification says, or as autoscaling decided. Pure.
 
 A decision counts once the cluster's status has it: it is stored before it is acted on, so that a pass that is killed in
 between, and an operator that starts anew, do the same. The specification is never written. Without autoscaling the last
@@ -13,15 +13,21 @@ from datetime import datetime
 from typing import Any, Final
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.cluster import Broker, Proxy, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.stored import readable
 
-SCALED: Final = (Component.BROKER, Component.PROXY)
-"""Components that can have autoscaling, called in the specification and in status as their pods are."""
+FIELDS: Final[Mapping[Component, str]] = {
+    Component.BROKER: "broker",
+    Component.PROXY: "proxy",
+    Component.BOOKIE: "bookkeeper",
+}
+"""Components that can have autoscaling, and what the specification and status call them."""
+SCALED: Final = tuple(FIELDS)
+Part = Broker | Proxy | BookKeeper
 COUNTS_SECONDS: Final = 1800.0
 """So long a decision counts that no pass wrote again; at rest they write it every five minutes."""
 Rows = Mapping[Component, ComponentScalingStatus]
@@ -31,16 +37,16 @@ def rows_of(status: Mapping[str, Any] | None) -> Rows:
     """Decisions in a stored status, as far as they can be read."""
     stored = readable(PulsarClusterStatus, status).get("autoscaling") or {}
     found = AutoscalingStatus.model_validate(stored)
-    pairs = ((Component.BROKER, found.broker), (Component.PROXY, found.proxy))
-    return {component: row for component, row in pairs if row is not None}
+    return {component: row for component, name in FIELDS.items() if (row := getattr(found, name)) is not None}
 
 
-def part_of(spec: PulsarClusterSpec, component: Component) -> Broker | Proxy | None:
-    """What the specification says of brokers or proxies."""
-    return spec.broker if component is Component.BROKER else spec.proxy
+def part_of(spec: PulsarClusterSpec, component: Component) -> Part | None:
+    """What the specification says of brokers, proxies or bookies."""
+    found: Part | None = getattr(spec, FIELDS[component])
+    return found
 
 
-def replicas(part: Broker | Proxy, row: ComponentScalingStatus | None, there: int | None, now: datetime) -> int:
+def replicas(part: Part, row: ComponentScalingStatus | None, there: int | None, now: datetime) -> int:
     """Replicas of the workload; ``there`` are those that it has, None = there is no workload yet."""
     limits = part.autoscaling
     if limits is None:
@@ -65,15 +71,23 @@ def with_wanted(
 ) -> PulsarClusterSpec:
     """The specification with the replicas that count; the same one where nothing was ever decided."""
     rows = rows_of(status)
-    changed: dict[str, Broker | Proxy] = {}
+    changed: dict[str, Part] = {}
     for component in SCALED:
         part = part_of(spec, component)
         if part is None or (part.autoscaling is None and component not in rows):
             continue
         number = replicas(part, rows.get(component), workload_replicas(live, component), now)
+        if isinstance(part, BookKeeper):
+            number = max(number, _largest(part))
         if number != part.replicas:
-            changed[component.value] = part.model_copy(update={"replicas": number})
+            changed[FIELDS[component]] = part.model_copy(update={"replicas": number})
     return spec.model_copy(update=changed) if changed else spec
+
+
+def _largest(part: BookKeeper) -> int:
+    """Bookies that the specification's quorums take: with fewer, which nobody asked for, it would be refused."""
+    asked = part.ensemble
+    return max(asked.ensemble_size or 1, asked.write_quorum or 1, asked.ack_quorum or 1)
 
 
 def workload_replicas(live: Live, component: Component) -> int | None:

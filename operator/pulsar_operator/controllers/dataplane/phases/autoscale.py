@@ -1,8 +1,9 @@
-"""How many brokers and proxies there are to be from the next pass on (balance/autoscaling decides).
+"""How many brokers, proxies and bookies there are to be from the next pass on (balance/autoscaling decides).
 
-The last phase: it knows whether pods are replaced, bundles moved, copies made. What it decides is in the status when
-the pass ends, and rendered by the passes that find it there (domain/dataplane/wanted.py); scale.py adds and removes the
-pods. So a pass that is killed, wherever, has either decided nothing or what the next one acts on.
+The last phase: it knows whether pods are replaced, bundles moved, copies made, bookies emptied. What it decides is in
+the status when the pass ends, and rendered by the passes that find it there (domain/dataplane/wanted.py); scale.py and
+leave.py add and remove the pods. So a pass that is killed, wherever, has either decided nothing or what the next one
+acts on.
 """
 
 from __future__ import annotations
@@ -10,17 +11,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster import Broker, Proxy
+from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy
 from pulsar_operator.api.v1alpha1.scaling_status import ComponentScalingStatus
 from pulsar_operator.balance.autoscaling import brokers, proxies
 from pulsar_operator.balance.autoscaling.blocks import blocks
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.policy import Measured, broker_signals, policy_of, proxy_signals
-from pulsar_operator.balance.autoscaling.values import Policy, Verdict, Workload
+from pulsar_operator.balance.autoscaling.values import Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
+from pulsar_operator.controllers.dataplane.phases.autoscale_bookies import STAYS, decide_bookies, leaving
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
-from pulsar_operator.controllers.dataplane.scaling import INTERVAL, Decided, row_of, seconds, state_of, workload_of
+from pulsar_operator.controllers.dataplane.scaling import (
+    INTERVAL,
+    Decided,
+    Decision,
+    refused_of,
+    row_of,
+    seconds,
+    state_of,
+    workload_of,
+)
 from pulsar_operator.domain.dataplane.cluster_view import ScalingFact
 from pulsar_operator.domain.dataplane.scaling import NOUNS, kept
 from pulsar_operator.domain.dataplane.wanted import SCALED, part_of, rows_of, workload_replicas
@@ -58,34 +69,41 @@ async def _decided(step: Step, component: Component, before: ComponentScalingSta
     number = _number(step, component)
     now, there = deps.clock.now(), workload_replicas(step.live, component)
     facts = step.live.facts(component)
-    workload = workload_of(number, facts.pods if facts is not None else (), blocks(_reasons(step)), now)
-    policy = policy_of(part.autoscaling, INTERVAL)
-    state = state_of(before, now)
-    verdict, after = _verdict(step, part, workload, policy, state)
+    pods = facts.pods if facts is not None else ()
+    if component is Component.BOOKIE:
+        # One that leaves takes nothing new, and what it has is not its share.
+        pods = tuple(pod for pod in pods if pod.ordinal < number)
+    workload = workload_of(number, pods, blocks(_reasons(step, component, number)), now)
+    if isinstance(part, BookKeeper):
+        decision = decide_bookies(step, part, workload, before)
+    else:
+        decision = _decide(step, part, workload, state_of(before, now))
+    verdict, desired = decision.verdict, decision.verdict.desired
     deps.metrics.scaling_decided(step.facts.meta.namespace, step.facts.meta.name, component.value, verdict.reason.value)
-    desired = verdict.desired
     if desired != number:
         text = f"Scale {NOUNS[component]} from {number} to {desired}"
         if hand.act:
-            await hand.record_event(verdict.reason, f"{text}: {verdict.message}")
+            say = hand.warn if verdict.reason in STAYS else hand.record_event
+            await say(verdict.reason, f"{text}: {verdict.message}")
         else:
             # Without the figures, which differ from pass to pass.
             hand.pending.append(f"{text} (status.autoscaling says why)")
             words = f"Would scale from {number} to {desired}: {verdict.message}"
-            verdict, after, desired = Verdict(number, Reason.DRY_RUN, words, None, verdict.inputs), state, number
+            dry = Verdict(number, Reason.DRY_RUN, words, None, verdict.inputs)
+            decision, desired = Decision(dry, state_of(before, now), decision.samples, refused_of(before)), number
     current = number if there is None else there
-    return row_of(Decided(number, current, part.replicas, verdict, after, desired), before, now)
+    return row_of(Decided(number, current, part.replicas, decision, desired), before, now)
 
 
-def _verdict(
-    step: Step, part: Broker | Proxy, workload: Workload, policy: Policy, state: State
-) -> tuple[Verdict, State]:
+def _decide(step: Step, part: Broker | Proxy, workload: Workload, state: State) -> Decision:
     now = seconds(step.hand.deps.clock.now())
+    assert part.autoscaling is not None
+    policy = policy_of(part.autoscaling, INTERVAL)
     if isinstance(part, Broker):
-        return brokers.decide(_broker_facts(step, part, workload), policy, state, now)
+        return Decision(*brokers.decide(_broker_facts(step, part, workload), policy, state, now))
     measured = step.facts.loads.get(Component.PROXY, {})
-    targets = part.autoscaling.targets if part.autoscaling is not None else None
-    return proxies.decide(proxies.ProxyFacts(workload, proxy_signals(targets, measured)), policy, state, now)
+    signals = proxy_signals(part.autoscaling.targets, measured)
+    return Decision(*proxies.decide(proxies.ProxyFacts(workload, signals), policy, state, now))
 
 
 def _broker_facts(step: Step, part: Broker, workload: Workload) -> brokers.BrokerFacts:
@@ -107,8 +125,8 @@ def _has_limit(pod: Mapping[str, object]) -> bool:
     )
 
 
-def _reasons(step: Step) -> set[Reason]:
-    """What keeps every number as it is, of what the pass knows already."""
+def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
+    """What keeps a number as it is, of what the pass knows already."""
     facts, view = step.facts, step.view
     found: set[Reason] = set()
     if facts.meta.paused:
@@ -119,7 +137,9 @@ def _reasons(step: Step) -> set[Reason]:
         found.add(Reason.CONFIGURATION_STORE_AWAY)
     if _rolling(step):
         found.add(Reason.ROLLING)
-    if view.drain is not None or (view.balance is not None and view.balance.moving is not None):
+    if component is Component.BOOKIE:
+        found |= leaving(step, number)
+    elif view.drain is not None or (view.balance is not None and view.balance.moving is not None):
         found.add(Reason.REBALANCING)
     if storage is not None and storage.under_replicated.count:
         found.add(Reason.UNDER_REPLICATED)

@@ -146,6 +146,7 @@ class Seen:
             ends=pod is not None and pod.terminating,
             rack=self._has_rack(bookie, ordinal, wanted),
             racks_left=self._racks_left(storage, bookie),
+            scaled=_scaled(step),
             racks_wanted=keeper.racks.minimum if keeper.racks is not None and keeper.racks.enforce_minimum else 0,
             process=f"{pod.uid}/{restarts(pod.raw)}" if pod is not None else "",
             first=self._first(ordinal),
@@ -198,6 +199,12 @@ class Seen:
         policies = self.session if own else await deps.zookeeper.session(store.servers or "", store.chroot)
         assert step.rendered.quorum is not None
         return await widest_ensemble(deps, policies, step.rendered.quorum.ensemble_size, step.facts.obj)
+
+
+def _scaled(step: Step) -> bool:
+    """Whether autoscaling says how many bookies there are to be."""
+    keeper = step.facts.declared.bookkeeper
+    return keeper is not None and keeper.autoscaling is not None
 
 
 def _roll(step: Step) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RecoveryDelayStatus
 from pulsar_operator.controllers.dataplane.bootstrap import Store
-from pulsar_operator.controllers.dataplane.disks import disk_usage
+from pulsar_operator.controllers.dataplane.disks import disk_space
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.recovery_delay import (
     RaisedDelay,
@@ -40,7 +40,10 @@ async def replication(step: Step) -> StorageFact:
     if metadata is None or not metadata.local_ready:
         return StorageFact(problem=metadata.message if metadata is not None else "ZooKeeper has no quorum")
     found = await _look(step, local_store(step))
-    return replace(found, usage=await disk_usage(step.hand.deps, _ready_bookies(step))) if found.facts else found
+    if found.facts is None:
+        return found
+    asked = step.hand.deps.clock.now()
+    return replace(found, disks=await disk_space(step.hand.deps, _ready_bookies(step)), disks_at=asked)
 
 
 def _ready_bookies(step: Step) -> list[str]:
