@@ -35,6 +35,7 @@ CHAPTERS = (
 )
 AREAS = (
     "test_autoscaling",
+    "test_autoscaling_bookies",
     "test_balance",
     "test_bookie_volumes",
     "test_bookies_area",

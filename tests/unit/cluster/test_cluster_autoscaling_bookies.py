@@ -28,6 +28,7 @@ from tests.support.cluster.scaling_bookies import (
     scaling,
     why,
 )
+from tests.support.cluster.workloads import is_ready
 from tests.support.cluster.world import NS, quickstart
 
 TIMED = {"writeLatencyMilliseconds": 20}
@@ -292,6 +293,39 @@ async def test_a_full_disk_adds_one_while_bookies_are_rolled() -> None:
     assert seen and max(seen) == 4, "not after the roll alone"
     await looks(world, 2)
     await at_rest(world, 4)
+
+
+async def test_a_full_disk_adds_one_while_the_configuration_store_is_away() -> None:
+    """That of the instance, which bookies do not need. What is not urgent waits for it."""
+    manifests: list[Json] = quickstart()
+    manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1, "storage": {"size": "1Gi"}}}
+    manifests[1]["spec"]["bookkeeper"] |= {"replicas": 3, "autoscaling": limits()}
+    world = LedgerWorld.empty()
+    fill(world, 60.0, 3)
+    await world.apply(*manifests)
+    await world.run()
+    world.unreachable.add(f"demo-configuration-store.{NS}.svc.cluster.local")
+    fill(world, 84.0, 3)
+    await looks(world, 15)
+    assert await world.replicas() == 3 and await said(world) == ("False", "ConfigurationStoreAway")
+    fill(world, 91.0, 1)
+    await looks(world, 2)
+    assert await world.replicas() == 4 and world.dataplane is not None
+    pods = {pod["metadata"]["name"] for pod in await world.backstage.all(PODS) if is_ready(pod)}
+    assert f"{WORKLOAD}-3" in pods
+
+
+async def test_one_that_is_added_gets_its_rack_by_ordinal() -> None:
+    """Where racks go by ordinal, also that of one which the specification's own number does not have."""
+    racks = {"byOrdinal": ["a", "b", "a", "b", "a", "b"]}
+    world = await LedgerWorld.up(3, racks=racks)
+    fill(world, 60.0, 3)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(autoscaling=limits()))
+    await world.run(rounds=300)
+    fill(world, 91.0, 1)
+    await looks(world, 2)
+    await at_rest(world, 4)
+    assert ((await world.row(3)) or {}).get("rack") == "/b"
 
 
 async def test_a_full_disk_adds_none_while_the_cluster_is_paused() -> None:
