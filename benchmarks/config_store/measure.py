@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -230,13 +231,15 @@ def one_by_one(site: Site, load: Load, run: int, case: str, places: list[Place])
         load.found.append(change(site, load, run, case, number))
 
 
-def silent(site: Site, load: Load, run: int) -> float:
-    """A change a second while a cluster falls silent; seconds until the status of the instance says so."""
+def silent(site: Site, load: Load, run: int, places: list[Place]) -> float:
+    """A change a second, and one by hand, while a cluster falls silent; seconds until the status of the instance says
+    so."""
     begin = time.monotonic()
-    with ThreadPoolExecutor(FALLING_SECONDS) as pool:
+    with ThreadPoolExecutor(2 * FALLING_SECONDS) as pool:
         begun = []
         for second, number in enumerate(chosen(load.size, run, FALLING_SECONDS)):
             time.sleep(max(0.0, begin + second - time.monotonic()))
+            begun.append(pool.submit(by_hand, site, load, run, FALLING, places[second]))
             begun.append(pool.submit(change, site, load, run, FALLING, number))
         wait(lambda: site.reachable(HANGS) is False, LIMIT_SECONDS, f"{HANGS} to be left out")
         left_out = time.monotonic() - begin
@@ -246,7 +249,7 @@ def silent(site: Site, load: Load, run: int) -> float:
 
 def measure(site: Site, load: Load, running: Running) -> None:
     """All runs of one size, first with all clusters well."""
-    places = site.make_by_hand(10)
+    places = site.make_by_hand(FALLING_SECONDS)
     quiet(site.world)
     for run in range(load.runs):
         one_by_one(site, load, run, WELL, places)
@@ -256,7 +259,7 @@ def measure(site: Site, load: Load, running: Running) -> None:
         wait(lambda: site.reachable(HANGS), LIMIT_SECONDS, f"{HANGS} to answer")
         quiet(site.world)
         with site.hanging():
-            left_out.append(silent(site, load, run))
+            left_out.append(silent(site, load, run, places))
             one_by_one(site, load, run, HANGING, places)
         print(f"         run {run + 1} with {HANGS} hanging", flush=True)
         check_alive(site.world, running)
@@ -281,18 +284,18 @@ def tell(load: Load) -> None:
                     load.say(f"{case}{where}: {part}, {name}", [1000 * value for value in values], "ms")
             most = max(c.done for run in runs for c in run)
             load.say(f"{case}{where}: all of it, longest of all runs", most, "s", most=BAR_SECONDS)
-    for group in ("all", "others"):
+    for who, group, most_times in ((HAND, "all", None), (OPERATOR, "all", NOISE), (OPERATOR, "others", NOISE)):
         well, hanging = (
-            [percentile([c.done for c in run], 0.99) for run in by_run(load.found, case, OPERATOR, group)]
+            [percentile([c.done for c in run], 0.99) for run in by_run(load.found, case, who, group)]
             for case in (WELL, HANGING)
         )
         where = "" if group == "all" else f", namespaces without {HANGS}"
-        shares = [mine / percentile(well, 0.5) for mine in hanging]
-        load.say(f"p99 with {HANGS} hanging, of that without{where}", shares, "x", most=NOISE)
+        shares = [mine / statistics.median(well) for mine in hanging]
+        load.say(f"p99 with {HANGS} hanging, of that without{where}", shares, "x", who=who, most=most_times)
 
 
 def _bound(load: Load, case: str) -> None:
     runs = by_run(load.found, case, HAND)
-    for name, share in (("p50", 0.5), ("p99", 0.99)) if runs else ():
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
         values = [1000 * percentile([c.consistent for c in run], share) for run in runs]
         load.say(f"{case}: in every cluster that answers, {name}", values, "ms", who=HAND)
