@@ -136,7 +136,7 @@ async def test_limits_that_change_in_the_middle_count(limits: dict[str, int], lo
     assert await wanted(world) == 3
     loads.total = load * TARGET
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"]["autoscaling"].update(limits))
-    await minutes(world, loads, 4)
+    await minutes(world, loads, 5)
     assert await wanted(world) == (await row(world))["desired"] == number
     assert world.busy.displaced == [] and await world.all_ready() == {}
 
