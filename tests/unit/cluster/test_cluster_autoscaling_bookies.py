@@ -191,7 +191,7 @@ async def test_one_that_is_not_empty_in_time_is_put_back_and_not_tried_by_time_a
     world.copies = True
     await world.settle()
     await at_rest(world, 4)
-    world.clock.forward(48 * HOUR)
+    world.clock.forward(30 * HOUR)
     await looks(world, 12, every=SPARSE)
     await at_rest(world, 4)
     assert await said(world) == ("False", "DecommissionStuck") and len(events(world, "ScaledIn")) == 1
