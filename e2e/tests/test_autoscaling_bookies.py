@@ -102,7 +102,7 @@ def test_bookies_follow_their_disks(deployed: Deployed, three: Bookies, capsys: 
     assert grown["limitedBy"] == "maxReplicas" and grown["replicas"] == 3, "spec was never written"
     inputs = {each["name"]: each for each in grown["inputs"]}
     assert {"diskPercent", "writable"} <= inputs.keys() and int(inputs["writable"]["value"]) >= 3, inputs
-    assert {"Unloading", "Copying"} & three.steps, "it left by the way every bookie leaves"
+    assert {"ReadOnly", "Verifying", "Forgetting"} <= three.steps, "it left by the way every bookie leaves"
     assert uids(kubectl, namespace, "east") == others, "a change of the number replaces nobody"
     assert {name: uid for name, uid in three.claims().items() if name in claims} == claims
     assert three.told("Replicated")["status"] == "True"
