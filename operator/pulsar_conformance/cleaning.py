@@ -76,8 +76,9 @@ def _left_by_another(admin: Admin, cluster: str, remote: Admin, namespace: str) 
     topics come back.
 
     Pulsar deletes no namespace of several clusters. A cluster that is taken out deletes the topics that it has loaded,
-    and those alone. A topic that is deleted in one is made again by the replicator of the other, unless that is
-    forbidden; a system topic is made again all the same, and so is loaded.
+    and those alone, where its brokers hear of that: not after their session with the configuration store ended. A topic
+    that is deleted in one is made again by the replicator of the other, unless that is forbidden; a system topic is
+    made again all the same, and so is loaded.
     """
     try:
         found = admin.get(f"namespaces/{namespace}")

@@ -251,7 +251,8 @@ def configstore_outage(ctx: Context) -> str:
     """Its servers stand still past their sessions; that they do is seen by no topic being made in either cluster.
 
     Where it is a cluster's own metadata store, for half of a session, 15 s at most, as that cluster would not stand
-    more.
+    more. Last of its theme: brokers are told of no change in the store any more once their sessions ended (seen on
+    4.0.8).
     """
     here, there = both(ctx)
     ctx.may_fault()

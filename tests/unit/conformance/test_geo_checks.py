@@ -151,6 +151,7 @@ def test_clusters_that_do_not_stand_it_fail(
     said: str,
 ) -> None:
     monkeypatch.setattr(counted, "DRAIN", 1.0)
+    monkeypatch.setattr(geo, "RATE", 500)  # what was on its way a moment ago is less than that
     broken(clusters)
     outcome, _used = ran(there, name)
     assert outcome.status is Status.FAILED, outcome.text
