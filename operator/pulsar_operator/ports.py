@@ -16,6 +16,7 @@ from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.domain.dataplane.counters import Sample
 from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
 from pulsar_operator.domain.dataplane.reach import Reach
+from pulsar_operator.domain.dataplane.store_sessions import StoreReads
 from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 
@@ -468,6 +469,7 @@ class Deps:
     reach: Reach = field(default_factory=Reach)
     """Which clusters answered the calls of this process."""
     replication: ReplicationLooks = field(default_factory=ReplicationLooks)
+    store_reads: StoreReads = field(default_factory=StoreReads)
     """What brokers said of replication to this process."""
     jumps: Jumps = field(default_factory=Jumps)
     """From which version of Pulsar to which a cluster may go; by default to none."""

@@ -62,6 +62,8 @@ ANNOTATION_RACK = f"{GROUP}/rack"
 """On pods of bookies: the rack that the metadata store has for it. The bookie waits for it before it registers."""
 ANNOTATION_RESTART_REASON = f"{GROUP}/restart-reason"
 """On pod templates: the reason of the last restart that was asked for."""
+ANNOTATION_STORE_AWAY = f"{GROUP}/store-away"
+"""On pod templates of brokers: until when the configuration store was away for longer than their sessions last."""
 ANNOTATION_REMOTE_CLUSTERS = f"{GROUP}/remote-clusters"
 """On pod templates of brokers: by cluster of the instance, when its URLs became others; brokers keep their clients."""
 

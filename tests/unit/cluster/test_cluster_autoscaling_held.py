@@ -21,7 +21,9 @@ async def up(*, own: bool) -> tuple[ClusterWorld, Loads, str]:
         return *await scaling(), OWN
     manifests = quickstart()
     manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1, "storage": {"size": "1Gi"}}}
-    scaled = {"replicas": 2, "drain": {"enabled": False}, "autoscaling": LIMITS | {"behavior": WINDOWS}}
+    # Their sessions outlast each outage: else they are replaced after it, which is another matter.
+    patient = {"config": {"metadataStoreSessionTimeoutMillis": "86400000"}}
+    scaled = {"replicas": 2, "drain": {"enabled": False}, "autoscaling": LIMITS | {"behavior": WINDOWS}, **patient}
     manifests[1]["spec"]["broker"] |= scaled
     world = ClusterWorld.fakes()
     loads = Loads(world, 1.8 * TARGET)
@@ -84,7 +86,7 @@ async def test_what_was_decided_waits_for_the_store(
     assert await world.uids(STATEFUL_SETS) == pods
     world.unreachable.clear()
     await world.run(rounds=300, each=loads.serve)
-    await minutes(world, loads, 2)
+    await minutes(world, loads, 4)
     done = after > before or away < LOOK * 2
     assert await wanted(world) == (await row(world))["desired"] == (after if done else before)
     assert await world.all_ready() == {}

@@ -166,7 +166,7 @@ async def test_a_cluster_that_drains_as_long_as_it_may_goes_on() -> None:
     await rounds(world)
     await world.change(Kind.CLUSTER, "west", lambda spec: spec.update(image={"broker": "b:2"}))
     await rounds(world)
-    for seconds, went in ((2 * HOUR, []), (HOUR / 4, ["west-broker-0"])):
+    for seconds, went in ((1.8 * HOUR, []), (HOUR / 2, ["west-broker-0"])):
         world.clock.forward(seconds)
         await rounds(world)
         assert of(world, "west") == went

@@ -22,6 +22,8 @@ from tests.support.core.virtual_time import run_virtual
 
 MANAGED, OWN = (f"{name}.pulsar.svc.cluster.local" for name in ("demo-configuration-store", "east-zookeeper"))
 AWAY = "ConfigurationStoreAway"
+PATIENT = {"metadataStoreSessionTimeoutMillis": "86400000"}
+"""Of brokers: no outage here outlasts their sessions (test_store_sessions.py has those that do)."""
 LOOKS = 3
 """Rounds in which nothing may happen."""
 
@@ -31,7 +33,7 @@ async def up(*, own: bool = False, change: Callable[[Json], Any] = lambda spec: 
     manifests = quickstart()
     if not own:
         manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1, "storage": {"size": "1Gi"}}}
-    manifests[1]["spec"]["broker"] |= {"replicas": 2, "drain": {"enabled": False}}
+    manifests[1]["spec"]["broker"] |= {"replicas": 2, "drain": {"enabled": False}, "config": dict(PATIENT)}
     change(manifests[1]["spec"])
     world = await converged(*manifests)
     assert await world.all_ready() == {}
@@ -47,7 +49,7 @@ async def progressing(world: ClusterWorld) -> str:
 
 
 def config(spec: Json) -> None:
-    spec["broker"]["config"] = {"maxProducersPerTopic": "7"}
+    spec["broker"]["config"] = {**PATIENT, "maxProducersPerTopic": "7"}
 
 
 # ---------------------------------------------------------------------------------------------------------- the read

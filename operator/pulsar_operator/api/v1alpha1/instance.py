@@ -150,6 +150,15 @@ class PulsarInstanceSpec(ApiModel):
     """What the Kubernetes is like that the pods of a managed configuration store run in."""
 
 
+class OutageStatus(ApiModel):
+    """A time in which the configuration store gave no answer."""
+
+    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """Its last answer before, as far as that is known."""
+    until: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """Its first one after."""
+
+
 class InstanceClusterStatus(ApiModel):
     """A cluster of the instance as last seen."""
 
@@ -220,6 +229,8 @@ class PulsarInstanceStatus(CommonStatus):
     """Connection string of the configuration store, without chroot."""
     configuration_store_chroot: str | None = None
     """Chroot of the configuration store, when there is one."""
+    configuration_store_outage: OutageStatus | None = None
+    """The last time in which it gave no answer; brokers whose sessions it outlasted are replaced."""
     clusters: Annotated[
         list[InstanceClusterStatus],
         Field(

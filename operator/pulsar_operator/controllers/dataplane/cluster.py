@@ -45,6 +45,7 @@ from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceF
 from pulsar_operator.domain.dataplane.remote_clusters import with_remote_clusters
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.running import record_of
+from pulsar_operator.domain.dataplane.store_sessions import session_of, with_store_away
 from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
 from pulsar_operator.domain.dataplane.wanted import with_wanted
 from pulsar_operator.domain.render import (
@@ -238,6 +239,9 @@ def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: C
     applied = there["spec"]["template"] if there is not None else None
     if component is Component.BROKER:
         manifest = with_remote_clusters(manifest, facts.obj.get("status"), applied)
+        broker = facts.spec.broker
+        session = session_of(broker.config if broker is not None else None)
+        manifest = with_store_away(manifest, facts.instance.store.outage, there, session)
     if asked is None:
         return with_reason_kept(manifest, applied, record_of(live, component))
     return with_restart(manifest, asked, applied)

@@ -16,6 +16,7 @@ from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.meters import Loads
 from pulsar_operator.controllers.dataplane.rack_facts import known_racks
+from pulsar_operator.controllers.dataplane.store_read import last_outage
 from pulsar_operator.domain.bookkeeper.racks import KnownRacks, too_few
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
@@ -176,7 +177,7 @@ async def _instance(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec) 
     servers, chroot = status.get("configurationStoreServers"), status.get("configurationStoreChroot")
     if ready is not None and ready["status"] == "True" and servers:
         since = _true_since(found.obj, ConditionType.CONFIGURATION_STORE_READY)
-        return InstanceFact(True, StoreFact(True, servers, chroot, since))
+        return InstanceFact(True, StoreFact(True, servers, chroot, since, outage=last_outage(status)))
     why = ready["message"] if ready else "not observed yet"
     text = f"Configuration store of {found.text}: {why}"
     return InstanceFact(True, StoreFact(False, servers=servers, chroot=chroot, message=text))

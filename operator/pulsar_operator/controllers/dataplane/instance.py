@@ -13,6 +13,7 @@ from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.instance import (
     ManagedZooKeeper,
+    OutageStatus,
     PulsarInstanceSpec,
     PulsarInstanceStatus,
 )
@@ -45,7 +46,7 @@ from pulsar_operator.controllers.dataplane.geo_replication import observe_replic
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.sights import again, look
-from pulsar_operator.controllers.dataplane.store_read import away
+from pulsar_operator.controllers.dataplane.store_read import ask, last_outage
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import observe_component
@@ -91,6 +92,8 @@ class InstancePass:
     """Whether clusters and others are known: a list that failed says nothing."""
     sights: Mapping[str, Sight] = field(default_factory=dict)
     """Whether clusters answer, by name inside Pulsar."""
+    outage: OutageStatus | None = None
+    """Of the store, which ended in this pass."""
     backoff: bool = False
 
 
@@ -206,10 +209,11 @@ class InstanceController:
     async def _ask_store(self, state: InstancePass) -> None:
         """Whatever else speaks for it, the store is ready only if it answers a read. Raises PortError."""
         kind = ConditionType.CONFIGURATION_STORE_READY
-        if not state.conditions.is_true(kind) or state.servers is None:
+        ready = state.conditions.is_true(kind)
+        if state.servers is None:
             return
-        problem = await away(self._deps, state.servers, state.chroot)
-        if problem is not None:
+        problem, state.outage = await ask(self._deps, state.obj, state.servers, state.chroot, ready=ready)
+        if ready and problem is not None:
             state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_AWAY, problem)
 
     def _cluster_store(self, state: InstancePass, name: str) -> None:
@@ -390,6 +394,7 @@ class InstanceController:
             # What this pass could not see is carried over; the kind of store and the chroot are immutable.
             configuration_store_servers=state.servers or old.get("configurationStoreServers"),
             configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
+            configuration_store_outage=state.outage or last_outage(old),
             replication=replication_rows(self._deps, state.obj),
             **counts,
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.instance import OutageStatus
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.remote_clusters import RemoteUrls
 
@@ -25,6 +26,8 @@ class StoreFact:
     """Since when it is ready, as a time of a status; None = it is not, or that is not known."""
     reason: Reason = Reason.WAITING_FOR_CONFIGURATION_STORE
     message: str = ""
+    outage: OutageStatus | None = None
+    """The last one; None = there was none, or it is the cluster's own metadata store, which brokers watch otherwise."""
 
 
 @dataclass(frozen=True)

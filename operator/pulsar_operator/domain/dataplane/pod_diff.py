@@ -13,6 +13,7 @@ from typing import Any
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, ANNOTATION_RESTART_REASON
 from pulsar_operator.domain.apply import first_difference
 from pulsar_operator.domain.dataplane.remote_clusters import remote_changes
+from pulsar_operator.domain.dataplane.store_sessions import store_back
 
 Json = Mapping[str, Any]
 
@@ -42,6 +43,16 @@ def _remote_clusters(pod: Json, template: Json) -> str | None:
         return None
     whose = f"cluster {names[0]}" if len(names) == 1 else f"clusters {', '.join(names)}"
     return f"the URLs of {whose} changed, and brokers keep the clients that they made"
+
+
+def _store_away(pod: Json, template: Json) -> str | None:
+    back = store_back(template)
+    if back is None or back == store_back(pod):
+        return None
+    return (
+        f"the configuration store was away until {back}, longer than a session lasts, and brokers that ran then "
+        "learn of no change in it any more"
+    )
 
 
 def _config(pod: Json, template: Json) -> str | None:
@@ -164,6 +175,7 @@ _CHECKS: tuple[Callable[[Json, Json], str | None], ...] = (
     _image,
     _restart,
     _remote_clusters,
+    _store_away,
     _config,
     _resources,
     _env,
