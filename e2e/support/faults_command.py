@@ -61,12 +61,13 @@ class Faults:
 
     def do(self, action: str, target: str) -> list[str]:
         """Names of the pods it was done to. Raises LookupError where there is none of that kind."""
-        pods = self._pods(target)
+        owner, pods = self._pods(target)
         for pod in pods:
-            eventually(partial(self._done, action, pod), within=SECONDS, what=f"{action} {pod}", every=self.every)
+            done = partial(self._done, action, owner.namespace, pod)
+            eventually(done, within=SECONDS, what=f"{action} {pod}", every=self.every)
         return pods
 
-    def _pods(self, target: str) -> list[str]:
+    def _pods(self, target: str) -> tuple[Owner, list[str]]:
         kind, _, which = target.partition(" ")
         owner, component = Owner(self.namespace, self.cluster), kind.removesuffix("-leader")
         if kind == "remote-brokers" and self.remote:
@@ -88,19 +89,20 @@ class Faults:
             names = [pod for pod in names if which.partition(".")[0] == pod]
         if not names:
             raise LookupError(f"{owner.name} has no {target!r} among {len(found)} pods")
-        return names
+        return owner, names
 
     def _leads(self, pod: str) -> bool:
         return "Mode: leader" in self.kubectl.run("exec", "-n", self.namespace, pod, "--", "bash", "-c", SRVR)
 
-    def _done(self, action: str, pod: str) -> bool:
+    def _done(self, action: str, namespace: str, pod: str) -> bool:
         """One attempt. A container that was killed before may not be gone, or not be there again."""
-        container = self._container(pod)
+        container = self._container(namespace, pod)
         states = {line.split()[0]: line.split()[-1] for line in self.task("ls").splitlines()[1:] if line.strip()}
         state = states.get(container, "")
         if action == "kill" and state in ("RUNNING", "PAUSED"):
             self.task("kill", "-s", "SIGKILL", container)
-            eventually(lambda: self._container(pod) != container, within=SECONDS, what=f"{pod} ended", every=self.every)
+            ended = partial(self._ended, namespace, pod, container)
+            eventually(ended, within=SECONDS, what=f"{pod} ended", every=self.every)
             return True
         # Not SIGSTOP, which stops one process: the freezer stops all that run in the container.
         if action == "pause" and state == "RUNNING":
@@ -111,9 +113,12 @@ class Faults:
             return True
         return state == {"pause": "PAUSED", "resume": "RUNNING"}.get(action)
 
-    def _container(self, pod: str) -> str:
+    def _ended(self, namespace: str, pod: str, container: str) -> bool:
+        return self._container(namespace, pod) != container
+
+    def _container(self, namespace: str, pod: str) -> str:
         """The container that runs, or empty."""
-        found: dict[str, Any] | None = self.kubectl.get("pod", self.namespace, pod)
+        found: dict[str, Any] | None = self.kubectl.get("pod", namespace, pod)
         statuses = found["status"].get("containerStatuses", []) if found else []
         running = [one for one in statuses if "running" in one["state"]]
         return running[0]["containerID"].removeprefix("containerd://") if running else ""
