@@ -5,13 +5,19 @@ They are in two Kubernetes namespaces, and the instance's configuration store is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import yaml
 
 from e2e.kind.kindconfig import PULSAR_NODE_PORT, SECOND_NODE_PORT, WEB_NODE_PORT
-from e2e.support.deploy import NAMESPACE, ROOT
+from e2e.support.deploy import NAMESPACE, ROOT, Helm, install_operator
+from e2e.support.eventually import eventually
 from e2e.support.faults_command import Owner
+from e2e.support.kubectl import Kubectl
+from e2e.support.objects import all_not_ready
+from e2e.support.watched import uids
 
 EXAMPLE = ROOT / "examples/geo.yaml"
 INSTANCE = "world"
@@ -53,3 +59,40 @@ def _small(found: dict[str, Any]) -> dict[str, Any]:
             "proxy": {"replicas": 1, "service": service},
         }
     return found
+
+
+def ready(kubectl: Kubectl, within: float = 420) -> None:
+    """Until every object of both namespaces is Ready for its newest specification."""
+
+    def probe() -> bool:
+        lines = all_not_ready(kubectl, *NAMESPACES)
+        assert not lines, "; ".join(lines)
+        return True
+
+    eventually(probe, within=within, what="every object of the pair is Ready", every=1.0)
+
+
+@contextmanager
+def deployed(kubectl: Kubectl, helm: Helm) -> Iterator[None]:
+    """Both clusters alone on a clean cluster, Ready; removed with their namespaces."""
+    install_operator(helm, watch=list(NAMESPACES))
+    kubectl.apply(manifest())
+    ready(kubectl, within=600)
+    yield
+    for namespace in reversed(NAMESPACES):
+        kubectl.run("delete", "namespace", namespace, "--wait=true", "--timeout=240s", timeout=250)
+
+
+def brokers(kubectl: Kubectl) -> set[str]:
+    """UIDs of the brokers of both clusters."""
+    return {uid for each in (EAST, WEST) for uid in uids(kubectl, each.namespace, each.name).get("broker", {}).values()}
+
+
+def others(kubectl: Kubectl) -> dict[str, dict[str, str]]:
+    """UIDs by name of all pods of both clusters that are no brokers, by cluster and component."""
+    return {
+        f"{each.name} {component}": pods
+        for each in (EAST, WEST)
+        for component, pods in uids(kubectl, each.namespace, each.name).items()
+        if component != "broker"
+    }
