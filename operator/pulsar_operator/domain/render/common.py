@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
@@ -178,7 +179,13 @@ def config_map(workload: Workload) -> Manifest:
 
 def config_hash(data: Mapping[str, str]) -> str:
     """Fingerprint of a ConfigMap's data: in the pod template it turns a change of configuration into a new revision."""
-    return digest(json.dumps(dict(sorted(data.items()))), 16)
+    return _hash_of(tuple(sorted(data.items())))
+
+
+@lru_cache(maxsize=256)
+def _hash_of(items: tuple[tuple[str, str], ...]) -> str:
+    """A pass asks three times for each component, and the next one mostly for the same data."""
+    return digest(json.dumps(dict(items)), 16)
 
 
 def service_account(owner: Owner) -> Manifest:
