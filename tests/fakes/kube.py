@@ -22,10 +22,8 @@ from tests.fakes import ssa
 from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.kube_calls import Call, Faults, Hook, RecordedEvent
 from tests.fakes.kube_evictions import refusal
+from tests.fakes.kube_stored import Id, Order, Owners, Shown, Stored
 from tests.fakes.selectors import matches
-
-Id = tuple[str, str, str, str]
-"""group, kind, namespace, name"""
 
 WITHOUT_GENERATION = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim", "Event"})
 STATUS_TIME = "2026-01-01T00:00:00Z"
@@ -34,27 +32,6 @@ Objects: TypeAlias = list[Json]
 Entries: TypeAlias = list[tuple[Id, Json]]
 Removed: TypeAlias = list[tuple[str, str]]
 """Kind and name. Aliases, since the class has a method ``list``."""
-
-
-class Stored(dict[Id, Json]):
-    """Objects that are never changed; a copy of the whole world has the same ones."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Stored:
-        return Stored(self)
-
-
-class Owners(dict[Id, dict[str, ssa.Managers]]):
-    """Who owns which fields of an object and of its status, in sets that are never changed."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Owners:
-        return Owners({key: {part: dict(found) for part, found in parts.items()} for key, parts in self.items()})
-
-
-class Shown(dict[Id, tuple[Json, Json]]):
-    """Objects and their copies; a copy of the whole world begins without."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Shown:
-        return Shown()
 
 
 class FakeKube:
@@ -75,6 +52,8 @@ class FakeKube:
         """(verb, kind, name) of the writes that changed the stored object."""
         self.events: list[RecordedEvent] = []
         self._objects = Stored()
+        self._order = Order()
+        """Where somebody asked since an object came or went."""
         self._managers = Owners()
         self._version = 0
         self._shown = Shown()
@@ -292,7 +271,9 @@ class FakeKube:
         if kind is None:
             return sorted(self._objects.items())
         group, name = kind.group, kind.kind
-        return sorted(entry for entry in self._objects.items() if entry[0][1] == name and entry[0][0] == group)
+        if (group, name) not in self._order:
+            self._order[group, name] = sorted(key for key in self._objects if key[1] == name and key[0] == group)
+        return [(key, self._objects[key]) for key in self._order[group, name]]
 
     def _seen(self, key: Id, obj: Json) -> Json:
         """The copy of a stored object that everybody gets who looks."""
@@ -317,6 +298,7 @@ class FakeKube:
             obj.setdefault("status", {"observedGeneration": UNOBSERVED})
         meta["resourceVersion"] = self._next()
         self._objects[key] = obj
+        self._order.pop(key[:2], None)
         self._managers[key] = {}
         self._notify("ADDED", obj)
         return obj
@@ -356,6 +338,7 @@ class FakeKube:
     def _drop(self, key: Id, last: Json) -> None:
         self._forget_seen(key)
         self._objects.pop(key, None)
+        self._order.pop(key[:2], None)
         self._managers.pop(key, None)
         self._notify("DELETED", last)
 

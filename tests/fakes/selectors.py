@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pulsar_operator.ports import RefusedError
 
@@ -14,9 +15,12 @@ def matches(selector: str | None, labels: dict[str, str]) -> bool:
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
     """
-    if not selector:
-        return True
-    return all(_matches(part.strip(), labels) for part in re.split(r",(?![^(]*\))", selector))
+    return not selector or all(_matches(part, labels) for part in _parts(selector))
+
+
+@lru_cache(maxsize=256)
+def _parts(selector: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in re.split(r",(?![^(]*\))", selector))
 
 
 def _matches(part: str, labels: dict[str, str]) -> bool:

@@ -82,6 +82,8 @@ class Workloads:
     _owners: set[str] = field(default_factory=set)
     _complete: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
+    _revisions: dict[tuple[str, int], str] = field(default_factory=dict)
+    """By UID and generation of a StatefulSet; another template is another generation."""
 
     async def step(self) -> int:
         """What Kubernetes does in a moment; the number of changes."""
@@ -175,7 +177,7 @@ class Workloads:
                 continue
             before = changes
             pods = {pod["metadata"]["name"]: pod for pod in _pods_of(sts, everything)}
-            revision = revision_of(sts)
+            revision = self._revision(sts)
             wanted = [f"{sts['metadata']['name']}-{n}" for n in range(sts["spec"].get("replicas", 1))]
             for name in wanted:
                 if name not in pods:
@@ -187,6 +189,12 @@ class Workloads:
             seen = everything if changes == before else await self.backstage.all(PODS)
             changes += await self._report(sts, revision, _pods_of(sts, seen))
         return changes
+
+    def _revision(self, sts: Json) -> str:
+        known = sts["metadata"]["uid"], sts["metadata"]["generation"]
+        if known not in self._revisions:
+            self._revisions[known] = revision_of(sts)
+        return self._revisions[known]
 
     async def _make(self, sts: Json, name: str, revision: str) -> int:
         """A pod and its claims; 0 while a pod of a former owner has the name."""
