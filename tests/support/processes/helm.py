@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.jsoncopy import deepcopy
 from tests.support.yamls import documents
 
 Json = dict[str, Any]
@@ -21,6 +24,16 @@ KUBE_VERSION: str = tomllib.loads((ROOT / "versions.toml").read_text(encoding="u
 """What charts are rendered for where no API server is asked."""
 DEADLINE = 240.0
 """Seconds for one command."""
+
+
+SEPARATOR = re.compile(r"^---$", re.MULTILINE)
+"""What helm prints between two objects; indented, as in a text within one, it is none."""
+
+
+@lru_cache(maxsize=128)
+def parsed(text: str) -> list[Json]:
+    """The objects of a text, not to be changed. Most texts, definitions above all, are as for the test before."""
+    return documents(text)
 
 
 class HelmError(RuntimeError):
@@ -87,7 +100,7 @@ class Helm:
     ) -> list[Json]:
         """Every rendered object, hooks included."""
         text = self.text(chart, values, release=release, namespace=namespace)
-        return documents(text)
+        return [deepcopy(obj) for part in SEPARATOR.split(text) for obj in parsed(part)]
 
     def text(self, chart: Path, values: Json | None = None, *, release: str = "rel", namespace: str = "ops") -> str:
         """What ``helm template`` prints."""
