@@ -29,7 +29,7 @@ from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.zookeeper import RealZooKeeper, real_zookeeper
 
 __all__ = ["real_zookeeper"]
-SAMPLE = {"bring-up": 6, "update": 3}
+SAMPLE = {"bring-up": 4, "update": 2}
 """Kills in the sample; the short deletions get one each."""
 
 
