@@ -156,3 +156,9 @@ def test_trend_of_days_is_none_and_of_growth_is_growth() -> None:
     assert trend.from_status([{"time": "x"}, {"time": 1e12, "usedBytes": 1}, 7, {"time": 5, "usedBytes": 1}], 9.0) == (
         (5, 1),
     )
+
+
+def test_samples_of_one_time_are_one() -> None:
+    """As no operator writes them, and a status that somebody put there may have them."""
+    found = trend.from_status([{"time": 5, "usedBytes": used} for used in range(4)], 9.0)
+    assert found == ((5.0, 3.0),) and trend.slope(found) is None

@@ -49,13 +49,13 @@ def to_status(samples: Samples) -> list[dict[str, float]]:
 
 
 def from_status(status: Sequence[Any] | None, now: float) -> Samples:
-    """Read back; what is no sample of the past is left out."""
-    found = []
+    """Read back; what is no sample of the past is left out, and so is a second one of a time."""
+    found: dict[float, float] = {}
     for each in status or ():
         try:
             time, used = float(each["time"]), float(each["usedBytes"])
         except (TypeError, ValueError, KeyError):
             continue
         if 0 <= time <= now and used >= 0:
-            found.append((time, used))
-    return tuple(sorted(found))[-KEPT:]
+            found[time] = used
+    return tuple(sorted(found.items()))[-KEPT:]
