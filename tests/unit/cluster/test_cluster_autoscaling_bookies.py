@@ -196,7 +196,7 @@ async def test_one_that_is_not_empty_in_time_is_put_back_and_not_tried_by_time_a
     await at_rest(world, 4)
     assert await said(world) == ("False", "DecommissionStuck") and len(events(world, "ScaledIn")) == 1
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"]["autoscaling"].update(maxReplicas=6))
-    await looks(world, 10, every=SPARSE)
+    await looks(world, 30, every=SPARSE)  # growth is to be known again
     await at_rest(world, 3)
 
 

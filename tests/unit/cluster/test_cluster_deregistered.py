@@ -424,21 +424,11 @@ async def test_topics_that_no_broker_deleted_are_named() -> None:
     assert any("shop/left/persistent/orders" in path for path in own(world, "west").tree())
 
 
-async def waits_for_cursors(world: ClusterWorld) -> None:
-    """A user deletes west, and all that is left of it is waited for: half a minute long, so no pass more than that."""
-    await world.delete(Kind.CLUSTER, "west")
-
-    async def seen() -> bool:
-        told_now = (await world.status(Kind.CLUSTER, "west"))["conditions"]
-        return any(each["reason"] == "WaitingForReplication" for each in told_now)
-
-    await world.until(seen)
-
-
 async def test_cursors_of_others_are_waited_for() -> None:
     world = await pair()
+    world.clock.step = 0.01  # so that looks alone are no half a minute
     topic(world, "east", "shop/mirrored/orders", "pulsar.repl.west", "sub")
-    await waits_for_cursors(world)
+    await go(world)
     found = await blocked(world)
     assert found is not None and found[0] == "WaitingForReplication"
     assert "1 topics of east have one: shop/mirrored/orders" in found[1]
@@ -451,8 +441,10 @@ async def test_cursors_of_others_are_waited_for() -> None:
 
 async def test_cursors_of_topics_that_nobody_uses_hold_it_for_half_a_minute() -> None:
     world = await pair()
+    world.clock.step = 0.01  # so that looks alone are no half a minute
     topic(world, "east", "shop/mirrored/orders", "pulsar.repl.west")
-    await waits_for_cursors(world)
+    await go(world)
+    assert await blocked(world) is not None
     world.clock.forward(31)
     await world.run()
     assert await blocked(world) is None
@@ -462,8 +454,11 @@ async def test_cursors_of_topics_that_nobody_uses_hold_it_for_half_a_minute() ->
 
 async def test_a_neighbour_that_does_not_answer_holds_nothing_for_ever() -> None:
     world = await pair()
+    world.clock.step = 0.01  # so that looks alone are no half a minute
+    await world.delete(Kind.CLUSTER, "west")
     world.unreachable.add(f"east-zookeeper.{NS}.svc.cluster.local")
-    await waits_for_cursors(world)
+    await world.run()
+    assert await blocked(world) is not None
     world.clock.forward(31)
     await world.run()
     assert await blocked(world) is None
