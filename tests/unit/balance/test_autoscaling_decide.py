@@ -82,6 +82,16 @@ def test_only_an_urgent_bookie_passes_missing_copies() -> None:
     assert (more.desired, more.reason) == (4, Reason.UNDER_REPLICATED)
 
 
+def test_a_minimum_that_is_raised_keeps_the_bookie_that_leaves() -> None:
+    policy = replace(POLICY, least=5)
+    kept = decide(Need(2, "load"), workload(4, Reason.BOOKIE_LEAVING), policy, settled(4), 3600.0)[0]
+    assert (kept.desired, kept.reason, kept.limited_by) == (5, Reason.SCALED_OUT, "minReplicas")
+    assert decide(Need(None, "x"), workload(4, Reason.BOOKIE_LEAVING), policy, State(), 0.0)[0].desired == 5
+    for reason in set(MESSAGES) - {Reason.BOOKIE_LEAVING}:
+        blocked = decide(Need(2, "load"), workload(4, Reason.BOOKIE_LEAVING, reason), policy, settled(4), 3600.0)[0]
+        assert (blocked.desired, blocked.reason) == (4, reason)
+
+
 @pytest.mark.parametrize(("wanted", "desired", "reason"), [(2, 4, Reason.STABILIZING), (6, 6, Reason.SCALED_OUT)])
 def test_none_leaves_while_pods_carry_more_than_they_say(wanted: int, desired: int, reason: Reason) -> None:
     """Pods that have just started say 0: that is no reason for fewer, whatever the windows, but none against more."""

@@ -28,6 +28,9 @@ PASSED_BY_URGENT = frozenset(
 has is copied away. A full disk, or too few bookies that take writes, would keep each from ending if the bookie that
 helps waited for it. Bookies need no configuration store. Only a user who says stop is obeyed."""
 
+PASSED_BY_MINIMUM = frozenset({Reason.BOOKIE_LEAVING})
+"""A user who raises the minimum while a bookie leaves wants it to stay: once it is gone its data was copied twice."""
+
 
 @dataclass(frozen=True)
 class _Step:
@@ -43,7 +46,8 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
     """Replicas from now on, with the state to keep. Without a decision the number stays as it is."""
     current = workload.replicas
     urgent = need.urgent is not None and need.urgent > current
-    blocked = [each for each in workload.blocks if not (urgent and each.reason in PASSED_BY_URGENT)]
+    passed = PASSED_BY_URGENT if urgent else PASSED_BY_MINIMUM if current < policy.least else frozenset[Reason]()
+    blocked = [each for each in workload.blocks if each.reason not in passed]
     if blocked:
         return Verdict(current, blocked[0].reason, blocked[0].message, None, need.inputs, need.advice), state
     if need.wanted is None and current >= policy.least:
