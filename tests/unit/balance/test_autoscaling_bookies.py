@@ -38,6 +38,24 @@ def need(*shares: float, slope: float | None = 0.0, starting: int = 0) -> Need:
 
 
 @pytest.mark.parametrize(
+    ("first", "shares", "floor"),
+    [
+        (100, [0.3] * 4, 2),  # 60 % of each
+        (1000, [0.05, 0.7, 0.7, 0.7], 4),  # 20 % of all; the 70 GB of one would fill the two small ones
+        (1000, [0.05, 0.35, 0.35, 0.6], 3),
+        (1000, [0.05, 0.35, 0.35, -0.6], 3),
+        (1000, [0.05, -0.3, -0.7, 0.3], 1),  # nothing is copied to what is read-only
+        (1000, [-0.05, -0.3, 0.6, 0.6], 4),
+    ],
+)
+def test_what_leaves_fits_on_each_disk(first: int, shares: list[float], floor: int) -> None:
+    there = facts(*shares)
+    large = Disk(abs(shares[0]) * first * GB, first * GB, shares[0] >= 0)
+    found = bookies.need(replace(there, disks={**there.disks, "bookie-0": large}), POLICY)
+    assert found.floor == floor
+
+
+@pytest.mark.parametrize(
     ("shares", "slope", "wanted"),
     [
         ([0.7] * 4, 0.0, 4),

@@ -11,10 +11,11 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, ledger_path, under_replicated_path
-from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, Json, Key
+from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, DiskInfo, Json, Key
 from tests.support.cluster.ledgers import STORE, WORKLOAD, LedgerWorld, bookie
 from tests.support.cluster.scaling_bookies import (
     DAY_OF_LOOKS,
+    GIB,
     HOUR,
     SOON,
     SPARSE,
@@ -436,6 +437,29 @@ async def test_limits_count_at_once_and_none_is_below_the_quorums() -> None:
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(autoscaling=limits(5, 6)))
     await looks(world, 1)
     await at_rest(world, 5)
+
+
+@pytest.mark.parametrize("step", ["ReadOnly", "Copying"])
+async def test_a_minimum_that_is_raised_keeps_the_one_that_leaves(step: str) -> None:
+    world = await to_leave()
+    world.copies = False
+    await until_begun(world)
+    await leaves(world, step)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"]["autoscaling"].update(minReplicas=4))
+    await looks(world, 2)
+    world.copies = True
+    await world.settle()
+    await at_rest(world, 4)
+    assert events(world, "BookieRemoved") == []
+
+
+async def test_one_disk_that_is_larger_is_no_room_on_the_others() -> None:
+    """All together are 2 % full; the third would leave 90 % on the second."""
+    world = await scaling(3, 60.0, hours=5, behavior=SOON)
+    world.bookies.disks[host(0)] = DiskInfo(90 * 100 * GIB, 90 * 100 * GIB)
+    await looks(world, 12, every=SPARSE)
+    await at_rest(world, 3)
+    assert "what is stored needs 3" in await why(world)
 
 
 async def test_by_hand_the_workload_is_put_back() -> None:

@@ -144,7 +144,7 @@ def need(facts: BookieFacts, policy: Policy) -> Need:
         "; ".join([_in_words(stored, total, targets), *words]),
         tuple(_inputs(facts, stored, latency)),
         urgent,
-        ceil(kept - ROUNDING),
+        max(ceil(kept - ROUNDING), _fitting(facts)),
         "; ".join(_held(facts, disks, latency)),
         Reason.STABILIZING if facts.refused is None else facts.refused.reason,
     )
@@ -170,6 +170,18 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
         if facts.targets.latency is not None and not 0 <= (-1 if disk.latency is None else disk.latency) < inf:
             return f"how long writes take on {pod} is not known"
     return None
+
+
+def _fitting(facts: BookieFacts) -> int:
+    """The fewest that hold what is stored where those of the highest ordinals leave, and what they have goes to the
+    others in even shares, as BookKeeper places it: a large disk is no room on the small ones beside it."""
+    ready = sorted((int(pod.rpartition("-")[2]), facts.disks[pod]) for pod in facts.workload.ready)
+    for number in range(facts.workload.replicas - 1, 0, -1):
+        stay = [disk for ordinal, disk in ready if ordinal < number and disk.writable]
+        share = fsum(disk.used for ordinal, disk in ready if ordinal >= number) / max(len(stay), 1)
+        if not stay or any(disk.used + share > facts.targets.disk * disk.total for disk in stay):
+            return number + 1
+    return 1
 
 
 def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str]]:
