@@ -14,7 +14,6 @@ from typing import Final, TypeVar
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
-from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
@@ -22,6 +21,8 @@ from pulsar_operator.controllers.dataplane.bootstrap import Store, record_manife
 from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy, still_runs
 from pulsar_operator.controllers.dataplane.namespaces_there import (
     AT_ONCE,
+    Others,
+    has_own_store,
     left_behind,
     named,
     needed_by_namespaces,
@@ -38,7 +39,7 @@ from pulsar_operator.domain.dataplane.deregistration import (
     plan_leaving,
 )
 from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, Refusal, parse_record
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, Stored, claim_path, cluster_path
+from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH, Stored, claim_path, cluster_path
 from pulsar_operator.domain.logical.delivery import REPLICATOR
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -82,36 +83,28 @@ async def leaving(deps: Deps, obj: Json, actor: Actor) -> Leaving | None:
     which goes or stays with its volumes, or where nobody knows of another one. Raises PortError."""
     key = instance_of(obj)
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
-    if instance is None or _own_store(instance, obj):
+    if instance is None or has_own_store(instance, obj):
         return None
     status = instance.get("status") or {}
     servers = status.get("configurationStoreServers")
-    if not servers:
-        return None
-    store = Store(str(servers), status.get("configurationStoreChroot"))
+    store = Store(str(servers), status.get("configurationStoreChroot")) if servers else None
     return Leaving(deps, obj, actor, instance, store, await other_clusters(deps, instance, obj))
-
-
-def _own_store(instance: Json, obj: Json) -> bool:
-    store = (instance.get("spec") or {}).get("configurationStore") or {}
-    meta = obj["metadata"]
-    named_by_it = (store.get("cluster") or {}).get("name") == meta["name"]
-    here = instance["metadata"]["namespace"] == meta["namespace"]
-    return (named_by_it and here) or (obj.get("spec") or {}).get("mode") == ClusterMode.STANDALONE
 
 
 class Leaving:
     """One pass over what a cluster has in the configuration store."""
 
     def __init__(
-        self, deps: Deps, obj: Json, actor: Actor, instance: Json, store: Store, others: Sequence[Json]
+        self, deps: Deps, obj: Json, actor: Actor, instance: Json, store: Store | None, others: Others
     ) -> None:
+        """``store`` None = no status says where it is."""
         self._deps, self._obj, self._actor = deps, obj, actor
         self._instance, self._store, self._others = instance, store, others
         self._name = pulsar_name(obj)
         self._config_map: Json | None = None
         self._known: Record | None = None
         self._kept_record = True
+        self._last = True
         self._left = False
         """Seen: neither entry nor claim are there."""
 
@@ -120,8 +113,6 @@ class Leaving:
 
         What was taken from tenants stays so where a namespace keeps the cluster: it is to go all the same.
         """
-        if not self._others:
-            return None
         done = await self._until_done(brokers_run=True)
         if isinstance(done, Waiting):
             return done
@@ -143,12 +134,12 @@ class Leaving:
     async def cursors_gone(self) -> Waiting | None:
         """Others keep messages for it as long as their topics have a cursor for it. Waited for briefly: of topics that
         nobody uses they stay, and that is told."""
-        if not (self._left and self._others):
+        if not self._left:
             return None
         cursor = f"{REPLICATOR}{self._name}"
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                found = [text for each in self._others if (text := await self._with_cursor(each, cursor))]
+                found = [text for each in self._others.staying if (text := await self._with_cursor(each, cursor))]
         except TimeoutError:
             found = [f"not all topics of the others were looked at within {LOOK_SECONDS:g} s"]
         if not found:
@@ -186,6 +177,8 @@ class Leaving:
 
     async def _until_done(self, *, brokers_run: bool) -> bool | Waiting:
         """Look and write until a look finds nothing to do; whether anything was written."""
+        if self._store is None:
+            return await self._store_not_known()
         silent, wrote, disturbed = 0, False, ""
         for _ in range(ROUNDS):
             try:
@@ -209,9 +202,19 @@ class Leaving:
                 disturbed = "lists of clusters are widened again"
         return Waiting(f"another writer to leave {self._store} alone: {disturbed}")
 
+    async def _store_not_known(self) -> bool | Waiting:
+        """The status of the instance was lost, and comes back with its next pass; or there never was a store."""
+        record = await self._record()
+        if record is None or not record.registered:
+            return False
+        meta = self._instance["metadata"]
+        why = f"PulsarInstance {meta['namespace']}/{meta['name']} to say where its configuration store is"
+        return await self._blocked(Reason.CONFIGURATION_STORE_AWAY, why) or False
+
     async def _blocked(self, reason: Reason, why: str) -> Waiting | None:
         """What is waited for, unless nobody may or will: then the entry stays, and that is told."""
-        stays = f"{cluster_path(self._name)} and {claim_path(self._name)} in the configuration store {self._store} stay"
+        store = f"configuration store {self._store}" if self._store else "configuration store"
+        stays = f"{cluster_path(self._name)} and {claim_path(self._name)} in the {store} stay"
         if confirmed_deletion(self._obj):
             await self._actor.warn(Reason.NOT_DELETED, f"{stays}, as was confirmed: {why}")
         elif await self._goes_too():
@@ -236,11 +239,13 @@ class Leaving:
 
     async def _plan(self, *, brokers_run: bool) -> LeavingPlan | Refusal:
         record = self._known = await self._record()
-        session = await _answer(self._deps.zookeeper.session(self._store.servers, self._store.chroot))
+        session = await self._session()
         claim, entry = claim_path(self._name), cluster_path(self._name)
         nodes = await _nodes(session, [claim, entry])
-        below: dict[str, Stored] = {}
-        if nodes[claim] is not None and self._others:
+        registered = await _answer(session.children(CLUSTERS_PATH)) or []
+        last = not (self._others.staying or self._others.apart(registered, self._name))
+        self._last, below = last, dict[str, Stored]()
+        if nodes[claim] is not None and not last:
             tenants = await _answer(session.children(POLICIES_PATH)) or []
             of_pulsar = await _answer(session.children(f"{POLICIES_PATH}/{OWN_TENANT}")) or []
             nodes |= await _nodes(session, paths_of_lists(tenants, of_pulsar))
@@ -253,12 +258,16 @@ class Leaving:
                 instance_id=record.instance_id if record is not None else known,
                 registered=record is not None and record.registered,
                 store=str(self._store),
-                last=not self._others,
+                last=last,
                 brokers_run=brokers_run,
                 nodes=nodes,
                 below=below,
             )
         )
+
+    async def _session(self) -> ZooKeeperSession:
+        assert self._store is not None
+        return await _answer(self._deps.zookeeper.session(self._store.servers, self._store.chroot))
 
     async def _record(self) -> Record | None:
         meta = self._obj["metadata"]
@@ -272,7 +281,7 @@ class Leaving:
 
     async def _carry_out(self, plan: LeavingPlan) -> bool:
         """The next part of a plan; whether there was any."""
-        session = await _answer(self._deps.zookeeper.session(self._store.servers, self._store.chroot))
+        session = await self._session()
         for write in plan.narrowing:
             assert write.version is not None, "lists of clusters are those that were read"
             await _answer(session.set(write.path, write.data, version=write.version))
@@ -311,7 +320,7 @@ class Leaving:
     async def _tell_left_behind(self) -> None:
         """Topics whose namespace left the cluster while its brokers were down are still in its own store, and so is
         what was given up. Nobody can say whether they are needed, so they are named and not deleted."""
-        if not self._others:
+        if self._last:
             return
         status = self._obj.get("status") or {}
         servers = status.get("metadataStoreServers")

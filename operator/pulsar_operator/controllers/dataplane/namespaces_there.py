@@ -6,13 +6,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.clusters import instance_of, members, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH
+from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.delivery import SYSTEM
 from pulsar_operator.ports import CUSTOM, Deps, Json, Node, PortError, ZooKeeperSession
@@ -23,6 +26,9 @@ MANAGED_LEDGERS: Final = "/managed-ledgers"
 """Of persistent topics, below tenant, namespace and domain, in the cluster's own store (class MetaStoreImpl)."""
 NAMED: Final = 20
 """Namespaces that a message names."""
+LISTS: Final = ("replication_clusters", "allowed_clusters")
+PERSISTENCE: Final = "persistence"
+"""Fields of class Policies that are looked at."""
 PULSARS_OWN: Final = "pulsar"
 """Tenant of Pulsar itself."""
 
@@ -42,17 +48,25 @@ async def namespace_policies(store: ZooKeeperSession) -> dict[str, Json]:
 
 
 def _policies(node: Node | None) -> Json:
-    """Of a namespace; what cannot be read says nothing."""
+    """Of a namespace; what cannot be read says nothing, as if it were not there."""
     try:
         found = json.loads(node.data) if node is not None and node.data else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    unfit = [key for key in LISTS if not _names_only(found.get(key) or [])]
+    unfit += [] if isinstance(found.get(PERSISTENCE) or {}, dict) else [PERSISTENCE]
+    return {key: value for key, value in found.items() if key not in unfit}
+
+
+def _names_only(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
-    """Why Pulsar itself still needs a cluster that is being deleted, in words; None = it does not, or no cluster of the
-    instance is left that could miss it.
+    """Why Pulsar itself still needs a cluster that is being deleted, in words; None = it does not, or no cluster is left
+    that could miss it, of the instance or registered in its store from elsewhere.
 
     Pulsar checks nothing of it: a cluster that is gone stays in the lists of namespaces, the others go on to keep
     messages for it, and a new topic there cannot be made (observed on 4.0.8). Topics that nobody declared would be gone
@@ -60,22 +74,32 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     """
     key = instance_of(cluster)
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
-    if instance is None or not await other_clusters(deps, instance, cluster):
+    if instance is None:
         return None
+    others = await other_clusters(deps, instance, cluster)
     store, local = instance.get("status") or {}, cluster.get("status") or {}
     servers, own = store.get("configurationStoreServers"), local.get("metadataStoreServers")
-    if not servers or not own:
-        return None  # it never came so far as to hold anything
+    if has_own_store(instance, cluster) and not (others.staying and own):
+        return None
+    # The store may be on its way out with all of them.
+    all_go = not others.staying and "deletionTimestamp" in instance["metadata"]
+    unknown = "whether namespaces in Pulsar need it is not known"
+    if not servers:
+        return None if all_go else f"{unknown}: no status says where the configuration store is yet"
     try:
-        policies = await namespace_policies(
-            await deps.zookeeper.session(servers, store.get("configurationStoreChroot"))
-        )
+        shared = await deps.zookeeper.session(servers, store.get("configurationStoreChroot"))
+        registered = () if others.staying else await shared.children(CLUSTERS_PATH) or ()
+        if not others.staying and not others.apart(registered, pulsar_name(cluster)):
+            return None
+        if not own:
+            return f"{unknown}: no status says where its own metadata store is yet"
+        policies = await namespace_policies(shared)
         topics = await deps.zookeeper.session(own, local.get("metadataStoreChroot"))
         if (lost := await _lost(topics, own, local.get("instanceId"))) is not None:
             return lost
         found = await _needing(policies, topics, pulsar_name(cluster))
     except PortError as error:
-        return f"whether namespaces in Pulsar need it is not known: {error}"
+        return None if all_go else f"{unknown}: {error}"
     return f"{len(found)} namespaces in Pulsar still need it: {named(found)}" if found else None
 
 
@@ -85,14 +109,38 @@ def named(found: Sequence[str]) -> str:
     return f"{', '.join(found[:NAMED])}{more}"
 
 
-async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> list[Json]:
-    """The other clusters of the instance that are not being deleted too, asked of the API server."""
+@dataclass(frozen=True)
+class Others:
+    """The other clusters of the instance of one that is being deleted."""
+
+    staying: Sequence[Json]
+    """PulsarClusters that are not being deleted too."""
+    going: frozenset[str]
+    """What Pulsar calls those that are."""
+
+    def apart(self, registered: Iterable[str], name: str) -> frozenset[str]:
+        """Of the entries of the configuration store those of clusters, other than the one of that name, that go on and
+        have no PulsarCluster here: a store may have clusters of several Kubernetes clusters."""
+        here = {pulsar_name(each) for each in self.staying}
+        return frozenset(registered) - self.going - here - {name, GLOBAL}
+
+
+async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
+    """Asked of the API server."""
     every = await DirectReader(deps).every(Kind.CLUSTER, allowed_by=instance)
-    return [
-        each
-        for each in members(every, instance)
-        if each["metadata"]["uid"] != cluster["metadata"]["uid"] and "deletionTimestamp" not in each["metadata"]
-    ]
+    found = [each for each in members(every, instance) if each["metadata"]["uid"] != cluster["metadata"]["uid"]]
+    return Others(
+        [each for each in found if "deletionTimestamp" not in each["metadata"]],
+        frozenset(pulsar_name(each) for each in found if "deletionTimestamp" in each["metadata"]),
+    )
+
+
+def has_own_store(instance: Json, cluster: Json) -> bool:
+    """Whether the instance keeps what its clusters share in this cluster's own metadata store."""
+    store, meta = (instance.get("spec") or {}).get("configurationStore") or {}, cluster["metadata"]
+    named_by_it = (store.get("cluster") or {}).get("name") == meta["name"]
+    here = instance["metadata"]["namespace"] == meta["namespace"]
+    return (named_by_it and here) or (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE
 
 
 async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) -> str | None:
@@ -153,8 +201,8 @@ async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str
     found = []
     for name, each in sorted(policies.items()):
         holders = clusters_of(each)
-        if name.startswith(f"{PULSARS_OWN}/") or here not in holders:
-            continue
+        if name.startswith(f"{PULSARS_OWN}/") or (holders and here not in holders):
+            continue  # what names nobody, or is not readable, may be of this cluster
         others = [holder for holder in holders if holder != here]
         if others:
             found.append(f"{name} (its clusters: {', '.join(holders)})")

@@ -1,0 +1,140 @@
+"""Whom a cluster that is deleted must not harm, although no PulsarCluster, no list and no status speaks for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Key, UnavailableError
+from tests.support.cluster.leaving import (
+    EXTERNAL,
+    SHARED,
+    alone,
+    blocked,
+    confirm,
+    ensemble,
+    go,
+    naming,
+    own,
+    pair,
+    put,
+    topic,
+)
+from tests.support.cluster.world import NS, ClusterWorld
+from tests.support.core.journal import ZOOKEEPER, PortCall
+
+SOUTH = "/admin/clusters/south"
+ELSEWHERE = "elsewhere"
+
+
+# ------------------------------------------------------------------------- clusters that have no PulsarCluster here
+
+
+async def with_south(servers: str = EXTERNAL) -> ClusterWorld:
+    """Cluster east, and one that another Kubernetes cluster registered in the same configuration store."""
+    world = await alone(external=servers == EXTERNAL)
+    ensemble(world, servers).put(SOUTH, b'{"brokerServiceUrl": "pulsar://south.example.com:6650"}')
+    return world
+
+
+@pytest.mark.parametrize("servers", [EXTERNAL, SHARED])
+async def test_a_namespace_that_is_shared_with_a_cluster_from_elsewhere_keeps_it(servers: str) -> None:
+    world = await with_south(servers)
+    shared = "/admin/policies/shop/shared"
+    ensemble(world, servers).put(shared, b'{"replication_clusters": ["east", "south"]}')
+    await go(world, "east")
+    found = await blocked(world, "east")
+    assert found is not None and found[0] == "DependentsExist" and "shop/shared (its clusters: east, south)" in found[1]
+    assert "east-broker" in await world.names(STATEFUL_SETS)
+    ensemble(world, servers).put(shared, b'{"replication_clusters": ["south"]}')
+    await world.run()
+    assert await blocked(world, "east") is None
+
+
+async def test_it_leaves_the_lists_that_a_cluster_from_elsewhere_has_too() -> None:
+    world = await with_south()
+    await go(world, "east")
+    assert await world.live(Kind.CLUSTER, "east") is None
+    assert SOUTH in ensemble(world, EXTERNAL).nodes
+    left = [path for path, data in ensemble(world, EXTERNAL).tree().items() if "east" in path or b'"east"' in data]
+    assert left == ["/admin/policies/public/default", "/admin/policies/pulsar/system"], "nobody else is in these"
+
+
+async def test_whether_there_are_any_is_not_known_while_the_store_does_not_answer() -> None:
+    world = await with_south()
+
+    def fail(call: PortCall) -> None:
+        if call.port == ZOOKEEPER and call.name == "/admin/clusters":
+            raise UnavailableError("connection loss")
+
+    world.journal.before.append(fail)
+    await go(world, "east")
+    found = await blocked(world, "east")
+    assert found is not None and "need it is not known: connection loss" in found[1]
+    assert "east-broker" in await world.names(STATEFUL_SETS)
+    await confirm(world, "east")
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
+
+
+async def test_clusters_that_are_deleted_with_it_are_none() -> None:
+    world = await pair()
+    put(world, "shop/shared", {"replication_clusters": ["east", "west"]})
+    for name in ("east", "west"):
+        await world.delete(Kind.CLUSTER, name)
+    await world.run()
+    assert await world.names(CUSTOM[Kind.CLUSTER]) == []
+
+
+# ------------------------------------------------------------------------------------ a status that was lost
+
+
+@pytest.mark.parametrize("lost", ["west", "demo", "both"])
+async def test_a_lost_status_is_not_nothing(lost: str) -> None:
+    """A backup that was restored without it, and a deletion before the first pass."""
+    world = await pair()
+    put(world, "shop/mine", {"replication_clusters": ["west"]})
+    topic(world, "west", "shop/mine/orders")
+    for kind, name in ((Kind.CLUSTER, "west"), (Kind.INSTANCE, "demo")):
+        if lost in (name, "both"):
+            await world.backstage.edit(CUSTOM[kind], NS, name, lambda obj: obj.pop("status"))
+    await world.delete(Kind.CLUSTER, "west")
+    await world.reconcile(Key(Kind.CLUSTER, NS, "west"))
+    await world.run()
+    found = await blocked(world)
+    assert found is not None and "shop/mine (topics in it: 1)" in found[1]
+    own(world, "west").remove("/managed-ledgers/shop/mine/persistent/orders")
+    await world.run()
+    assert await blocked(world) is None
+
+
+async def test_the_entry_does_not_stay_since_a_status_was_lost_while_it_leaves() -> None:
+    world = await pair()
+    await world.delete(Kind.CLUSTER, "west")
+
+    async def stopped() -> bool:
+        return "west-broker" not in await world.names(STATEFUL_SETS)
+
+    await world.until(stopped)
+    await world.idle_steps(5)
+    await world.backstage.edit(CUSTOM[Kind.INSTANCE], NS, "demo", lambda obj: obj.pop("status"))
+    await world.reconcile(Key(Kind.CLUSTER, NS, "west"))
+    found = await blocked(world)
+    assert found is not None and "PulsarInstance pulsar/demo to say where its configuration store is" in found[1]
+    await world.run()
+    assert await blocked(world) is None and naming(world) == []
+
+
+# --------------------------------------------------------------------------------- lists that say nothing
+
+
+@pytest.mark.parametrize(
+    "lists", [b"{broken", b"", b"[]", b'{"replication_clusters": []}', b'{"replication_clusters": [1, "a", {}]}']
+)
+async def test_topics_of_a_namespace_that_names_nobody_keep_it(lists: bytes) -> None:
+    world = await pair()
+    put(world, "shop/mine", lists)
+    topic(world, "west", "shop/mine/orders")
+    await go(world)
+    found = await blocked(world)
+    assert found is not None and "shop/mine (topics in it: 1)" in found[1]
