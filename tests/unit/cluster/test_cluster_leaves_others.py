@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Key, UnavailableError
+from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS, Json, Key, UnavailableError
 from tests.support.cluster.leaving import (
     EXTERNAL,
     SHARED,
+    again,
     alone,
     blocked,
     confirm,
@@ -17,7 +18,9 @@ from tests.support.cluster.leaving import (
     naming,
     own,
     pair,
+    policies,
     put,
+    told,
     topic,
 )
 from tests.support.cluster.world import NS, ClusterWorld
@@ -138,3 +141,62 @@ async def test_topics_of_a_namespace_that_names_nobody_keep_it(lists: bytes) -> 
     await go(world)
     found = await blocked(world)
     assert found is not None and "shop/mine (topics in it: 1)" in found[1]
+
+
+# ------------------------------------------------------------- whoever may not refer to the instance
+
+
+async def stranger(world: ClusterWorld, record: Json | None = None) -> None:
+    """Somebody who may make objects in another Kubernetes namespace has one deleted that says it is cluster east."""
+    evil = again("evil", await world.get(Kind.CLUSTER, "east"))
+    evil["metadata"] = {"name": "evil", "namespace": ELSEWHERE, "finalizers": [FINALIZER]}
+    evil["spec"] |= {"clusterName": "east", "instanceRef": {"name": "demo", "namespace": NS}}
+    if record is not None:
+        meta = {"name": "evil-instance-id", "namespace": ELSEWHERE}
+        await world.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": record})
+    await world.apply(evil)
+    await world.backstage.remove(CUSTOM[Kind.CLUSTER], ELSEWHERE, "evil")
+
+
+@pytest.mark.parametrize("knows", [False, True])
+async def test_a_stranger_is_told_nothing_and_takes_nothing_out(knows: bool) -> None:
+    world = await pair()
+    record = (await world.get(CONFIG_MAPS, "east-instance-id"))["data"]
+    before, mark = ensemble(world).versions(), len(world.journal.events)
+    await stranger(world, record if knows else None)
+    await world.run()
+    assert ensemble(world).versions() == before
+    assert [event.message for event in world.journal.events[mark:] if event.object_name == "evil"] == []
+    assert ELSEWHERE not in {each["metadata"]["namespace"] for each in await world.backstage.all(CUSTOM[Kind.CLUSTER])}
+
+
+async def test_nor_does_one_that_is_allowed_while_the_owner_of_the_name_is_there() -> None:
+    world = await pair()
+    await world.change(Kind.INSTANCE, "demo", lambda spec: spec.update(allowedKubernetesNamespaces=[ELSEWHERE]))
+    await world.run()
+    before = ensemble(world).versions()
+    await stranger(world, (await world.get(CONFIG_MAPS, "east-instance-id"))["data"])
+    await world.run()
+    assert ensemble(world).versions() == before
+    assert any("is of PulsarCluster pulsar/east" in text for text in told(world, "NotDeleted"))
+
+
+async def test_one_that_was_allowed_once_leaves_all_the_same() -> None:
+    world = await pair()
+    await world.change(Kind.INSTANCE, "demo", lambda spec: spec.update(allowedKubernetesNamespaces=[ELSEWHERE]))
+    north = again("north", await world.get(Kind.CLUSTER, "west"))
+    north["metadata"]["namespace"] = ELSEWHERE
+    north["spec"]["instanceRef"] = {"name": "demo", "namespace": NS}
+    await world.apply(north)
+    await world.run()
+    assert "/admin/clusters/north" in ensemble(world).nodes
+    put(world, "shop/shared", {"replication_clusters": ["east", "north"]})
+    await world.change(Kind.INSTANCE, "demo", lambda spec: spec.pop("allowedKubernetesNamespaces"))
+    await world.backstage.remove(CUSTOM[Kind.CLUSTER], ELSEWHERE, "north")
+    await world.run()
+    assert ELSEWHERE in {each["metadata"]["namespace"] for each in await world.backstage.all(CUSTOM[Kind.CLUSTER])}
+    put(world, "shop/shared", {"replication_clusters": ["east"]})
+    await world.run()
+    assert ELSEWHERE not in {each["metadata"]["namespace"] for each in await world.backstage.all(CUSTOM[Kind.CLUSTER])}
+    assert not {"/admin/clusters/north", "/pulsar-operator/clusters/north"} & set(ensemble(world).tree())
+    assert "north" not in policies(world, "public")["allowedClusters"]

@@ -30,7 +30,7 @@ def facts(
     }
     known = {"cluster_name": "b", "instance_id": "id-b", "registered": True, "store": "zk:2181", "last": False}
     under = {path: Stored(b"", 1) for path in below}
-    return LeavingFacts(**{**known, **more}, brokers_run=brokers_run, nodes=stored, below=under)
+    return LeavingFacts(**{**known, "owner": "ns/b", **more}, brokers_run=brokers_run, nodes=stored, below=under)
 
 
 def plan(given_facts: LeavingFacts) -> LeavingPlan:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
+from pulsar_operator.controllers.core.clusters import allows, instance_of, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.bootstrap import Store, record_manifest, record_name
 from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy, still_runs
@@ -27,6 +27,7 @@ from pulsar_operator.controllers.dataplane.namespaces_there import (
     named,
     needed_by_namespaces,
     other_clusters,
+    owner_text,
     with_cursor,
 )
 from pulsar_operator.domain.conditions import parse_time, seconds_since
@@ -258,10 +259,13 @@ class Leaving:
                 instance_id=record.instance_id if record is not None else known,
                 registered=record is not None and record.registered,
                 store=str(self._store),
+                owner=owner_text(self._obj),
                 last=last,
                 brokers_run=brokers_run,
                 nodes=nodes,
                 below=below,
+                allowed=allows(self._instance, self._obj),
+                owners=self._others.owners,
             )
         )
 

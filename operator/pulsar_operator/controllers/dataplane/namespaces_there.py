@@ -11,10 +11,11 @@ from typing import Final
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
-from pulsar_operator.controllers.core.clusters import instance_of, members, pulsar_name
+from pulsar_operator.controllers.core.clusters import allows, instance_of, members, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.domain.dataplane.deregistration import is_claimed_by
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
-from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH
+from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH, claim_path
 from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.delivery import SYSTEM
@@ -93,6 +94,8 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
             return None
         if not own:
             return f"{unknown}: no status says where its own metadata store is yet"
+        if not (allows(instance, cluster) or await _is_its_name(shared, cluster)):
+            return None  # whoever may not refer to the instance is told nothing of it
         policies = await namespace_policies(shared)
         topics = await deps.zookeeper.session(own, local.get("metadataStoreChroot"))
         if (lost := await _lost(topics, own, local.get("instanceId"))) is not None:
@@ -117,6 +120,8 @@ class Others:
     """PulsarClusters that are not being deleted too."""
     going: frozenset[str]
     """What Pulsar calls those that are."""
+    owners: frozenset[str]
+    """All of them, as namespace/name."""
 
     def apart(self, registered: Iterable[str], name: str) -> frozenset[str]:
         """Of the entries of the configuration store those of clusters, other than the one of that name, that go on and
@@ -132,7 +137,13 @@ async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
     return Others(
         [each for each in found if "deletionTimestamp" not in each["metadata"]],
         frozenset(pulsar_name(each) for each in found if "deletionTimestamp" in each["metadata"]),
+        frozenset(owner_text(each) for each in found),
     )
+
+
+def owner_text(cluster: Json) -> str:
+    """A PulsarCluster as claims name it."""
+    return f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
 
 
 def has_own_store(instance: Json, cluster: Json) -> bool:
@@ -141,6 +152,13 @@ def has_own_store(instance: Json, cluster: Json) -> bool:
     named_by_it = (store.get("cluster") or {}).get("name") == meta["name"]
     here = instance["metadata"]["namespace"] == meta["namespace"]
     return (named_by_it and here) or (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE
+
+
+async def _is_its_name(shared: ZooKeeperSession, cluster: Json) -> bool:
+    """Whether the cluster was registered under its name when it was allowed to. Raises PortError."""
+    claim = await shared.get(claim_path(pulsar_name(cluster)))
+    known = (cluster.get("status") or {}).get("instanceId")
+    return claim is not None and is_claimed_by(claim.data, known, owner_text(cluster))
 
 
 async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) -> str | None:

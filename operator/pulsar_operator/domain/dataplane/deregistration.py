@@ -1,7 +1,8 @@
 """What a cluster that is deleted takes back from the configuration store it was registered in. The counterpart of
 registration.py; pure.
 
-Only a name whose claim is ours is touched. In order:
+Only a name whose claim is ours is touched: it has our INSTANCEID, and names this PulsarCluster or, where the instance
+allows us, one that is gone. INSTANCEIDs are no secrets, and anybody may name any cluster. In order:
 
 1. While its brokers run: the name leaves the allowed clusters of tenants, so that no further namespace can be given to
    it, and the replication clusters of the namespaces of tenant ``pulsar``, so that nobody replicates to it. There it
@@ -48,6 +49,8 @@ class LeavingFacts:
     """The record in Kubernetes says that it is registered."""
     store: str
     """Servers and chroot, for messages."""
+    owner: str
+    """The PulsarCluster, as namespace/name."""
     last: bool
     """Whether no other cluster of the instance is left that is not being deleted too."""
     brokers_run: bool
@@ -56,6 +59,10 @@ class LeavingFacts:
     """The claim, the entry, each tenant, the namespaces of tenant pulsar, and public/default; None or none = absent."""
     below: Mapping[str, Stored] = field(default_factory=dict)
     """All nodes below the entry."""
+    allowed: bool = True
+    """Whether the instance allows the PulsarCluster to refer to it. One that it does not is told nothing of others."""
+    owners: frozenset[str] = frozenset()
+    """Other PulsarClusters of the instance, as namespace/name."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +97,21 @@ def paths_of_lists(tenants: Iterable[str], of_pulsar: Iterable[str]) -> list[str
     return [f"{POLICIES_PATH}/{name}" for name in names]
 
 
+def is_claimed_by(data: bytes, instance_id: str | None, owner: str) -> bool:
+    """Whether a claim was made for a PulsarCluster, namespace/name, with that INSTANCEID."""
+    try:
+        found = parse_marker(data)
+    except ValueError:
+        return False
+    return instance_id is not None and (found.instance_id, found.owner) == (instance_id, owner)
+
+
 def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
     """What to take back next, or why it cannot be known what there is."""
     name, claim, entry = facts.cluster_name, claim_path(facts.cluster_name), cluster_path(facts.cluster_name)
     stored, registered = facts.nodes.get(claim), facts.nodes.get(entry)
+    if not facts.allowed and (stored is None or not is_claimed_by(stored.data, facts.instance_id, facts.owner)):
+        return LeavingPlan()
     if stored is None:
         if registered is not None:
             text = f"{entry} in the configuration store {facts.store} stays: no claim {claim} says that it is ours"
@@ -114,7 +132,7 @@ def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
             f"{claim} in the configuration store {facts.store} is not readable ({error}), so it is not known whose "
             f"{entry} is: repair the node, or delete it if that entry may stay",
         )
-    if facts.instance_id is None or owner.instance_id != facts.instance_id:
+    if facts.instance_id is None or owner.instance_id != facts.instance_id or owner.owner in facts.owners:
         text = (
             f"{entry} in the configuration store {facts.store} stays: {claim} is of PulsarCluster {owner.owner} with "
             f"instance id {owner.instance_id}, ours is {facts.instance_id or 'not known'}"
