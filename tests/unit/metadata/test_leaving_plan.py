@@ -63,6 +63,23 @@ def test_nothing_is_removed_while_brokers_run() -> None:
 
 
 @pytest.mark.parametrize(
+    "more",
+    [
+        {"owner": "ns/c", "owners": frozenset({"ns/a"})},  # the record was moved, and the object that it was of is gone
+        {"allowed": False, "owners": frozenset({"ns/a"})},  # it was allowed once
+    ],
+)
+def test_what_is_ours_goes_under_another_name_and_without_permission(more: dict[str, Any]) -> None:
+    assert [each.path for each in plan(facts(STORE, **more)).removals] == [ENTRY]
+
+
+def test_whoever_is_not_allowed_is_told_nothing() -> None:
+    others = [{**STORE, CLAIM: {**MINE, **more}} for more in ({"instanceId": "id-c"}, {"owner": "ns/c"})]
+    for nodes in (*others, {ENTRY: STORE[ENTRY]}, {**STORE, CLAIM: b"{"}, {}):
+        assert plan(facts(nodes, allowed=False)) == LeavingPlan()
+
+
+@pytest.mark.parametrize(
     ("nodes", "more", "left"),
     [
         ({}, {"registered": False}, True),
@@ -71,6 +88,7 @@ def test_nothing_is_removed_while_brokers_run() -> None:
         ({ENTRY: STORE[ENTRY]}, {}, False),
         ({**STORE, CLAIM: {**MINE, "instanceId": "id-c", "owner": "ns/c"}}, {}, False),
         (STORE, {"instance_id": None}, False),
+        (STORE, {"owner": "ns/c", "owners": frozenset({"ns/a", "ns/b"})}, False),
     ],
 )
 def test_what_is_not_ours_or_not_there(nodes: dict[str, Any], more: dict[str, Any], left: bool) -> None:

@@ -66,8 +66,8 @@ def _names_only(value: object) -> bool:
 
 
 async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
-    """Why Pulsar itself still needs a cluster that is being deleted, in words; None = it does not, or no cluster is left
-    that could miss it, of the instance or registered in its store from elsewhere.
+    """Why Pulsar itself still needs a cluster that is being deleted, in words; None = it does not, or no cluster is
+    left that could miss it, of the instance or registered in its store from elsewhere.
 
     Pulsar checks nothing of it: a cluster that is gone stays in the lists of namespaces, the others go on to keep
     messages for it, and a new topic there cannot be made (observed on 4.0.8). Topics that nobody declared would be gone
