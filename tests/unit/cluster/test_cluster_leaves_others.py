@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS, Json, Key, UnavailableError
 from tests.support.cluster.leaving import (
     EXTERNAL,
@@ -200,3 +201,24 @@ async def test_one_that_was_allowed_once_leaves_all_the_same() -> None:
     assert ELSEWHERE not in {each["metadata"]["namespace"] for each in await world.backstage.all(CUSTOM[Kind.CLUSTER])}
     assert not {"/admin/clusters/north", "/pulsar-operator/clusters/north"} & set(ensemble(world).tree())
     assert "north" not in policies(world, "public")["allowedClusters"]
+
+
+async def test_nobody_registers_under_the_name_of_one_that_is_there_by_knowing_its_id() -> None:
+    """With a metadata store of its own that has the same instance id."""
+    world = await pair()
+    await world.change(Kind.INSTANCE, "demo", lambda spec: spec.update(allowedKubernetesNamespaces=[ELSEWHERE]))
+    await world.run()
+    before = ensemble(world).versions()
+    evil = again("evil", await world.get(Kind.CLUSTER, "east"))
+    evil["metadata"]["namespace"] = ELSEWHERE
+    evil["spec"] |= {"clusterName": "east", "instanceRef": {"name": "demo", "namespace": NS}}
+    evil["spec"]["metadataStore"] = {"external": {"servers": EXTERNAL}}
+    known = (await world.status(Kind.CLUSTER, "east"))["instanceId"]
+    session = await world.deps.zookeeper.session(EXTERNAL, None)
+    await session.create(INSTANCE_ID_PATH, known.encode())
+    await world.apply(evil)
+    await world.run()
+    assert ensemble(world).versions() == before
+    (there,) = [each for each in await world.backstage.all(CUSTOM[Kind.CLUSTER]) if each["metadata"]["name"] == "evil"]
+    (ready,) = [each for each in there["status"]["conditions"] if each["type"] == "MetadataReady"]
+    assert ready["reason"] == "MetadataConflict", ready

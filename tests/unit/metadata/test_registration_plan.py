@@ -20,6 +20,7 @@ from pulsar_operator.domain.dataplane.registration import (
     RegistrationPlan,
     Stored,
     claim_path,
+    claimant,
     cluster_path,
     paths_to_read,
     plan_registration,
@@ -206,3 +207,28 @@ def test_tls_urls_are_registered_when_given() -> None:
     urls = replace(URLS, service_url_tls="https://b:8443", broker_service_url_tls="pulsar+ssl://b:6651")
     data = written(plan(replace(facts({}), urls=urls)))[cluster_path("b")]
     assert (data["serviceUrlTls"], data["brokerServiceUrlTls"]) == ("https://b:8443", "pulsar+ssl://b:6651")
+
+
+@pytest.mark.parametrize(
+    ("data", "other"),
+    [
+        (None, None),
+        (CLAIM, None),
+        (b"{", None),
+        (Marker("id-b", "b", "ns/c").to_bytes(), ("ns", "c")),
+        (Marker("id-c", "b", "ns/c").to_bytes(), None),
+        (Marker("id-b", "b", "nobody").to_bytes(), None),
+    ],
+)
+def test_whom_a_claim_names(data: bytes | None, other: tuple[str, str] | None) -> None:
+    assert claimant(data, "id-b", "ns/b") == other
+
+
+def test_an_id_proves_nothing_while_the_one_that_registered_is_there() -> None:
+    nodes = {
+        claim_path("b"): Marker("id-b", "b", "ns/c").to_bytes(),
+        cluster_path("b"): {"serviceUrl": "http://c:8080"},
+    }
+    assert written(plan(facts(nodes, registered=True)))[cluster_path("b")]["serviceUrl"] == URLS.service_url
+    refused = plan_registration(replace(facts(nodes, registered=True), claimant_there=True), boundaries=BOUNDARIES)
+    assert isinstance(refused, Refusal) and refused.reason is Reason.METADATA_CONFLICT

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pulsar_operator.api.constants import LABEL_MANAGED_BY, MANAGED_BY, Reason
+from pulsar_operator.api.constants import LABEL_MANAGED_BY, MANAGED_BY, Kind, Reason
 from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.domain.dataplane.metadata import (
     INSTANCE_ID_PATH,
@@ -36,12 +36,15 @@ from pulsar_operator.domain.dataplane.registration import (
     ClusterUrls,
     RegistrationFacts,
     Stored,
+    claim_path,
+    claimant,
     paths_to_read,
     plan_registration,
 )
 from pulsar_operator.domain.render import Quorum
 from pulsar_operator.ports import (
     CONFIG_MAPS,
+    CUSTOM,
     ConflictError,
     Deps,
     Json,
@@ -288,6 +291,9 @@ class _Bootstrap:
         for path in paths_to_read(record.cluster_name, registered=record.registered):
             node = await _asked(session.get(path))
             nodes[path] = None if node is None else Stored(node.data, node.version)
+        claim = nodes[claim_path(record.cluster_name)]
+        other = claimant(claim.data if claim is not None else None, record.instance_id, self.request.owner)
+        there = other is not None and await self.deps.kube.get(CUSTOM[Kind.CLUSTER], *other) is not None
         plan = plan_registration(
             RegistrationFacts(
                 cluster_name=record.cluster_name,
@@ -298,6 +304,7 @@ class _Bootstrap:
                 registered=record.registered,
                 adopted_own_store=record.adopted and store == self.request.local_store,
                 nodes=nodes,
+                claimant_there=there,
             ),
             boundaries=even_boundaries(SYSTEM_BUNDLES),
         )

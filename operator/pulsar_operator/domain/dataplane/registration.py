@@ -11,7 +11,8 @@ data stays apart, because a broker starts no replicator where the only replicati
 Brokers with the Extensible load manager add their own cluster to the replication clusters of ``pulsar/system`` at their
 start (ServiceUnitStateChannelImpl); nothing here can prevent or undo that.
 
-A claim, ``/pulsar-operator/clusters/<name>``, ties the name to an INSTANCEID: it proves which cluster registered it.
+A claim, ``/pulsar-operator/clusters/<name>``, ties the name to an INSTANCEID: it proves which cluster registered it. An
+INSTANCEID is no secret, so that it proves nothing while another PulsarCluster is there that the claim names.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ class RegistrationFacts:
     cluster is about this very cluster."""
     nodes: Mapping[str, Stored | None]
     """What ``paths_to_read`` names; None = absent."""
+    claimant_there: bool = False
+    """Whether the PulsarCluster that the claim names is there, and is another one."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,19 @@ def claim_path(cluster_name: str) -> str:
 def cluster_path(cluster_name: str) -> str:
     """ClusterData of a cluster."""
     return f"{CLUSTERS_PATH}/{cluster_name}"
+
+
+def claimant(data: bytes | None, instance_id: str, owner: str) -> tuple[str, str] | None:
+    """Kubernetes namespace and name of the PulsarCluster, another than ``owner``, that a claim with that id names; None
+    where it names none."""
+    try:
+        found = parse_marker(data) if data is not None else None
+    except ValueError:
+        return None
+    if found is None or found.instance_id != instance_id or found.owner == owner:
+        return None
+    namespace, _, name = found.owner.partition("/")
+    return (namespace, name) if namespace and name else None
 
 
 def paths_to_read(cluster_name: str, *, registered: bool) -> list[str]:
@@ -171,7 +187,7 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
             claim = parse_marker(stored.data)
         except ValueError as error:
             raise _UnreadableError(f"{claim_path(name)} is not readable ({error})") from error
-        if claim.instance_id == facts.instance_id:
+        if claim.instance_id == facts.instance_id and not facts.claimant_there:
             return None
         return Refusal(
             Reason.METADATA_CONFLICT,
