@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -60,6 +60,20 @@ KNOWN = status(*remote_rows(None, {"west": WEST}, NOW))
 )
 def test_what_changed(before: Json | None, found: dict[str, RemoteUrls | None], rows: dict[str, str | None]) -> None:
     assert seen(before, **found) == rows
+
+
+def test_a_change_is_later_than_the_last_one_whatever_the_clock_says() -> None:
+    """Of two operators, or after the clock was set back."""
+    ahead = remote_rows(KNOWN, {"west": MOVED}, NOW + timedelta(minutes=5))
+    (row,) = remote_rows(status(*ahead), {"west": WEST}, NOW)
+    assert (ahead[0].changed, row.changed) == ("2026-11-25T12:05:00Z", "2026-11-25T12:05:01Z")
+
+
+def test_a_template_that_somebody_wrote_into_hides_no_change() -> None:
+    template = {
+        "metadata": {"annotations": {ANNOTATION_REMOTE_CLUSTERS: '{"west":"z","north":7,"south":"' + THEN + '"}'}}
+    }
+    assert remote_changes(template) == {"south": THEN}
 
 
 def test_a_store_that_does_not_answer_changes_nothing() -> None:

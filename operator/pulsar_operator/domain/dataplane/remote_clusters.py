@@ -12,9 +12,10 @@ it; the entry stays as long as the workload, for taking it out would be a change
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS
@@ -25,13 +26,15 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     PulsarClusterStatus,
     RemoteClusterStatus,
 )
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.stored import readable
 
 Json = dict[str, Any]
 
 FIELDS: Final = ("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls")
 """Of ClusterData: what clients are made from."""
+_TIME: Final = re.compile(r"20[0-9]{2}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}Z")
+"""As this module writes it: such times are compared as texts."""
 GLOBAL: Final = "global"
 """Pulsar's pseudo cluster."""
 
@@ -88,7 +91,9 @@ def remote_rows(
         known = None if old is None else _urls(old)
         changed = old.changed if old is not None else None
         if known is not None and known != urls and known.reachable:
-            changed = timestamp(now)
+            # Later than the last time in any case, whose clock that was: brokers are told by what is later.
+            last = parse_time(changed)
+            changed = timestamp(now if last is None else max(now, last + timedelta(seconds=1)))
         rows.append(
             RemoteClusterStatus(
                 name=name,
@@ -130,7 +135,9 @@ def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:
         found = json.loads(annotations.get(ANNOTATION_REMOTE_CLUSTERS) or "{}")
     except ValueError:
         return {}
-    return {str(name): str(time) for name, time in found.items()} if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: time for name, time in found.items() if isinstance(time, str) and _TIME.fullmatch(time)}
 
 
 def _stored(status: Mapping[str, Any] | None) -> Sequence[RemoteClusterStatus]:
