@@ -28,13 +28,13 @@ class Clusters:
         spec: Json = {"cluster": {"name": store}} if store else {"external": {"servers": "zk:2181"}}
         self.put(Kind.INSTANCE, HERE, "demo", {"configurationStore": spec})
 
-    def put(self, kind: Kind, namespace: str, name: str, spec: Json) -> Json:
+    def put(self, kind: Kind, namespace: str, name: str, spec: Json, **fields: Json) -> Json:
         meta = {"name": name, "namespace": namespace, "finalizers": [FINALIZER]}
-        return self.kube.put({"apiVersion": API_VERSION, "kind": kind.value, "metadata": meta, "spec": spec})
+        return self.kube.put({"apiVersion": API_VERSION, "kind": kind.value, "metadata": meta, "spec": spec, **fields})
 
-    def cluster(self, namespace: str, name: str, instance: str = "demo", of: str | None = HERE) -> Json:
+    def cluster(self, namespace: str, name: str, instance: str = "demo", of: str | None = HERE, **fields: Json) -> Json:
         ref = {"name": instance, **({"namespace": of} if of else {})}
-        return self.put(Kind.CLUSTER, namespace, name, {**quickstart()[1]["spec"], "instanceRef": ref})
+        return self.put(Kind.CLUSTER, namespace, name, {**quickstart()[1]["spec"], "instanceRef": ref}, **fields)
 
     async def waits_for(self, obj: Json) -> str | None:
         spec = PulsarClusterSpec.model_validate(obj["spec"])
@@ -48,7 +48,7 @@ async def test_the_other_clusters_of_the_instance_go_first(of: str | None) -> No
     clusters = Clusters()
     east = clusters.cluster(HERE, "east", of=of)
     clusters.cluster(HERE, "west", of=of)
-    clusters.cluster(THERE, "north")
+    clusters.cluster(THERE, "north", status={"broker": {"desired": 1, "ready": 1, "summary": "1/1"}})
     waiting = await clusters.waits_for(east)
     assert waiting is not None and waiting.endswith("to be deleted first: elsewhere/north, pulsar/west")
 
@@ -59,6 +59,14 @@ async def test_a_cluster_of_the_same_name_elsewhere_is_not_the_store() -> None:
     clusters.cluster(HERE, "east")
     clusters.cluster(HERE, "west")
     assert await clusters.waits_for(clusters.cluster(THERE, "east")) is None
+
+
+async def test_one_that_the_instance_never_allowed_holds_nothing() -> None:
+    """Whoever may make objects in another Kubernetes namespace could keep it for ever."""
+    clusters = Clusters()
+    east = clusters.cluster(HERE, "east")
+    clusters.cluster(THERE, "north")
+    assert await clusters.waits_for(east) is None
 
 
 @pytest.mark.parametrize("store", ["west", None])

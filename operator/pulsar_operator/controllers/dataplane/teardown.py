@@ -12,8 +12,9 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import instance_of, published_endpoint, pulsar_name, referring
+from pulsar_operator.controllers.core.clusters import allows, instance_of, published_endpoint, pulsar_name, referring
 from pulsar_operator.controllers.core.finalizers import release_finalizer
+from pulsar_operator.controllers.core.index import SERVING_PARTS
 from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.bootstrap import record_name
@@ -74,15 +75,23 @@ async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
     if key is None:
         return []
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name)
-    store = ((instance or {}).get("spec") or {}).get("configurationStore") or {}
+    if instance is None:
+        return []
+    store = (instance.get("spec") or {}).get("configurationStore") or {}
     if key.namespace != meta["namespace"] or (store.get("cluster") or {}).get("name") != meta["name"]:
         return []
     others = [
         each["metadata"]
         for each in referring(await deps.kube.list(CUSTOM[Kind.CLUSTER], None), key)
-        if each["metadata"]["uid"] != meta["uid"]
+        if each["metadata"]["uid"] != meta["uid"] and (allows(instance, each) or _ran(each))
     ]
     return sorted(f"{each['namespace']}/{each['name']}" for each in others)
+
+
+def _ran(cluster: Json) -> bool:
+    """Whether a cluster that the instance does not allow had brokers, as one that was allowed once; anybody may make
+    one that never was."""
+    return any((cluster.get("status") or {}).get(part) for part in SERVING_PARTS)
 
 
 async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> Waiting | None:
