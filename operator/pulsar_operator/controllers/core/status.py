@@ -77,9 +77,12 @@ def _stored(obj: Json) -> Json:
 
 
 def _normal(value: Any) -> Any:
-    """Equality that ignores absent against empty, since the API server keeps what it is given."""
+    """Equality that ignores absent against empty, since the API server keeps what it is given, and the order of
+    conditions, since it keeps that in which they came to be there."""
     if isinstance(value, dict):
         return {k: n for k, v in value.items() if (n := _normal(v)) not in (None, [], {})}
     if isinstance(value, list):
-        return [_normal(v) for v in value]
+        found = [_normal(v) for v in value]
+        keyed = all(isinstance(v, dict) and isinstance(v.get("type"), str) for v in found)
+        return sorted(found, key=lambda v: str(v["type"])) if keyed else found
     return value
