@@ -287,8 +287,8 @@ async def test_the_order_of_writes_of_a_deletion() -> None:
         "east-autorecovery",
         "east-zookeeper",
     ]
-    last = world.journal.effects[-1]
-    assert (last.verb, last.kind) == ("release", "PulsarCluster")
+    released = [(call.verb, call.kind) for call in world.journal.effects[-2:]]
+    assert released == [("release", "PulsarCluster"), ("release", "PulsarInstance")]
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals

@@ -191,14 +191,14 @@ class InstanceController:
 
     async def _configuration_store(self, state: InstancePass) -> None:
         store = state.spec.configuration_store
+        if store.managed is None and state.actor.act and not state.meta.deleting:
+            await ensure_finalizer(self._deps, state.obj)  # its clusters find the store by it, and each other
         if store.managed is not None:
             await self._managed_store(state)
         elif store.cluster is not None:
             self._cluster_store(state, store.cluster.name)
         elif store.external is not None:
             state.servers, state.chroot = store.external.servers, store.external.chroot
-            if state.actor.act and not state.meta.deleting:
-                await ensure_finalizer(self._deps, state.obj)  # its clusters find the store by it to leave it
             state.conditions.set(
                 ConditionType.CONFIGURATION_STORE_READY,
                 True,
