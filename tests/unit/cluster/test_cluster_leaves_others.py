@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS, Json, Key, UnavailableError
+from tests.support.cluster.copies import ready_world
 from tests.support.cluster.leaving import (
     EXTERNAL,
     SHARED,
@@ -24,7 +27,7 @@ from tests.support.cluster.leaving import (
     told,
     topic,
 )
-from tests.support.cluster.world import NS, ClusterWorld
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 from tests.support.core.journal import ZOOKEEPER, PortCall
 
 SOUTH = "/admin/clusters/south"
@@ -53,6 +56,23 @@ async def test_a_namespace_that_is_shared_with_a_cluster_from_elsewhere_keeps_it
     ensemble(world, servers).put(shared, b'{"replication_clusters": ["south"]}')
     await world.run()
     assert await blocked(world, "east") is None
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_cluster_with_the_store_of_others_is_kept_while_it_answers(silent: bool) -> None:
+    world = await ready_world()
+    own(world, "east").put(SOUTH, b"{}")
+    if silent:
+        world.unreachable.add(f"east-zookeeper.{NS}.svc.cluster.local")
+    await world.delete_all()  # the instance first
+    await world.run()
+    if not silent:
+        found = await blocked(world, "east")
+        assert found is not None and "are registered in its metadata store: south" in found[1]
+        assert "east-broker" in await world.names(STATEFUL_SETS)
+        own(world, "east").remove(SOUTH)
+        await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
 
 
 async def test_it_leaves_the_lists_that_a_cluster_from_elsewhere_has_too() -> None:
@@ -88,6 +108,23 @@ async def test_clusters_that_are_deleted_with_it_are_none() -> None:
         await world.delete(Kind.CLUSTER, name)
     await world.run()
     assert await world.names(CUSTOM[Kind.CLUSTER]) == []
+
+
+async def test_the_cluster_with_the_store_stays_while_others_use_it_although_their_instance_went_first() -> None:
+    instance, east, *_ = quickstart()
+    west = copy.deepcopy(east)
+    west["metadata"]["name"] = "west"
+    world = ClusterWorld.fakes()
+    await world.apply(instance, east, west)
+    await world.run()
+    assert await world.all_ready() == {}
+    await world.delete(Kind.INSTANCE, "demo")
+    await world.run()
+    await go(world, "east")
+    assert await world.live(Kind.CLUSTER, "east") is not None
+    assert "east-zookeeper" in await world.names(STATEFUL_SETS) and "/admin/clusters/west" in own(world, "east").nodes
+    await go(world, "west")
+    assert await world.names(CUSTOM[Kind.CLUSTER]) == await world.names(CUSTOM[Kind.INSTANCE]) == []
 
 
 # ------------------------------------------------------------------------------------ a status that was lost

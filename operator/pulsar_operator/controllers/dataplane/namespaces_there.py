@@ -81,7 +81,7 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     store, local = instance.get("status") or {}, cluster.get("status") or {}
     servers, own = store.get("configurationStoreServers"), local.get("metadataStoreServers")
     if has_own_store(instance, cluster) and not (others.staying and own):
-        return None
+        return await _shared_apart(deps, others, cluster)
     # The store may be on its way out with all of them.
     all_go = not others.staying and "deletionTimestamp" in instance["metadata"]
     unknown = "whether namespaces in Pulsar need it is not known"
@@ -104,6 +104,23 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     except PortError as error:
         return None if all_go else f"{unknown}: {error}"
     return f"{len(found)} namespaces in Pulsar still need it: {named(found)}" if found else None
+
+
+async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None:
+    """Who has registered in the cluster's own metadata store from elsewhere: what they share goes with it. A store that
+    does not answer has nothing that anybody could still use."""
+    local = cluster.get("status") or {}
+    servers = local.get("metadataStoreServers")
+    if not servers:
+        return None
+    try:
+        store = await deps.zookeeper.session(servers, local.get("metadataStoreChroot"))
+        found = sorted(others.apart(await store.children(CLUSTERS_PATH) or (), pulsar_name(cluster)))
+    except PortError:
+        return None
+    if not found:
+        return None
+    return f"{len(found)} clusters that have no PulsarCluster here are registered in its metadata store: {named(found)}"
 
 
 def named(found: Sequence[str]) -> str:
