@@ -185,15 +185,32 @@ def _plain(evidence: Evidence) -> _Fit:
         columns = np.stack([np.ones_like(weights), evidence.cost], axis=1) * weights[:, None]
         normal = columns.T @ columns + np.diag([IDLE_PENALTY, 0.0])
         wanted = columns.T @ (evidence.cpu * weights)
-        idle, price = np.linalg.solve(normal, wanted).tolist()
+        idle, price = _solved(normal, wanted).tolist()
         if idle < 0 or price <= 0:
             idle, price = 0.0, float(wanted[1] / normal[1, 1])
         weights = 1 / np.maximum(idle + price * evidence.cost, 0.2)
     return _Fit(idle, price, {})
 
 
+def _solved(normal: Array, wanted: Array) -> Array:
+    """The solution, or zeros where there is none that is one: figures that differ by more than numbers can tell."""
+    try:
+        return np.linalg.solve(normal, wanted)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(wanted)
+
+
 def _fit(evidence: Evidence) -> _Fit:
+    """With what brokers and topics have of their own; without it where the figures allow no answer."""
     plain = _plain(evidence)
+    try:
+        return _with_own(evidence, plain)
+    except np.linalg.LinAlgError:
+        return plain
+
+
+def _with_own(evidence: Evidence, plain: _Fit) -> _Fit:
+    """Raises LinAlgError where there is no solution that is one."""
     weights = 1 / np.maximum(plain.expected(evidence), 0.2)
     _, broker = np.unique(evidence.brokers, return_inverse=True)
     own = np.zeros((len(broker), int(broker.max()) + 1))

@@ -136,6 +136,19 @@ def test_any_figures_give_finite_answers(cpu: Any, cost: Any, topics: Any) -> No
     assert told.after is None or told.before is None or not told.after > told.before
 
 
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e-100, 1e100, 1e150])
+def test_figures_beyond_what_numbers_can_tell_apart_give_an_answer(scale: float, every: int) -> None:
+    """Their squares are 0, or 0 beside others: the normal equations have no solution, or none that is one."""
+    evidence = recorded([0.5, 2.0, 1.0, 1.0, 1.0, 1.0], noise=0.05)
+    cost, topics = evidence.cost.copy(), evidence.topics.copy()
+    cost[::every], topics[::every] = cost[::every] * scale, topics[::every] * scale
+    for changed in (replace(evidence, cost=cost), replace(evidence, cost=cost, topics=topics)):
+        with np.errstate(all="ignore"):
+            told = learn(changed)
+        assert all(1 / BOUND <= each.factor <= BOUND for each in told.factors.values())
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0, 0.0])
 def test_an_observation_that_is_none_does_not_count(bad: float) -> None:
     evidence = recorded([0.5, 2.0, 1.0, 1.0, 1.0, 1.0], noise=0.05)

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[3]
 RECORDING = traffic.Recording(days=1, topics=24, namespaces=2, brokers=2, bundles=4, interval_seconds=1200)
 SECONDS = 300.0
 """Until a process must have come to a point; not what the test measures."""
+TRIES = 5
+"""Of a kill in a short moment."""
 STATE = "state/v2/instance=demo/cluster=east"
 
 
@@ -80,7 +82,17 @@ def test_a_killed_driver_leaves_the_old_result_and_the_next_run_ends_the_work(
     assert served(root) == before, "killed while it wrote: the state of before counts"
     assert [path.name for path in (root / STATE).glob("manifest-*.json")] == ["manifest-000000000001.json"]
 
-    killed_when(root, given, "manifest-*.json", tmp_path / "second.log")
+    # From the manifest to the result is a fraction of a second: where the kill came too late nothing was tried.
+    kept = tmp_path / "kept"
+    shutil.copytree(root, kept)
+    for attempt in range(TRIES):
+        killed_when(root, given, "manifest-*.json", tmp_path / f"second-{attempt}.log")
+        found = served(root)
+        if found == before:
+            break
+        assert found == wanted, "neither the result of before nor the one that was published"
+        shutil.rmtree(root)
+        shutil.copytree(kept, root)
     assert served(root) == before, "killed before it published: the result of before is served"
 
     assert main(given) == 0
