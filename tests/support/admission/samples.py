@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from pulsar_operator.api.constants import API_VERSION, PLURALS, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.autoscaling import BookieTargets
 from pulsar_operator.api.v1alpha1.base import FILE_PATH, Storage
 from pulsar_operator.api.v1alpha1.cluster import (
     BookieVolumes,
@@ -67,6 +68,9 @@ VALUES: Mapping[FieldKey, Any] = {
     (Ensemble, "write_quorum"): 4,
     (Ensemble, "ack_quorum"): 3,
     (Racks, "minimum"): 2,
+    (BookieTargets, "low_disk_percent"): 61,
+    (BookieTargets, "disk_percent"): 76,
+    (BookieTargets, "full_disk_percent"): 91,
     (Platform, "ip_families"): ["IPv6", "IPv4"],
     (EmptyDirVolume, "medium"): "Memory",
     (ExternalZooKeeper, "servers"): "zk-0.zk:2181,10.0.0.1",
