@@ -27,6 +27,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     RemoteClusterStatus,
 )
 from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.dataplane.templates import with_annotation
 from pulsar_operator.domain.stored import readable
 
 Json = dict[str, Any]
@@ -118,14 +119,8 @@ def with_remote_clusters(
             told[row.name] = row.changed
     if not told:
         return dict(manifest)
-    spec, template = manifest["spec"], manifest["spec"]["template"]
-    metadata = template.get("metadata") or {}
     value = json.dumps(told, sort_keys=True, separators=(",", ":"))
-    annotations = {**(metadata.get("annotations") or {}), ANNOTATION_REMOTE_CLUSTERS: value}
-    return {
-        **manifest,
-        "spec": {**spec, "template": {**template, "metadata": {**metadata, "annotations": annotations}}},
-    }
+    return with_annotation(manifest, ANNOTATION_REMOTE_CLUSTERS, value)
 
 
 def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pulsar_operator.api.constants import ANNOTATION_RESTART_REASON, LABEL_COMPONENT, Component
-from pulsar_operator.domain.dataplane.templates import TemplateRecord, template_hash
+from pulsar_operator.domain.dataplane.templates import TemplateRecord, template_hash, with_annotation
 
 Json = dict[str, Any]
 
@@ -40,11 +40,7 @@ def with_restart(
     text = restart_text(reason) if reason is not None and asked else restart_reason(applied_template)
     if text is None:
         return dict(manifest)
-    spec, template = manifest["spec"], manifest["spec"]["template"]
-    metadata = template.get("metadata") or {}
-    annotations = {**(metadata.get("annotations") or {}), ANNOTATION_RESTART_REASON: text}
-    template = {**template, "metadata": {**metadata, "annotations": annotations}}
-    return {**manifest, "spec": {**spec, "template": template}}
+    return with_annotation(manifest, ANNOTATION_RESTART_REASON, text)
 
 
 def with_reason_kept(

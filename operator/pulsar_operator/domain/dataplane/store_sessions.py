@@ -20,6 +20,7 @@ from typing import Any, Final
 from pulsar_operator.api.constants import ANNOTATION_STORE_AWAY
 from pulsar_operator.api.v1alpha1.instance import OutageStatus
 from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.dataplane.templates import with_annotation
 
 Json = dict[str, Any]
 
@@ -91,13 +92,7 @@ def with_store_away(
             told = outage.until
     if told is None:
         return dict(manifest)
-    spec, template = manifest["spec"], manifest["spec"]["template"]
-    metadata = template.get("metadata") or {}
-    annotations = {**(metadata.get("annotations") or {}), ANNOTATION_STORE_AWAY: told}
-    return {
-        **manifest,
-        "spec": {**spec, "template": {**template, "metadata": {**metadata, "annotations": annotations}}},
-    }
+    return with_annotation(manifest, ANNOTATION_STORE_AWAY, told)
 
 
 def store_back(template: Mapping[str, Any] | None) -> str | None:

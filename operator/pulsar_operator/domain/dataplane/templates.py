@@ -170,3 +170,15 @@ def configurations(template: Mapping[str, Any]) -> frozenset[str]:
     """Names of the ConfigMaps that pods of a template mount."""
     volumes = (template.get("spec") or {}).get("volumes") or ()
     return frozenset(str(each["configMap"]["name"]) for each in volumes if "configMap" in each)
+
+
+def with_annotation(manifest: Mapping[str, Any], name: str, value: str) -> dict[str, Any]:
+    """A StatefulSet's manifest with an annotation in its pod template, which is another revision by it; what is given
+    stays."""
+    spec, template = manifest["spec"], manifest["spec"]["template"]
+    metadata = template.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), name: value}
+    return {
+        **manifest,
+        "spec": {**spec, "template": {**template, "metadata": {**metadata, "annotations": annotations}}},
+    }
