@@ -110,7 +110,7 @@ def outage(pair: Deployed, seconds: float, days: int) -> list[str]:
             ready(kubectl)
             seen(f"all is Ready, {time.monotonic() - back:.1f} s after")
         report = run.finish(drain_within=180)
-    lines += [str(instance(pair).get("configurationStoreOutage")), report.text()]
+    lines += [str(instance(pair).get("configurationStoreOutages")), report.text()]
     assert report.failures() == [], report.text()
     now = others(kubectl)
     assert {**now, "west proxy": None} == {**rest, "west proxy": None}, (

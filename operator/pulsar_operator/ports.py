@@ -469,7 +469,8 @@ class Deps:
     reach: Reach = field(default_factory=Reach)
     """Which clusters answered the calls of this process."""
     replication: ReplicationLooks = field(default_factory=ReplicationLooks)
-    store_reads: StoreReads = field(default_factory=StoreReads)
     """What brokers said of replication to this process."""
+    store_reads: StoreReads = field(default_factory=StoreReads)
+    """What configuration stores answered this process."""
     jumps: Jumps = field(default_factory=Jumps)
     """From which version of Pulsar to which a cluster may go; by default to none."""

@@ -17,7 +17,7 @@ VOLATILE_META = frozenset(
 )
 CHOSEN_BY_SERVER = frozenset(
     {"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt", "since", "lastSeen", "podIP", "podIPs"}
-    | {"configurationStoreOutage"}  # when a read failed last
+    | {"configurationStoreOutages"}  # when a read failed last
 )
 EMPTY: tuple[Any, ...] = (None, {}, [])
 

@@ -34,6 +34,7 @@ from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
 from pulsar_operator.domain.dataplane.reach import Reach
+from pulsar_operator.domain.dataplane.store_sessions import StoreReads
 from pulsar_operator.ports import (
     CUSTOM,
     PODS,
@@ -151,7 +152,7 @@ class ClusterWorld:
 
     def restart(self) -> None:
         """A new operator process: nothing in memory survives."""
-        deps = replace(self.deps, reach=Reach(), replication=ReplicationLooks())
+        deps = replace(self.deps, reach=Reach(), replication=ReplicationLooks(), store_reads=StoreReads())
         self.controllers: dict[Kind, Reconciler] = {
             Kind.INSTANCE: InstanceController(deps),
             Kind.CLUSTER: ClusterController(deps),

@@ -23,7 +23,7 @@ from tests.support.core.virtual_time import run_virtual
 MANAGED, OWN = (f"{name}.pulsar.svc.cluster.local" for name in ("demo-configuration-store", "east-zookeeper"))
 AWAY = "ConfigurationStoreAway"
 PATIENT = {"metadataStoreSessionTimeoutMillis": "86400000"}
-"""Of brokers: no outage here outlasts their sessions (test_store_sessions.py has those that do)."""
+"""Of brokers, as the servers grant it: no outage here outlasts their sessions (test_store_sessions.py has such)."""
 LOOKS = 3
 """Rounds in which nothing may happen."""
 
@@ -32,7 +32,8 @@ async def up(*, own: bool = False, change: Callable[[Json], Any] = lambda spec: 
     """The quickstart with two brokers, and a store of its own or the cluster's."""
     manifests = quickstart()
     if not own:
-        manifests[0]["spec"]["configurationStore"] = {"managed": {"replicas": 1, "storage": {"size": "1Gi"}}}
+        managed = {"replicas": 1, "storage": {"size": "1Gi"}, "config": {"maxSessionTimeout": "86400000"}}
+        manifests[0]["spec"]["configurationStore"] = {"managed": managed}
     manifests[1]["spec"]["broker"] |= {"replicas": 2, "drain": {"enabled": False}, "config": dict(PATIENT)}
     change(manifests[1]["spec"])
     world = await converged(*manifests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
@@ -150,13 +150,17 @@ class PulsarInstanceSpec(ApiModel):
     """What the Kubernetes is like that the pods of a managed configuration store run in."""
 
 
+MAX_OUTAGES: Final = 8
+"""Of the configuration store that a status tells at most."""
+
+
 class OutageStatus(ApiModel):
     """A time in which the configuration store gave no answer."""
 
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Its last answer before, as far as that is known."""
     until: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Its first one after."""
+    """Its first one after; later than that of the outage before, also where a clock was set back."""
 
 
 class InstanceClusterStatus(ApiModel):
@@ -229,8 +233,9 @@ class PulsarInstanceStatus(CommonStatus):
     """Connection string of the configuration store, without chroot."""
     configuration_store_chroot: str | None = None
     """Chroot of the configuration store, when there is one."""
-    configuration_store_outage: OutageStatus | None = None
-    """The last time in which it gave no answer; brokers whose sessions it outlasted are replaced."""
+    configuration_store_outages: Annotated[list[OutageStatus], Field(max_length=MAX_OUTAGES)] | None = None
+    """The last time in which it gave no answer, and before it each one that was longer than all that followed; brokers
+    whose sessions one outlasted are replaced."""
     clusters: Annotated[
         list[InstanceClusterStatus],
         Field(

@@ -212,11 +212,12 @@ class ClusterController:
             )
         )
         asked = facts.meta.annotations.get(ANNOTATION_RESTART)
+        own_store = rendered.configuration_store == rendered.metadata_store
         return replace(
             rendered,
             components={
                 component: [
-                    _marked(each, asked, facts, component) if each["kind"] == STATEFUL_SETS.kind else each
+                    _marked(each, asked, facts, component, own_store) if each["kind"] == STATEFUL_SETS.kind else each
                     for each in manifests
                 ]
                 for component, manifests in rendered.components.items()
@@ -231,17 +232,17 @@ def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
     return f"{jump.message}{told}"
 
 
-def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component) -> Json:
+def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
     """A StatefulSet's manifest with the reason of the last restart that somebody asked for, and of brokers with what
-    they cannot learn while they run."""
-    live = facts.live
+    they cannot learn while they run. ``own_store``: whether the configuration store is their metadata store."""
+    live, store = facts.live, facts.instance.store
     there = live.stateful_set(component)
     applied = there["spec"]["template"] if there is not None else None
     if component is Component.BROKER:
         manifest = with_remote_clusters(manifest, facts.obj.get("status"), applied)
         broker = facts.spec.broker
-        session = session_of(broker.config if broker is not None else None)
-        manifest = with_store_away(manifest, facts.instance.store.outage, there, session)
+        session = session_of(broker.config if broker is not None else None, store.session)
+        manifest = with_store_away(manifest, () if own_store else store.outages, there, session)
     if asked is None:
         return with_reason_kept(manifest, applied, record_of(live, component))
     return with_restart(manifest, asked, applied)

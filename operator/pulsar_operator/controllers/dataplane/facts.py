@@ -16,7 +16,7 @@ from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.meters import Loads
 from pulsar_operator.controllers.dataplane.rack_facts import known_racks
-from pulsar_operator.controllers.dataplane.store_read import last_outage
+from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.domain.bookkeeper.racks import KnownRacks, too_few
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
@@ -25,6 +25,7 @@ from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record
 from pulsar_operator.domain.dataplane.quorum_record import known_quorum
 from pulsar_operator.domain.dataplane.rollout import RollOrder
 from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
+from pulsar_operator.domain.dataplane.store_sessions import granted_by
 from pulsar_operator.domain.dataplane.versions import downgrade
 from pulsar_operator.domain.dataplane.wanted import with_wanted
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
@@ -174,13 +175,18 @@ async def _instance(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec) 
         return InstanceFact(True, StoreFact(True, since=_true_since(obj, ConditionType.METADATA_READY)), own_store=True)
     ready = condition_of(found.obj, ConditionType.CONFIGURATION_STORE_READY)
     status = found.obj.get("status") or {}
-    servers, chroot = status.get("configurationStoreServers"), status.get("configurationStoreChroot")
-    if ready is not None and ready["status"] == "True" and servers:
+    known = StoreFact(
+        False,
+        status.get("configurationStoreServers"),
+        status.get("configurationStoreChroot"),
+        outages=ended_outages(status),
+        session=granted_by((store.get("managed") or {}).get("config")),
+    )
+    if ready is not None and ready["status"] == "True" and known.servers:
         since = _true_since(found.obj, ConditionType.CONFIGURATION_STORE_READY)
-        return InstanceFact(True, StoreFact(True, servers, chroot, since, outage=last_outage(status)))
+        return InstanceFact(True, replace(known, ready=True, since=since))
     why = ready["message"] if ready else "not observed yet"
-    text = f"Configuration store of {found.text}: {why}"
-    return InstanceFact(True, StoreFact(False, servers=servers, chroot=chroot, message=text))
+    return InstanceFact(True, replace(known, message=f"Configuration store of {found.text}: {why}"))
 
 
 def _true_since(obj: Json, kind: ConditionType) -> str | None:

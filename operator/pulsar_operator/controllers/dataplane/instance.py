@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -46,7 +46,7 @@ from pulsar_operator.controllers.dataplane.geo_replication import observe_replic
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.sights import again, look
-from pulsar_operator.controllers.dataplane.store_read import ask, last_outage
+from pulsar_operator.controllers.dataplane.store_read import ask, ended_outages
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import observe_component
@@ -92,8 +92,8 @@ class InstancePass:
     """Whether clusters and others are known: a list that failed says nothing."""
     sights: Mapping[str, Sight] = field(default_factory=dict)
     """Whether clusters answer, by name inside Pulsar."""
-    outage: OutageStatus | None = None
-    """Of the store, which ended in this pass."""
+    outages: Sequence[OutageStatus] | None = None
+    """Of the store; None = it was not asked."""
     backoff: bool = False
 
 
@@ -212,9 +212,12 @@ class InstanceController:
         ready = state.conditions.is_true(kind)
         if state.servers is None:
             return
-        problem, state.outage = await ask(self._deps, state.obj, state.servers, state.chroot, ready=ready)
-        if ready and problem is not None:
-            state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_AWAY, problem)
+        problem, state.outages = await ask(self._deps, state.obj, state.servers, state.chroot, ready=ready)
+        if problem is not None:
+            # Also where its pods say why: who is started meanwhile knows by the reason that it did answer.
+            known = None if ready else state.conditions.explained(kind)
+            text = f"{problem}. {known[2]}" if known is not None else problem
+            state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_AWAY, text)
 
     def _cluster_store(self, state: InstancePass, name: str) -> None:
         kind = ConditionType.CONFIGURATION_STORE_READY
@@ -394,7 +397,7 @@ class InstanceController:
             # What this pass could not see is carried over; the kind of store and the chroot are immutable.
             configuration_store_servers=state.servers or old.get("configurationStoreServers"),
             configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
-            configuration_store_outage=state.outage or last_outage(old),
+            configuration_store_outages=list(ended_outages(old) if state.outages is None else state.outages) or None,
             replication=replication_rows(self._deps, state.obj),
             **counts,
         )

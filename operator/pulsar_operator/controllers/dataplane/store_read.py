@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.instance import OutageStatus, PulsarInstanceStatus
-from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.controllers.core.status import condition_of, is_true
+from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Deps, Json, UnavailableError
@@ -42,25 +42,27 @@ async def away(deps: Deps, servers: str, chroot: str | None) -> str | None:
 
 async def ask(
     deps: Deps, instance: Json, servers: str, chroot: str | None, *, ready: bool
-) -> tuple[str | None, OutageStatus | None]:
-    """Why the store gives no answer, as above, and the outage that its answer ends. One that is not ``ready`` by what
+) -> tuple[str | None, list[OutageStatus]]:
+    """Why the store gives no answer, as above, and the outages that are known then. One that is not ``ready`` by what
     else is known is asked if it ever answered, to know how long it is away. Raises PortError."""
-    reads, uid = deps.store_reads, instance["metadata"]["uid"]
-    if not (ready or reads.known(uid)):
-        return None, None
+    reads, uid, told = deps.store_reads, instance["metadata"]["uid"], _told_away(instance)
+    stored = ended_outages(instance.get("status"))
+    if not (
+        ready or reads.known(uid) or told is not None or is_true(instance, ConditionType.CONFIGURATION_STORE_READY)
+    ):
+        return None, stored
     problem = await away(deps, servers, chroot)
-    if problem is not None:
-        reads.silent(uid)
-        return problem, None
     now = deps.clock.now()
-    since = reads.answered(uid, now, _told_away(instance))
-    return None, None if since is None else OutageStatus(since=timestamp(since), until=timestamp(now))
+    if problem is not None:
+        reads.silent(uid, now)
+        return problem, reads.outages(uid, stored, now)
+    return None, reads.outages(uid, stored, now, reads.answered(uid, now, told))
 
 
-def last_outage(status: Mapping[str, Any] | None) -> OutageStatus | None:
-    """In an instance's stored status; what cannot be read is none."""
-    found = readable(PulsarInstanceStatus, status).get("configurationStoreOutage")
-    return None if found is None else OutageStatus.model_validate(found)
+def ended_outages(status: Mapping[str, Any] | None) -> list[OutageStatus]:
+    """In an instance's stored status, the last one first; what cannot be read is none."""
+    found = readable(PulsarInstanceStatus, status).get("configurationStoreOutages") or ()
+    return [OutageStatus.model_validate(each) for each in found]
 
 
 def _told_away(instance: Json) -> datetime | None:

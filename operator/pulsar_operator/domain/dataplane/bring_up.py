@@ -6,13 +6,15 @@ reach it even while something before it is not ready.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.instance import OutageStatus
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.remote_clusters import RemoteUrls
+from pulsar_operator.domain.dataplane.store_sessions import GRANTED
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,10 @@ class StoreFact:
     """Since when it is ready, as a time of a status; None = it is not, or that is not known."""
     reason: Reason = Reason.WAITING_FOR_CONFIGURATION_STORE
     message: str = ""
-    outage: OutageStatus | None = None
-    """The last one; None = there was none, or it is the cluster's own metadata store, which brokers watch otherwise."""
+    outages: Sequence[OutageStatus] = ()
+    """Those that ended, the last one first; none of the cluster's own metadata store, which brokers watch otherwise."""
+    session: timedelta = GRANTED
+    """The longest that its servers grant."""
 
 
 @dataclass(frozen=True)
