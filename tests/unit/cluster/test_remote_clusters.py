@@ -24,6 +24,7 @@ from pulsar_operator.domain.dataplane.remote_clusters import (
 from pulsar_operator.ports import STATEFUL_SETS, Json, ZooKeeperSession
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.rolls import two
+from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -215,3 +216,30 @@ async def test_one_that_joins_or_leaves_replaces_nothing() -> None:
     assert world.journal.pods_gone() == before
     template = (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"]
     assert remote_changes(template) == {}
+
+
+async def test_a_roll_that_stopped_is_not_tried_again_for_it() -> None:
+    """Until somebody corrects what was asked for: then brokers learn of the URLs too."""
+    world = await pair()
+    world.workloads.troubles.append(Trouble(image="*:broken", waiting="ErrImagePull"))
+    broken = {"broker": "registry.example/pulsar-broker:broken"}
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(image=dict(broken)))
+
+    async def stopped() -> bool:
+        world.clock.forward(120)
+        return any(event.reason == "RollStopped" for event in world.journal.events)
+
+    await world.until(stopped)
+    await world.run()
+    before = len(world.journal.pods_gone())
+    await world.pause(Kind.CLUSTER, "west")
+    await moves(world, "west", "pulsar://west.example:6650")
+    for _ in range(20):
+        world.clock.forward(120)
+        await world.round()
+    assert world.journal.pods_gone()[before:] == []
+    assert (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RollStopped"
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.pop("image"))
+    await looked_again(world)
+    assert sorted(world.journal.pods_gone()[before:]) == ["east-broker-0", "east-broker-1"]
+    assert remote_changes((await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"])

@@ -4,11 +4,12 @@ status that is not written or lost, another operator, clocks that step, and sess
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM, PODS, Json, UnavailableError
+from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, UnavailableError
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.rolls import CLOSED, brought_up, two
 from tests.support.cluster.workloads import Trouble
@@ -298,3 +299,32 @@ async def test_brokers_that_have_one_store_for_all_have_one_session_for_all() ->
     await away(world, 60, "zk.example")
     await world.run()
     assert gone.names() == ["west-broker-0"]
+
+
+# ------------------------------------------------------------------------------------------- a roll that was stopped
+
+
+async def test_an_outage_tries_nothing_again_that_failed() -> None:
+    world = await pair()
+    world.workloads.troubles.append(Trouble(image="*:broken", waiting="ErrImagePull"))
+    broken = {"broker": "registry.example/pulsar-broker:broken"}
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(image=dict(broken)))
+
+    async def stopped() -> bool:
+        world.clock.forward(120)
+        return any(each.reason == "RollStopped" for each in world.journal.events)
+
+    await world.until(stopped)
+    await world.run()
+    gone = Gone(world)
+    await away(world, 60)
+    for _ in range(20):
+        world.clock.forward(120)
+        await world.round()
+    images: Any = {
+        pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in await world.backstage.all(PODS)
+    }
+    assert not any(image.endswith(":broken") for image in images.values())
+    assert [name for name in gone.names() if name.startswith("east")] == []
+    template: Any = (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"]
+    assert not template["spec"]["containers"][0]["image"].endswith(":broken")

@@ -12,7 +12,15 @@ from http import HTTPStatus
 
 from pydantic import ValidationError
 
-from pulsar_operator.api.constants import ANNOTATION_RESTART, Component, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import (
+    ANNOTATION_REMOTE_CLUSTERS,
+    ANNOTATION_RESTART,
+    ANNOTATION_STORE_AWAY,
+    Component,
+    ConditionType,
+    Kind,
+    Reason,
+)
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
@@ -46,6 +54,7 @@ from pulsar_operator.domain.dataplane.remote_clusters import with_remote_cluster
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.running import record_of
 from pulsar_operator.domain.dataplane.store_sessions import session_of, with_store_away
+from pulsar_operator.domain.dataplane.templates import template_hash, with_annotations_of
 from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
 from pulsar_operator.domain.dataplane.wanted import with_wanted
 from pulsar_operator.domain.render import (
@@ -232,17 +241,32 @@ def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
     return f"{jump.message}{told}"
 
 
+TOLD = (ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_STORE_AWAY)
+"""What brokers are told by a restart, since they cannot learn it while they run; nobody declares it."""
+
+
 def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
     """A StatefulSet's manifest with the reason of the last restart that somebody asked for, and of brokers with what
-    they cannot learn while they run. ``own_store``: whether the configuration store is their metadata store."""
-    live, store = facts.live, facts.instance.store
-    there = live.stateful_set(component)
+    they are told. ``own_store``: whether the configuration store is their metadata store."""
+    if component is not Component.BROKER:
+        return _restarted(manifest, asked, facts, component)
+    there, broker, store = facts.live.stateful_set(component), facts.spec.broker, facts.instance.store
     applied = there["spec"]["template"] if there is not None else None
-    if component is Component.BROKER:
-        manifest = with_remote_clusters(manifest, facts.obj.get("status"), applied)
-        broker = facts.spec.broker
-        session = session_of(broker.config if broker is not None else None, store.session)
-        manifest = with_store_away(manifest, () if own_store else store.outages, there, session)
+    told = with_remote_clusters(manifest, facts.obj.get("status"), applied)
+    session = session_of(broker.config if broker is not None else None, store.session)
+    told = with_store_away(told, () if own_store else store.outages, there, session)
+    newest, record = _restarted(told, asked, facts, component), record_of(facts.live, component)
+    stopped = record.kept.get(record.stop.template) if record.stop is not None else None
+    if stopped is None:
+        return newest
+    # A roll that stopped is tried again when somebody changes what is declared, not when there is something to tell.
+    tried = _restarted(with_annotations_of(told, stopped.template, TOLD), asked, facts, component)
+    return tried if record.stopped(template_hash(tried)) is not None else newest
+
+
+def _restarted(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component) -> Json:
+    there = facts.live.stateful_set(component)
+    applied = there["spec"]["template"] if there is not None else None
     if asked is None:
-        return with_reason_kept(manifest, applied, record_of(live, component))
+        return with_reason_kept(manifest, applied, record_of(facts.live, component))
     return with_restart(manifest, asked, applied)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -182,3 +182,16 @@ def with_annotation(manifest: Mapping[str, Any], name: str, value: str) -> dict[
         **manifest,
         "spec": {**spec, "template": {**template, "metadata": {**metadata, "annotations": annotations}}},
     }
+
+
+def with_annotations_of(
+    manifest: Mapping[str, Any], template: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+    """A StatefulSet's manifest with those of the annotations in its pod template as another template has them, or has
+    them not; what is given stays."""
+    spec, mine = manifest["spec"], manifest["spec"]["template"]
+    metadata = mine.get("metadata") or {}
+    theirs = (template.get("metadata") or {}).get("annotations") or {}
+    kept = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in names}
+    annotations = kept | {name: theirs[name] for name in names if name in theirs}
+    return {**manifest, "spec": {**spec, "template": {**mine, "metadata": {**metadata, "annotations": annotations}}}}
