@@ -41,7 +41,7 @@ class FakeKube:
         self.namespaces = namespaces
         self.watched = watched
         self.time: Callable[[], str] = lambda: STATUS_TIME
-        """What the server's clock says, for creationTimestamp."""
+        """What the server's clock says, for creationTimestamp and deletionTimestamp."""
         self.before: list[Hook] = []
         self.after: list[Hook] = []
         self.calls: list[Call] = []
@@ -325,7 +325,7 @@ class FakeKube:
         if "deletionTimestamp" in live["metadata"]:
             return False
         new = _renewed(live)
-        new["metadata"]["deletionTimestamp"] = STATUS_TIME
+        new["metadata"]["deletionTimestamp"] = self.time()
         new["metadata"]["deletionGracePeriodSeconds"] = 0
         if "generation" in new["metadata"]:
             new["metadata"]["generation"] += 1

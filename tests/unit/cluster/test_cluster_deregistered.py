@@ -345,8 +345,11 @@ async def test_a_store_that_goes_with_its_instance_is_not_waited_for() -> None:
     assert any("since the store is being deleted too" in text for text in told(world, "FinalizerReleased"))
 
 
-async def test_a_kubernetes_namespace_that_goes_waits_for_no_store() -> None:
-    world = await alone(external=True)
+@pytest.mark.parametrize("external", [False, True])
+async def test_a_kubernetes_namespace_that_goes_waits_for_no_store_for_long(external: bool) -> None:
+    """For none that goes with it, and two minutes for another one."""
+    world = await alone(external=external)
+    world.clock.step = 0.01
     meta = {"name": NS, "namespace": "", "finalizers": ["kubernetes"]}
     await world.backstage.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "spec": {}})
     silent(world, claim_path("east"))
@@ -355,12 +358,17 @@ async def test_a_kubernetes_namespace_that_goes_waits_for_no_store() -> None:
     assert found is not None and found[0] == "ConfigurationStoreAway"
     await world.backstage.remove(NAMESPACES, "", NS)
     await world.run()
+    assert (await world.live(Kind.CLUSTER, "east") is not None) is external
+    world.clock.forward(121)
+    await world.run()
     assert await world.live(Kind.CLUSTER, "east") is None
 
 
-async def test_it_leaves_although_the_rights_in_its_kubernetes_namespace_are_gone() -> None:
+@pytest.mark.parametrize("moment", [False, True], ids=["the store answers", "the store does not for a moment"])
+async def test_it_leaves_although_the_rights_in_its_kubernetes_namespace_are_gone(moment: bool) -> None:
     """The claim would tie the name to an instance id that nobody has any more."""
     world = await alone(external=True)
+    world.clock.step = 0.01
     meta = {"name": NS, "namespace": "", "finalizers": ["kubernetes"]}
     await world.backstage.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "spec": {}})
     await world.backstage.remove(NAMESPACES, "", NS)
@@ -372,7 +380,13 @@ async def test_it_leaves_although_the_rights_in_its_kubernetes_namespace_are_gon
             raise ForbiddenError(f"{call.kind} is forbidden")
 
     world.journal.before.append(refuse)
+    hook = silent(world, claim_path("east")) if moment else None
     await world.delete_all()
+    if hook is not None:
+        for _ in range(5):
+            await world.round()
+        world.clock.forward(60)
+        world.journal.before.remove(hook)
     await world.run()
     for kind in (Kind.INSTANCE, Kind.CLUSTER):
         assert await world.names(CUSTOM[kind]) == []

@@ -62,6 +62,9 @@ ROUNDS: Final = 6
 CURSOR_SECONDS: Final = 30.0
 """How long cursors of the other clusters are waited for: brokers drop them within two seconds of their topics that are
 loaded (measured on 4.0.8), and of others not before those are used."""
+STORE_SECONDS: Final = 120.0
+"""How long a Kubernetes namespace that is being deleted is kept for a configuration store that is elsewhere and does
+not answer: what is left there hinders those who use it."""
 LOOK_SECONDS: Final = 30.0
 """For all topics of all other clusters together."""
 
@@ -150,8 +153,8 @@ class Leaving:
             return Waiting(f"the other clusters to drop their {text}", Reason.WAITING_FOR_REPLICATION)
         await self._actor.warn(
             Reason.NOT_DELETED,
-            f"Left with others, which keep messages for {self._name} behind them until the topic is loaded, or its "
-            f"namespace no longer names {self._name}: {text}",
+            f"Left with others, which keep messages for {self._name} behind them until the topic is loaded and neither "
+            f"it nor its namespace names {self._name}: {text}",
         )
         return None
 
@@ -218,25 +221,30 @@ class Leaving:
         stays = f"{cluster_path(self._name)} and {claim_path(self._name)} in the {store} stay"
         if confirmed_deletion(self._obj):
             await self._actor.warn(Reason.NOT_DELETED, f"{stays}, as was confirmed: {why}")
-        elif await self._goes_too():
+        elif await self._goes_too(reason):
             await self._actor.warn(Reason.FINALIZER_RELEASED, f"{stays}, since the store is being deleted too: {why}")
         else:
             return Waiting(f"{why}. {remedy(self._obj, 'Bring it back', 'leave what is there')}", reason)
         return None
 
-    async def _goes_too(self) -> bool:
-        """Whether nobody brings the store back: its pods go with its instance, or all goes with a Kubernetes
-        namespace."""
-        instance = self._instance
-        managed = ((instance.get("spec") or {}).get("configurationStore") or {}).get("managed") is not None
-        goes = managed and "deletionTimestamp" in instance["metadata"]
+    async def _goes_too(self, reason: Reason) -> bool:
+        """Whether nobody brings the store back: its pods go with its instance, or all goes with a Kubernetes namespace.
+        One that does not go with that namespace may be back in a moment, so it is waited for a while."""
+        instance, namespace = self._instance, self._obj["metadata"]["namespace"]
+        store = (instance.get("spec") or {}).get("configurationStore") or {}
+        goes = store.get("managed") is not None and "deletionTimestamp" in instance["metadata"]
         if goes and not await still_runs(self._deps, instance, Component.CONFIGURATION_STORE):
             return True
         try:
-            found = await self._deps.kube.get(NAMESPACES, "", self._obj["metadata"]["namespace"])
+            found = await self._deps.kube.get(NAMESPACES, "", namespace)
         except RefusedError:
             return False
-        return found is not None and "deletionTimestamp" in found["metadata"]
+        since = parse_time(found["metadata"].get("deletionTimestamp")) if found is not None else None
+        if since is None:
+            return False
+        elsewhere = store.get("external") is not None or instance["metadata"]["namespace"] != namespace
+        waits = reason is Reason.CONFIGURATION_STORE_AWAY and elsewhere
+        return not waits or seconds_since(since, self._deps.clock.now()) >= STORE_SECONDS
 
     async def _plan(self, *, brokers_run: bool) -> LeavingPlan | Refusal:
         record = self._known = await self._record()

@@ -61,9 +61,9 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
             raise
         # Deleting the Kubernetes namespace takes the operator's rights in it away first; everything there is being
         # deleted anyway, and holding the object would only hold the namespace.
-        await actor.warn(Reason.FINALIZER_RELEASED, f"The pods were not stopped in order: {error}")
-        await _forget_at_once(deps, obj, actor)
-        waiting = None
+        waiting = await _forget_at_once(deps, obj, actor)
+        if waiting is None:
+            await actor.warn(Reason.FINALIZER_RELEASED, f"The pods were not stopped in order: {error}")
     if waiting is None:
         await release_finalizer(deps, obj)
     return waiting
@@ -112,16 +112,19 @@ async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClust
     return None
 
 
-async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> None:
-    """Its Kubernetes namespace ends its pods; what it has elsewhere would stay."""
+async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> Waiting | None:
+    """Its Kubernetes namespace ends its pods; what it has elsewhere would stay. Waits for a while for a store that does
+    not answer, and for nothing else."""
     try:
         left = await leaving(deps, obj, actor)
         waiting = await left.forget(kept_record=False) if left is not None else None
     except PortError as error:
         waiting = Waiting(str(error))
-    if waiting is not None:
-        text = f"{pulsar_name(obj)} stays registered in the configuration store of its instance: {waiting.text}"
-        await actor.warn(Reason.NOT_DELETED, text)
+    if waiting is None or waiting.reason is Reason.CONFIGURATION_STORE_AWAY:
+        return waiting
+    text = f"{pulsar_name(obj)} stays registered in the configuration store of its instance: {waiting.text}"
+    await actor.warn(Reason.NOT_DELETED, text)
+    return None
 
 
 async def _give_balancer_back(
