@@ -115,6 +115,7 @@ async def test_raised_again_it_stays(at: At, step: str) -> None:
     await world.run(rounds=200)
     await stays(world)
     assert world.volume(bookie(2)) == uid
+    assert len([event for event in world.journal.events if " stays: " in event.message]) == 1, "said once"
 
 
 async def test_raised_again_when_its_cookie_is_gone_it_comes_back_as_a_new_one(world: LedgerWorld) -> None:

@@ -80,7 +80,7 @@ def stays(bookie: Leaving, why: str) -> Next | None:
     if bookie.ordinal >= bookie.replicas:
         return Next(Act.NOTHING, f"the pod of bookie {bookie.bookie} to be back", shown(bookie))
     if bookie.readonly and not memo.freed:
-        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {why}", shown(bookie))
+        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries again: {why}", shown(bookie))
     if bookie.readonly is None and bookie.has_cookie:
         # Nothing is held for it: what is changed may be what it needs to come up, and it comes up writable.
         return Next(Act.NOTHING, f"bookie {bookie.bookie} to say that it is writable")
