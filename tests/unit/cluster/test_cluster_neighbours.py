@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CONFIG_MAPS, PODS, Json, ResourceType
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, Json, ResourceType
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.rolls import BROKEN, WEEK, reason, two, version
 from tests.support.cluster.world import NS, ClusterWorld
@@ -217,3 +219,35 @@ async def test_what_cannot_be_compared_waits() -> None:
     await world.change(Kind.CLUSTER, "west", unrelated)
     await world.run()
     assert of(world, "west") == [] and "not known whether it tries the same change" in await words(world)
+
+
+@pytest.mark.parametrize("specified", [unrelated, unreadable], ids=["readable", "unreadable"])
+@pytest.mark.parametrize("wrote", [False, True], ids=["before", "again and again"])
+async def test_a_cluster_that_the_instance_does_not_allow_holds_nobody(specified: Any, wrote: bool) -> None:
+    """Whatever its status says, which its owner may write: it reads no store, and has nothing to roll there."""
+    world = await two(1, one_of_each)
+    stranger = copy.deepcopy(await world.get(Kind.CLUSTER, "west"))
+    stranger.pop("status")
+    stranger["metadata"] = {"name": "north", "namespace": "elsewhere"}
+    stranger["spec"]["instanceRef"] = {"name": "demo", "namespace": NS}
+    specified(stranger["spec"])
+    await world.apply(stranger)
+    await world.run()
+
+    async def claims() -> None:
+        rollout = {"component": "broker", "reason": "?", "since": "2020-01-01T00:00:00Z", "podsDone": 1, "podsTotal": 2}
+
+        def change(obj: Json) -> None:
+            obj.setdefault("status", {})["rollout"] = {**rollout, "progressed": timestamp(world.clock.now())}
+
+        await world.backstage.edit(CUSTOM[Kind.CLUSTER], "elsewhere", "north", change)
+
+    await claims()
+    before = len(of(world, "east"))
+    await world.change(Kind.CLUSTER, "east", unrelated)
+    for _ in range(12):
+        if wrote:
+            await claims()
+        await world.round()
+    assert of(world, "east")[before:] == ["east-broker-0"]
+    assert "elsewhere" not in str((await world.get(Kind.CLUSTER, "east"))["status"])

@@ -15,7 +15,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import instance_of, referring
+from pulsar_operator.controllers.core.clusters import instance_of, members
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.neighbours import changes_of, waits_for
@@ -43,11 +43,13 @@ async def held_for(facts: ClusterFacts, hand: Actor, live: Live, rendered: Rende
 
 async def _others(facts: ClusterFacts, hand: Actor, live: Live, rendered: RenderedCluster) -> Held | None:
     """Another cluster of the instance that rolls; and whether this one has said that it would."""
-    instance = instance_of(facts.obj)
+    kube, key = hand.deps.kube, instance_of(facts.obj)
+    instance = await kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
     if instance is None:
         return None
-    members = referring(await hand.deps.kube.list(CUSTOM[Kind.CLUSTER], None), instance)
-    others = [each for each in members if each["metadata"]["uid"] != facts.meta.uid]
+    # One that the instance does not allow, or not any more, has no store to roll with, whatever its status says.
+    found = members(await kube.list(CUSTOM[Kind.CLUSTER], None), instance)
+    others = [each for each in found if each["metadata"]["uid"] != facts.meta.uid]
     if not others:
         return None
     mine = _began(facts.obj)
