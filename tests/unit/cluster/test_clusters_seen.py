@@ -64,6 +64,21 @@ def test_looks_that_were_given_up_early_are_one_call_without_an_answer() -> None
     assert left.doubted() == left
 
 
+def test_one_that_answers_nothing_but_the_question_is_left_out_and_comes_back_on_trial() -> None:
+    """Brokers answer it from memory, also while their own metadata store is away."""
+    standing, left_out = Standing(), []
+    for minute in range(12):
+        now = at(60 * minute)
+        standing = standing.heard_question(now)
+        assert standing.since is None
+        standing = standing.unheard(at(60 * minute + 15))
+        left_out.append(standing.since is not None)
+    assert left_out == [False, False] + [True] * 10
+    assert standing.again is not None and standing.pause == LONGEST_PAUSE_SECONDS
+    assert standing.heard_question(at(0)).heard(at(0)) == Standing(answered=at(0)), "any other answer ends it"
+    assert Standing(silent=2).heard_question(at(0)) == Standing(answered=at(0)), "nothing but the question had none"
+
+
 def test_the_pauses_double_to_a_minute() -> None:
     standing, pauses = silent(TIMEOUTS), []
     for _ in range(6):

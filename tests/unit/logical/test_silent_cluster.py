@@ -107,3 +107,30 @@ async def test_the_only_cluster_has_the_whole_time(world: LogicalWorld) -> None:
         world.cluster_status(name, ready=False)
     world.admin.hanging.add("c")
     assert await change(world, "m", ["b", "c"], messageTTLSeconds=70) == WHOLE_SECONDS
+
+
+async def test_a_cluster_that_answers_the_question_alone_does_not_keep_topics_waiting_for_ever(
+    world: LogicalWorld,
+) -> None:
+    """Its own metadata store is away, and what it is asked every quarter of a minute it knows from memory."""
+    world.topic("x", namespace="n")
+    await world.run()
+    world.admin.hanging.add("a")
+    reach = world.controllers[Kind.NAMESPACE].deps.reach
+    waited = []
+    for number in range(12):
+        known = reach.of("http://a:8080")
+        if known.since is None or known.due(world.stepping.now()):
+            reach.asked("http://a:8080", world.stepping.now(), answered=True)
+        before = world.admin.waited
+        world.topic("x", namespace="n", policies={"maxConsumers": number + 1})
+        await world.reconcile(Kind.TOPIC, "x")
+        waited.append(world.admin.waited - before)
+    assert any(waited)
+    assert waited.count(0.0) >= 8, "ever more rarely"
+    assert max(waited[2:]) < 2 * WHOLE_SECONDS, "one call is enough to leave it out again"
+    world.admin.hanging.clear()
+    reach.asked("http://a:8080", world.stepping.now(), answered=True)
+    await world.run()
+    assert reach.of("http://a:8080").in_vain == 0
+    assert world.condition(Kind.TOPIC, "x")[0] == "True"

@@ -31,7 +31,7 @@ async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[
     now, found = deps.clock.now(), {}
     for each, answered in zip(asked, answers, strict=True):
         if answered is not None:
-            (deps.reach.heard if answered else deps.reach.unheard)(each.url, now)
+            deps.reach.asked(each.url, now, answered=answered)
     for name, endpoint in endpoints.items():
         row = before.get(name, {})
         known = Sight(row.get("reachable"), row.get("since"), row.get("lastSeen"))

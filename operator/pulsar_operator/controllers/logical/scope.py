@@ -180,7 +180,8 @@ class Admin:
 
     def _heard(self, endpoint: AdminEndpoint) -> None:
         """An answer counts where the ones before were missing; when a cluster answered is known without."""
-        if self._deps.reach.of(endpoint.url).silent:
+        known = self._deps.reach.of(endpoint.url)
+        if known.silent or known.in_vain:
             self._deps.reach.heard(endpoint.url, self._deps.clock.now())
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:

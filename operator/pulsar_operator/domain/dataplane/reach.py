@@ -3,7 +3,8 @@
 A broker whose metadata store is away accepts a request and never answers it (observed on 4.0.8), so whoever asks waits
 for the whole deadline. A cluster that did so several times in a row is left out: nobody waits for it any more. It is
 asked again with a question of its own, ever more rarely, and is back with its first answer. Any answer counts, also one
-that refuses: what is looked for is silence.
+that refuses: what is looked for is silence. But an answer to that question, which brokers give from memory, takes back
+no other call that had none: it brings the cluster back on trial, and the next such call leaves it out again.
 
 Until then, a few deadlines later, nobody waits long either for what another cluster can tell, or a pass can do without:
 after PATIENCE_SECONDS the cluster is doubted, and such a question is asked of it last, or not at all, until it answers.
@@ -44,24 +45,34 @@ class Standing:
     """Seconds until the question after the next one."""
     answered: datetime | None = None
     """When it answered last."""
+    in_vain: int = 0
+    """Calls without an answer, but for the question, since one that had one."""
 
     def heard(self, now: datetime) -> Standing:
         """After an answer, whatever it was."""
         return Standing(answered=now)
+
+    def heard_question(self, now: datetime) -> Standing:
+        """After an answer to the question whether it answers."""
+        if not self.in_vain:
+            return self.heard(now)
+        return Standing(answered=now, in_vain=min(self.in_vain, TIMEOUTS - 1), pause=self.pause)
 
     def doubted(self) -> Standing:
         """After a look that was given up early. However many, they are no more than one call without an answer: a
         silence that short leaves nobody out."""
         return replace(self, silent=max(self.silent, 1))
 
-    def unheard(self, now: datetime) -> Standing:
-        """After a call that had no answer within its deadline."""
+    def unheard(self, now: datetime, *, question: bool = False) -> Standing:
+        """After a call that had no answer within its deadline, or the ``question`` whether it answers."""
+        vain = self.in_vain if question else min(self.in_vain + 1, TIMEOUTS)
         if self.since is None:
-            if self.silent + 1 < TIMEOUTS:
-                return replace(self, silent=self.silent + 1)
-            return replace(self, silent=TIMEOUTS, since=now)._paused(now)
+            if max(self.silent + 1, vain) < TIMEOUTS:
+                return replace(self, silent=self.silent + 1, in_vain=vain)
+            return replace(self, silent=TIMEOUTS, since=now, in_vain=vain)._paused(now)
         # Calls that were under way when it was left out end later, and say nothing new.
-        return self if self.again is not None and now < self.again else self._paused(now)
+        found = replace(self, in_vain=vain)
+        return found if self.again is not None and now < self.again else found._paused(now)
 
     def _paused(self, now: datetime) -> Standing:
         longer = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
@@ -89,6 +100,11 @@ class Reach:
     def unheard(self, url: str, now: datetime) -> None:
         """It did not answer within a deadline."""
         self._known[url] = self.of(url).unheard(now)
+
+    def asked(self, url: str, now: datetime, *, answered: bool) -> None:
+        """It was asked whether it answers."""
+        known = self.of(url)
+        self._known[url] = known.heard_question(now) if answered else known.unheard(now, question=True)
 
     def doubted(self, url: str) -> None:
         """A look at it was given up early."""
