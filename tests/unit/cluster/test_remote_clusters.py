@@ -70,6 +70,12 @@ def test_a_change_is_later_than_the_last_one_whatever_the_clock_says() -> None:
     assert (ahead[0].changed, row.changed) == ("2026-11-25T12:05:00Z", "2026-11-25T12:05:01Z")
 
 
+def test_so_it_is_where_the_status_does_not_know_the_last_one_any_more() -> None:
+    """The cluster left and came back, or the status was lost; the pod template says when it was."""
+    (row,) = remote_rows(KNOWN, {"west": MOVED}, NOW, {"west": "2026-11-25T12:05:00Z"})
+    assert row.changed == "2026-11-25T12:05:01Z"
+
+
 def test_a_template_that_somebody_wrote_into_hides_no_change() -> None:
     template = {
         "metadata": {"annotations": {ANNOTATION_REMOTE_CLUSTERS: '{"west":"z","north":7,"south":"' + THEN + '"}'}}
@@ -202,6 +208,27 @@ async def test_the_others_brokers_are_replaced_one_after_another() -> None:
     assert rows[0]["brokerServiceUrl"] == "pulsar://west.example:6650" and rows[0]["changed"]
     await looked_again(world)
     assert world.journal.pods_gone()[before:] == gone
+
+
+async def test_a_clock_that_was_ahead_hides_no_change_of_one_that_left_and_came_back() -> None:
+    world = await pair()
+    session = await store_of(world)
+    await session.create(cluster_path("north"), b'{"brokerServiceUrl":"pulsar://north:6650"}')
+    await looked_again(world)
+    world.clock.forward(7200)
+    await moves(world, "north", "pulsar://north.example:6650")
+    await looked_again(world)
+    world.clock.forward(-7000)
+    node = await session.get(cluster_path("north"))
+    assert node is not None
+    await session.delete(cluster_path("north"), version=node.version)
+    await world.run()
+    await session.create(cluster_path("north"), b'{"brokerServiceUrl":"pulsar://north:6650"}')
+    await world.run()
+    before = len(world.journal.pods_gone())
+    await moves(world, "north", "pulsar://north.example:6650")
+    await world.run()
+    assert sorted(world.journal.pods_gone()[before:]) == [f"{c}-broker-{n}" for c in ("east", "west") for n in (0, 1)]
 
 
 async def test_one_that_joins_or_leaves_replaces_nothing() -> None:

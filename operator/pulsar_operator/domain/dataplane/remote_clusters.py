@@ -76,10 +76,14 @@ def remote_urls(data: bytes) -> RemoteUrls | None:
 
 
 def remote_rows(
-    status: Mapping[str, Any] | None, found: Mapping[str, RemoteUrls | None] | None, now: datetime
+    status: Mapping[str, Any] | None,
+    found: Mapping[str, RemoteUrls | None] | None,
+    now: datetime,
+    told: Mapping[str, str] | None = None,
 ) -> list[RemoteClusterStatus]:
     """Rows by name, with the time at which the URLs became others. ``found`` has the clusters that the store names,
-    None for one that cannot be read; None for all = the store did not answer, and what was known stays."""
+    None for one that cannot be read; None for all = the store did not answer, and what was known stays. ``told`` is
+    what brokers know already (remote_changes)."""
     before = {row.name: row for row in _stored(status)}
     if found is None:
         return list(before.values())
@@ -93,7 +97,7 @@ def remote_rows(
         changed = old.changed if old is not None else None
         if known is not None and known != urls and known.reachable:
             # Later than the last time in any case, whose clock that was: brokers are told by what is later.
-            last = parse_time(changed)
+            last = parse_time(max(changed or "", (told or {}).get(name, "")))
             changed = timestamp(now if last is None else max(now, last + timedelta(seconds=1)))
         rows.append(
             RemoteClusterStatus(
