@@ -22,6 +22,7 @@ from pulsar_operator.balance.sizing.result import (
     ExpectedBalance,
     NamespaceSizing,
     SizingResult,
+    TrafficProfile,
     Verdict,
 )
 from pulsar_operator.balance.sizing.size import NamespacePlan, NamespaceTraffic, SizingOptions, SizingPlan, size
@@ -53,6 +54,8 @@ class Observed:
     """Sample time of `today`."""
     cost: CostSizing | None = None
     """What was learned of the costs of topics."""
+    profile: TrafficProfile | None = None
+    """Traffic by the hour."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
         balance=_balance(plan, loads, brokers),
         rejected=seen.rejected,
         cost=observed.cost,
+        profile=observed.profile,
     )
 
 
@@ -223,8 +227,8 @@ def _namespaces(
 
 
 def _verdict(request: Request, weight: float, brokers: Sequence[Broker], observed: Observed) -> Verdict:
-    hottest = max((float(row["weight"]) for row in observed.hottest), default=0.0)
-    return verdict(weight, brokers, capacity=request.capacity, target=request.target, hottest=hottest)
+    hottest, topic = max(((float(row["weight"]), row["topic"]) for row in observed.hottest), default=(0.0, ""))
+    return verdict(weight, brokers, capacity=request.capacity, target=request.target, hottest=hottest, topic=topic)
 
 
 def _unknown(brokers: int, reason: str) -> Verdict:

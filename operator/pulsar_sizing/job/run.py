@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,12 +12,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pulsar_operator.balance.model.capacity import capacities_of
-from pulsar_operator.balance.sizing.result import SizingResult
-from pulsar_sizing.job import answer, costs, inventory, weights
+from pulsar_operator.balance.sizing.result import SizingResult, TrafficProfile
+from pulsar_sizing.job import answer, costs, inventory, profile, weights
 from pulsar_sizing.job.compute import Say, work_out
 from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today
 from pulsar_sizing.job.request import Request, RequestError
-from pulsar_sizing.job.state import HourState, Manifest, State
+from pulsar_sizing.job.state import HourState, Manifest, State, completeness
 from pulsar_sizing.store import Store
 
 LISTINGS = 3
@@ -54,16 +54,21 @@ def run(
     """
     recorded = Recorded(spark.sparkContext, store)
     start, end = _window(store, request, now)
-    manifest, worked_out, newest = update(recorded, state, request, start, end, name=name, say=say)
+    # Today is not whole: the same hours of a week ago are on the day before the window.
+    reach = start if request.start is not None else start - timedelta(days=1)
+    manifest, worked_out, newest = update(recorded, state, request, reach, end, name=name, say=say)
     if request.start is None and request.end is None:
         state.clean(now)
-    inside = {u: h for u, h in manifest.hours.items() if inventory.unit_of(start) <= u < inventory.unit_of(end)}
+    reached = {u: h for u, h in manifest.hours.items() if inventory.unit_of(reach) <= u < inventory.unit_of(end)}
+    inside = {unit: hour for unit, hour in reached.items() if unit >= inventory.unit_of(start)}
     busy = weights.busiest_hours(inside)
     say(f"busiest hours of the day (UTC): {', '.join(f'{hour:02d}' for hour in busy) or 'none'}")
     observed = _observe(recorded, state, manifest, inside, busy, newest, request)
+    repeated = profile.profile(reached, inventory.unit_of(now), request.min_completeness)
+    say(f"traffic by the hour: {_in_words(repeated)}")
     say("choosing boundaries")
-    result = conclude(request, observed, _seen(inside), now)
-    return Outcome(result, worked_out, len(inside) - worked_out, busy, manifest, observed.today)
+    result = conclude(request, replace(observed, profile=repeated), _seen(inside), now)
+    return Outcome(result, worked_out, len(reached) - worked_out, busy, manifest, observed.today)
 
 
 def update(
@@ -167,23 +172,23 @@ def _latest_round(
     return inventory.markers(store, newest.markers), answer.placement(store, state, manifest, newest.unit)
 
 
+def _in_words(found: TrafficProfile | None) -> str:
+    if found is None:
+        return "too little was recorded for a profile of a week or a day"
+    gaps = f", {found.filled} hours filled from their neighbours" if found.filled else ""
+    return f"profile of a {found.period.lower()} from {found.recorded} hours{gaps}"
+
+
 def _seen(inside: dict[int, HourState]) -> Seen:
     rejected: Counter[str] = Counter()
     for hour in inside.values():
         rejected.update(hour.rejected)
         rejected["row_duplicate"] += hour.duplicates
-    expected, answered = (sum(getattr(h, name) for h in inside.values()) for name in ("expected", "answered"))
-    announced = sum(hour.announced for hour in inside.values())
-    # A broker's answer whose file is gone or damaged, or whose rows were rejected, is no answer.
-    there = sum(min(hour.samples + hour.duplicates, hour.announced) for hour in inside.values())
-    samples = sum(hour.samples for hour in inside.values())
-    # All of nothing is there where brokers answered that they have no topics.
-    share = there / announced if announced else float(not samples)
     first, last = min(inside, default=0), max(inside, default=0)
     return Seen(
-        samples=samples,
-        completeness=(answered / expected if expected else 0.0) * share,
-        expected=expected,
+        samples=sum(hour.samples for hour in inside.values()),
+        completeness=completeness(inside.values()),
+        expected=sum(hour.expected for hour in inside.values()),
         rejected={reason: count for reason, count in sorted(rejected.items()) if count},
         start=inventory.start_of(first),
         end=inventory.start_of(last + 1),

@@ -90,6 +90,18 @@ class Manifest(_Model):
     hours: dict[int, HourState] = Field(default_factory=dict)
 
 
+def completeness(hours: Iterable[HourState]) -> float:
+    """Share of the traffic of some hours that is there, by the markers of who answered with how much."""
+    found = tuple(hours)
+    expected, answered = (sum(getattr(hour, name) for hour in found) for name in ("expected", "answered"))
+    announced = sum(hour.announced for hour in found)
+    # A broker's answer whose file is gone or damaged, or whose rows were rejected, is no answer.
+    there = sum(min(hour.samples + hour.duplicates, hour.announced) for hour in found)
+    # All of nothing is there where brokers answered that they have no topics.
+    share = there / announced if announced else float(not any(hour.samples for hour in found))
+    return (answered / expected if expected else 0.0) * share
+
+
 class State:
     """The state of one cluster in a store."""
 

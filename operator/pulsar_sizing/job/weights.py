@@ -76,15 +76,20 @@ def busiest_hours(hours: Mapping[int, HourState], count: int = BUSY_HOURS) -> tu
     What a broker did not answer is made up for by its own share: in an hour in which it answered at times by its mean
     then, else by its part of the traffic in the hours in which all answered at times. Keys are hours since 1970.
     """
-    shares = _shares(hours.values())
     cost: dict[int, float] = {}
     rounds: dict[int, float] = {}
-    for unit, hour in hours.items():
-        if hour.samples and hour.answered and hour.rounds:
-            cost[unit % 24] = cost.get(unit % 24, 0.0) + _whole_cost(hour, shares)
-            rounds[unit % 24] = rounds.get(unit % 24, 0.0) + hour.rounds
+    for unit, whole in whole_costs(hours).items():
+        if hours[unit].samples:
+            cost[unit % 24] = cost.get(unit % 24, 0.0) + whole
+            rounds[unit % 24] = rounds.get(unit % 24, 0.0) + hours[unit].rounds
     order = sorted(cost, key=lambda hour: (-cost[hour] / rounds[hour], hour))
     return tuple(sorted(order[:count]))
+
+
+def whole_costs(hours: Mapping[int, HourState]) -> dict[int, float]:
+    """Cost of all topics in each hour in which a broker answered, summed over its rounds, as if all had answered."""
+    shares = _shares(hours.values())
+    return {unit: _whole_cost(hour, shares) for unit, hour in hours.items() if hour.answered and hour.rounds}
 
 
 def _means(hour: HourState) -> dict[str, float]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from pulsar_operator.balance.model.cluster import Broker
 from pulsar_operator.balance.model.hashing import partition_name, split_partition
 from pulsar_operator.balance.sizing.provisioning import partition_advice, verdict
+from pulsar_operator.balance.sizing.result import HottestTopic
 
 TOPIC = "persistent://t/ns/orders"
 
@@ -96,3 +99,12 @@ def test_capacity_is_relative_and_a_hot_topic_is_named() -> None:
     assert verdict(1.0, [], capacity=1.0).verdict == "UnderProvisioned"
     with pytest.raises(ValueError, match=r"target is 0\.0"):
         verdict(1.0, large, capacity=1.0, target=0.0)
+
+
+def test_the_verdict_tells_the_hottest_topic_beside_what_the_largest_broker_carries() -> None:
+    large = [Broker("a", capacity=2.0), Broker("b", capacity=4.0)]
+    told = verdict(400.0, large, capacity=100.0, target=0.7, hottest=30.0, topic=TOPIC).hottest
+    assert told == HottestTopic(topic=TOPIC, weight=30.0, carries=400.0, target=0.7)
+    assert verdict(400.0, large, capacity=100.0, hottest=30.0).hottest is None
+    assert verdict(400.0, large, capacity=inf, hottest=30.0, topic=TOPIC).hottest is None, "no broker is so large"
+    assert verdict(400.0, large, capacity=None, hottest=30.0, topic=TOPIC).hottest is None

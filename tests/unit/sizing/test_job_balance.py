@@ -82,3 +82,10 @@ def test_an_older_result_has_equal_brokers() -> None:
     for broker in document["brokers"]:
         del broker["capacity"]
     assert [each.capacity for each in SizingResult.model_validate(document).brokers] == [1.0, 1.0, 1.0]
+
+
+def test_the_hottest_topic_is_told_where_it_is_known_what_brokers_carry() -> None:
+    told = concluded(("500m", "1", "1500m"), capacity=1e7).verdict.hottest
+    assert told is not None
+    assert (told.topic, told.weight, told.carries, told.target) == ("t", 1e6, 1.5e7, 0.7)
+    assert concluded((None, None, None)).verdict.hottest is None

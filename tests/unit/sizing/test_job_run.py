@@ -154,7 +154,11 @@ def test_old_days_leave_the_window(lab: Labs) -> None:
     assert one.run(window_days=2).result.samples == 2 * old
     found = one.run(window_days=1)
     assert found.result.samples == old
-    assert len(found.manifest.hours) == 1
+    assert len(found.manifest.hours) == 2, "the day before is kept for the profile"
+    one.record(48, 49, days=3)
+    found = one.run(window_days=1)
+    assert (found.result.samples, found.hours_worked_out, found.hours_kept) == (old, 1, 1)
+    assert len(found.manifest.hours) == 2
     first = one.recording.hours[0]
     past = one.run(start=first, end=first + timedelta(hours=1))
     assert (past.result.samples, past.hours_worked_out) == (old, 1), "a question about the past reads it again"

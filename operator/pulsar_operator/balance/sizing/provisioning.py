@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, fsum
+from math import ceil, fsum, inf
 
 from pulsar_operator.balance.model.cluster import Broker
 from pulsar_operator.balance.model.hashing import split_partition
-from pulsar_operator.balance.sizing.result import PartitionAdvice, Verdict
+from pulsar_operator.balance.sizing.result import HottestTopic, PartitionAdvice, Verdict
 
 SKEWED = 2.0
 """A partition this many times hotter than the mean of its topic shows that keys or routing are uneven."""
@@ -81,14 +81,16 @@ def verdict(
     capacity: float | None,
     target: float = 0.7,
     hottest: float = 0.0,
+    topic: str = "",
     least: int = 1,
 ) -> Verdict:
     """Whether there are too few, too many or enough brokers for a weight.
 
     `total`: weight of all topics, None when nothing was recorded; `capacity`: weight that a broker of relative capacity
     1 can carry, in byte-equivalents per second, None when not known; `target`: wanted utilization of that capacity;
-    `hottest`: weight of the hottest topic; `least`: brokers wanted whatever the load. Without total or capacity the
-    verdict is Unknown. Draining brokers do not count. Raises ValueError for a value out of range.
+    `hottest`: weight of the hottest topic, and `topic` its name, where the verdict is to tell it; `least`: brokers
+    wanted whatever the load. Without total or capacity the verdict is Unknown. Draining brokers do not count. Raises
+    ValueError for a value out of range.
     """
     able = [broker for broker in brokers if not broker.draining]
     now = len(able)
@@ -108,14 +110,18 @@ def verdict(
     fewer = max(least, 1, ceil(total / (each * (1 - MARGIN)) - ROUNDING))
     utilization = total / (each * now) * target
     text = f"{now} brokers would be utilized {utilization:.0%}, {target:.0%} is wanted"
-    if hotter_than_a_broker(hottest, capacity * max(broker.capacity for broker in able), target):
+    carries = capacity * max(broker.capacity for broker in able)
+    known = bool(topic) and carries < inf
+    told = HottestTopic(topic=topic, weight=hottest, carries=carries, target=target) if known else None
+    if hotter_than_a_broker(hottest, carries, target):
         text += "; the hottest topic alone is too much for any broker: partitions help there, brokers do not"
     if needed > now:
-        return _verdict("UnderProvisioned", now, needed, f"{text}: {needed} are needed.")
+        return _verdict("UnderProvisioned", now, needed, f"{text}: {needed} are needed.", told)
     if fewer < now:
-        return _verdict("OverProvisioned", now, fewer, f"{text}: {fewer} are enough.")
-    return _verdict("RightSized", now, now, f"{text}.")
+        return _verdict("OverProvisioned", now, fewer, f"{text}: {fewer} are enough.", told)
+    return _verdict("RightSized", now, now, f"{text}.", told)
 
 
-def _verdict(word: str, now: int, brokers: int, reason: str) -> Verdict:
-    return Verdict.model_validate({"verdict": word, "brokers_now": now, "brokers": brokers, "reason": reason})
+def _verdict(word: str, now: int, brokers: int, reason: str, hottest: HottestTopic | None = None) -> Verdict:
+    found = {"verdict": word, "brokers_now": now, "brokers": brokers, "reason": reason, "hottest": hottest}
+    return Verdict.model_validate(found)

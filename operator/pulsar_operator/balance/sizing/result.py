@@ -100,6 +100,17 @@ class BrokerSizing(_Model):
     """What it can carry, 1 on average."""
 
 
+class HottestTopic(_Model):
+    """The topic, or partition of one, with most weight, beside what the largest broker can carry."""
+
+    topic: str
+    weight: Weight
+    carries: Annotated[float, Field(gt=0)]
+    """Weight that the largest broker can carry."""
+    target: Annotated[float, Field(gt=0)]
+    """Wanted share of that."""
+
+
 class Verdict(_Model):
     """Whether there are too few, too many or enough brokers."""
 
@@ -107,6 +118,8 @@ class Verdict(_Model):
     brokers_now: int
     brokers: int
     reason: str
+    hottest: HottestTopic | None = None
+    """None = what a broker can carry is not known, or by a job that did not tell."""
 
 
 class ExpectedBalance(_Model):
@@ -147,6 +160,29 @@ class CostSizing(_Model):
     """Those whose weight changes most, at most 20."""
 
 
+HOURS: Final = {"Day": 24, "Week": 168}
+"""Hours of each period of a profile."""
+
+
+class TrafficProfile(_Model):
+    """What the cluster carries hour by hour, as it repeats itself."""
+
+    period: Literal["Day", "Week"]
+    hours: Annotated[tuple[Weight, ...], Field(max_length=168)]
+    """Mean cost of all topics, as recorded: neither a percentile nor grown nor learned. The first is that of 00:00 to
+    01:00 UTC, in a week of Monday's."""
+    recorded: Count
+    """Hours that it was made from."""
+    filled: Count = 0
+    """Of `hours`, those of which nothing was recorded: they are on a line between their neighbours."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> TrafficProfile:
+        if len(self.hours) != HOURS[self.period]:
+            raise ValueError(f"a {self.period} has {HOURS[self.period]} hours, not {len(self.hours)}")
+        return self
+
+
 class SizingResult(_Model):
     """What the job concluded about one cluster."""
 
@@ -170,6 +206,8 @@ class SizingResult(_Model):
     """Rows and files left out, by reason."""
     cost: CostSizing | None = None
     """None = no broker's CPU was recorded, or by a job that did not look at it."""
+    profile: TrafficProfile | None = None
+    """None = too little was recorded to say, or by a job that did not tell."""
 
     @model_validator(mode="after")
     def _once(self) -> SizingResult:
