@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.autoscaling import BrokerAutoscaling
 from pulsar_operator.balance.autoscaling import brokers, policy
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.policy import Measured
 from pulsar_operator.balance.autoscaling.values import Workload
 
@@ -65,7 +66,7 @@ class Ours:
         measured = {"cpuPercent": Measured(usage, seen.age)}
         signals = policy.broker_signals(self._spec.targets, measured, dict.fromkeys(usage, 1.0), limited=True)
         workload = Workload(seen.replicas, frozenset(pods.values()), seen.lost)
-        facts = brokers.BrokerFacts(workload, signals, self.profile)
+        facts = brokers.BrokerFacts(workload, signals, Foreseen(self.profile))
         verdict, self._state = brokers.decide(facts, self._policy, self._state, seen.minute * 60.0)
         return verdict.desired
 

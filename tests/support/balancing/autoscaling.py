@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pulsar_operator.balance.autoscaling import brokers
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State, from_status, to_status
+from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.values import Block, Policy, Ramp, Signal, Verdict, Workload
 
 MINUTE = 60.0
@@ -45,7 +46,7 @@ class Brokers:
         share = load / self.replicas
         signal = cpu([share] * self.replicas, age=age, saturates=False)
         workload = Workload(self.replicas, frozenset(pods(self.replicas)), blocks=self.blocks)
-        facts = brokers.BrokerFacts(workload, (signal,), self.profile)
+        facts = brokers.BrokerFacts(workload, (signal,), Foreseen(self.profile))
         if self.restarts:
             self.state = from_status(to_status(self.state), self.now)
         verdict, self.state = brokers.decide(facts, self.policy, self.state, self.now)

@@ -9,9 +9,10 @@ import pytest
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling, BrokerAutoscaling, BrokerTargets, ProxyTargets
 from pulsar_operator.balance.autoscaling import brokers, proxies
-from pulsar_operator.balance.autoscaling.brokers import REBALANCE, BrokerFacts, HotTopic
+from pulsar_operator.balance.autoscaling.brokers import REBALANCE, BrokerFacts
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.policy import (
     Measured,
     bookie_targets,
@@ -19,7 +20,7 @@ from pulsar_operator.balance.autoscaling.policy import (
     policy_of,
     proxy_signals,
 )
-from pulsar_operator.balance.autoscaling.values import Signal, Verdict, Workload
+from pulsar_operator.balance.autoscaling.values import HotTopic, Signal, Verdict, Workload
 from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
 from tests.support.balancing.autoscaling import POLICY, Brokers, cpu, pods
 
@@ -30,7 +31,7 @@ def decided(*signals: Signal, lost: int = 0, starting: int = 0, hottest: HotTopi
     """The first look at the brokers that the first signal is of, and those that are not ready."""
     ready = frozenset(signals[0].values)
     workload = Workload(len(ready) + lost + starting, ready, lost)
-    return brokers.decide(BrokerFacts(workload, signals, hottest=hottest), POLICY, State(), 0.0)[0]
+    return brokers.decide(BrokerFacts(workload, signals, Foreseen(hottest=hottest)), POLICY, State(), 0.0)[0]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, validations
 from pulsar_operator.api.v1alpha1.quantities import ByteSize
+from pulsar_operator.api.v1alpha1.rebalance import SizingSource
 
 Percent = Annotated[int, Field(ge=1, le=100)]
 Amount = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -191,6 +193,29 @@ class BookieTargets(ApiModel):
     """Bookies that must take writes; absent = the ensemble size."""
 
 
+class ForecastSource(StrEnum):
+    """Where a forecast comes from."""
+
+    RECORDED = "Recorded"
+
+
+class ForecastSizing(SizingSource):
+    """Where the result of the Spark job is."""
+
+    max_age_seconds: Annotated[int, Field(ge=60, le=31536000)] = 172800
+    """A result older than this is no forecast."""
+
+
+class Forecast(ApiModel):
+    """What is known of the hours to come. The load of now is measured all the same: a forecast says by how much it
+    grows."""
+
+    traffic_source: ForecastSource
+    """Recorded = the traffic that the collector recorded and the Spark job made a profile of."""
+    sizing: ForecastSizing = Field(default=ForecastSizing())
+    """Where the result is."""
+
+
 class BrokerAutoscaling(ApiModel):
     """The operator decides how many brokers there are; replicas is only the initial number."""
 
@@ -202,6 +227,8 @@ class BrokerAutoscaling(ApiModel):
     """Never more."""
     targets: BrokerTargets | None = None
     """What one broker should carry; absent = 70 % of its CPU."""
+    forecast: Forecast | None = None
+    """Brokers are there before a recorded peak; absent = nothing is foreseen."""
     behavior: Behavior = Field(default=Behavior())
     """When and how fast the number changes."""
 

@@ -16,7 +16,8 @@ class ScalingInputStatus(ApiModel):
     """One figure of all pods together."""
 
     name: Annotated[str, Field(max_length=64)]
-    """The target that it is judged by, such as cpuPercent."""
+    """The target that it is judged by, such as cpuPercent; forecast = by how many times recorded traffic grows until a
+    new broker serves."""
     value: Annotated[str, Field(max_length=64)] | None = None
     """What the pods have; absent = not known."""
     target: Annotated[str, Field(max_length=64)]
@@ -24,7 +25,7 @@ class ScalingInputStatus(ApiModel):
     unit: Annotated[str, Field(max_length=32)] | None = None
     """Unit of both; absent for a number of things."""
     measured_time: Time
-    """When the oldest of the pods' figures was measured."""
+    """When the oldest of the pods' figures was measured; of a forecast, until when traffic was recorded."""
 
 
 class RecommendationStatus(ApiModel):

@@ -11,15 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_operator.balance.autoscaling.decide import decide as decided
-from pulsar_operator.balance.autoscaling.forecast import Profile, growth
+from pulsar_operator.balance.autoscaling.forecast import growth
 from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.pressure import Ahead, Pressure, need_of, pressure, unbelievable
-from pulsar_operator.balance.autoscaling.values import Need, Policy, Signal, Verdict, Workload
+from pulsar_operator.balance.autoscaling.values import HotTopic, Input, Need, Policy, Signal, Verdict, Workload
 from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
 from pulsar_operator.balance.planner.proposal import Advice
 from pulsar_operator.balance.sizing.provisioning import hotter_than_a_broker
 
 REBALANCE: Final = "Rebalance"
+FORECAST: Final = "forecast"
+"""Name of what recorded traffic says, beside those of targets."""
 TRAFFIC = frozenset({"cpuPercent", "bandwidthPercent", "messagesPerSecond"})
 """Targets that a hot topic drives."""
 UNEVEN = 1.25
@@ -31,27 +34,13 @@ HOLD = 3600.0
 
 
 @dataclass(frozen=True)
-class HotTopic:
-    """The topic, or partition of one, with most load."""
-
-    name: str
-    weight: float
-    """Byte-equivalents a second."""
-    carries: float
-    """Byte-equivalents a second that the largest broker can carry."""
-    target: float
-    """Wanted share of that."""
-
-
-@dataclass(frozen=True)
 class BrokerFacts:
     """What was measured."""
 
     workload: Workload
     signals: tuple[Signal, ...]
-    profile: Profile | None = None
-    """Of recorded traffic; None = none is recorded, and nothing is foreseen."""
-    hottest: HotTopic | None = None
+    recorded: Foreseen | None = None
+    """Of recorded traffic; None = it is not asked for, and nothing is foreseen."""
 
 
 def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
@@ -65,32 +54,46 @@ def need(facts: BrokerFacts, policy: Policy, now: float) -> Need:
     why = unbelievable(facts.signals, workload, policy)
     if why is not None:
         return Need(None, why)
-    pressures = [_without_excess(pressure(signal, workload), facts.hottest) for signal in facts.signals]
-    ahead = Ahead(growth(facts.profile, now, LEAD), growth(facts.profile, now, HOLD))
+    recorded = facts.recorded or Foreseen()
+    measured = [pressure(signal, workload) for signal in facts.signals]
+    pressures = [_without_excess(each, recorded.hottest) for each in measured]
+    ahead = Ahead(growth(recorded.profile, now, LEAD), growth(recorded.profile, now, HOLD))
     found = need_of(pressures, workload, policy, ahead)
     grows = found.wanted is not None and found.wanted > workload.replicas
-    advice = _partitions(facts.hottest) or (() if grows else _rebalance(pressures, policy))
-    words = "; ".join([found.message, *(each.message for each in advice)])
-    return replace(found, message=words, advice=advice)
+    advice = _partitions(measured, recorded.hottest) or (() if grows else _rebalance(pressures, policy))
+    words = "; ".join(filter(None, [found.message, *(each.message for each in advice), recorded.message]))
+    return replace(found, message=words, advice=advice, inputs=(*found.inputs, *_forecast(recorded, ahead)))
 
 
-def _excess(hot: HotTopic | None) -> float:
-    """Brokers' worth of load that the hottest topic has above what one broker is wanted to carry."""
-    if hot is None or not hotter_than_a_broker(hot.weight, hot.carries, hot.target):
+def _forecast(recorded: Foreseen, ahead: Ahead) -> tuple[Input, ...]:
+    """By how much the load grows until a broker that is asked for now serves."""
+    if recorded.age is None:
+        return ()
+    grows = None if recorded.profile is None else ahead.soon
+    return (Input(FORECAST, grows, 1.0, recorded.age, "times"),)
+
+
+def _excess(found: Pressure, hot: HotTopic | None) -> float:
+    """Brokers' worth of load that the hottest topic has above what one broker is wanted to carry.
+
+    It is on one broker, so that it is no more than the busiest has too much: the record is of the busy hours, and at
+    night there may be none.
+    """
+    if hot is None or not hotter_than_a_broker(hot.weight, hot.carries, hot.target) or found.signal.name not in TRAFFIC:
         return 0.0
-    return hot.weight / (hot.carries * hot.target) - 1
+    return max(min(hot.weight / (hot.carries * hot.target), found.busiest_share / found.signal.target) - 1, 0.0)
 
 
 def _without_excess(found: Pressure, hot: HotTopic | None) -> Pressure:
     """What a topic has above a broker's share stays on its broker, however many others there are."""
-    excess = _excess(hot) if found.signal.name in TRAFFIC else 0.0
-    return replace(found, pods=max(found.pods - excess, 0.0)) if excess else found
+    return replace(found, pods=max(found.pods - _excess(found, hot), 0.0))
 
 
-def _partitions(hot: HotTopic | None) -> tuple[Advice, ...]:
-    if hot is None or not _excess(hot):
+def _partitions(pressures: list[Pressure], hot: HotTopic | None) -> tuple[Advice, ...]:
+    if hot is None or not any(_excess(each, hot) > 0 for each in pressures):
         return ()
-    text = f"{hot.name} carries {1 + _excess(hot):.2f}x what a broker should: partitions help there, brokers do not"
+    times = hot.weight / (hot.carries * hot.target)
+    text = f"{hot.name} carries {times:.2f}x what a broker should: partitions help there, brokers do not"
     return (Advice(MORE_PARTITIONS, hot.name, text),)
 
 

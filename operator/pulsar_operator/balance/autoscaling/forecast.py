@@ -19,24 +19,25 @@ class Profile:
     step: float
     """Seconds between two weights."""
     weights: tuple[float, ...]
-    """The first is at time 0 of the clock that decisions use, and again after all of them."""
+    """The first is at time ``begin`` of the clock that decisions use, and again after all of them."""
+    begin: float = 0.0
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no traffic."""
-        if not self.step > 0 or len(self.weights) < 2 or not all(0 <= weight < 1e19 for weight in self.weights):
+        if not self.step > 0 or len(self.weights) < 2 or not all(0 <= weight <= 1e19 for weight in self.weights):
             raise ValueError("a profile has a step above 0 and two weights at least, none of them below 0")
 
     def at(self, time: float) -> float:
         """Weight at a time, on a line between its neighbours."""
-        place = time / self.step % len(self.weights)
+        place = (time - self.begin) / self.step % len(self.weights)
         left = int(place) % len(self.weights)
         right = (left + 1) % len(self.weights)
         return self.weights[left] + (self.weights[right] - self.weights[left]) * (place - int(place))
 
     def peak(self, begin: float, seconds: float) -> float:
         """The largest weight within so many seconds."""
-        first = int(begin // self.step) + 1
-        last = int((begin + seconds) // self.step)
+        first = int((begin - self.begin) // self.step) + 1
+        last = int((begin + seconds - self.begin) // self.step)
         inside = (self.weights[number % len(self.weights)] for number in range(first, min(last, first + 10**5) + 1))
         return max(self.at(begin), self.at(begin + seconds), *inside)
 

@@ -29,6 +29,19 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class HotTopic:
+    """The topic, or partition of one, with most load."""
+
+    name: str
+    weight: float
+    """Byte-equivalents a second."""
+    carries: float
+    """Byte-equivalents a second that the largest broker can carry."""
+    target: float
+    """Wanted share of that."""
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """What a decision was made from, as status shows it."""
 

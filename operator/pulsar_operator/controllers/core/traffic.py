@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pulsar_operator.api.v1alpha1.rebalance import SizingSource
 from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
@@ -49,6 +50,15 @@ LISTINGS = 2
 """Namespaces whose topics are listed at once: tens of megabytes each, where there are very many."""
 SHOWN = 3
 """Namespaces that a sentence names."""
+
+
+def results_url(cluster: Json, source: SizingSource | None) -> str:
+    """Where a cluster's results are: as given, else the Service that chart pulsar makes for its instance."""
+    if source is not None and source.url:
+        return source.url
+    ref = (cluster.get("spec") or {}).get("instanceRef") or {}
+    namespace = ref.get("namespace") or cluster["metadata"]["namespace"]
+    return sizing_url({"metadata": {"name": ref.get("name"), "namespace": namespace}})
 
 
 def sizing_url(instance: Json) -> str:

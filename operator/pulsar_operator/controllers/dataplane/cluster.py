@@ -6,6 +6,7 @@ what they found. Every step can be interrupted and repeated.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from http import HTTPStatus
@@ -42,6 +43,7 @@ from pulsar_operator.controllers.dataplane.dependents import (
 )
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
+from pulsar_operator.controllers.dataplane.forecasts import Forecasts
 from pulsar_operator.controllers.dataplane.meters import Meters
 from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_namespaces
 from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
@@ -80,6 +82,7 @@ class ClusterController:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._meters = Meters(deps)
+        self._forecasts = Forecasts(deps)
 
     async def reconcile(self, key: Key) -> Outcome:
         """One pass; see Reconciler."""
@@ -203,7 +206,10 @@ class ClusterController:
         if problems:
             # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
             return await give_back(facts, replace(view, refused=tuple(problems), refusal=refusal), actor)
-        facts = replace(facts, loads=await self._meters.loads(meta.uid, spec, facts.live))
+        loads, recorded = await asyncio.gather(
+            self._meters.loads(meta.uid, spec, facts.live), self._forecasts.read(meta.uid, obj, spec)
+        )
+        facts = replace(facts, loads=loads, recorded=recorded)
         view = await run(facts, view, self._render(facts), actor)
         return replace(view, refused=tuple(actor.refused))
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, ClusterMode, PulsarClusterSpec
+from pulsar_operator.balance.autoscaling.outlook import Read
 from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar_name
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import resolve
@@ -54,6 +55,8 @@ class ClusterFacts:
     """In which rack the bookies are; None = the specification names no racks."""
     loads: Loads = field(default_factory=dict)
     """How loaded the pods are of components with autoscaling."""
+    recorded: Read | None = None
+    """What is known of recorded traffic; None = nothing is decided by it."""
     stored_spec: PulsarClusterSpec | None = None
     """The specification where other replicas count than it says; None = it is ``spec``."""
 

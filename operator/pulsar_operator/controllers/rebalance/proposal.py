@@ -34,7 +34,7 @@ from pulsar_operator.balance.model.observation import Observed, Usage
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.core.traffic import sizing_url
+from pulsar_operator.controllers.core.traffic import results_url
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
@@ -105,7 +105,7 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
         if not observed.missing and not _task(state.spec) and (young := await uncounted(tools, state, observed)):
             observed.missing.append(young)
     else:
-        url = results_url(state.spec, state)
+        url = results_url(state.cluster, state.spec.sizing)
         name = state.traffic.endpoint.cluster
         result = await tools.deps.sizing.latest(url, name) if tools.deps.sizing is not None else None
         if result is None:
@@ -126,15 +126,6 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
 
 SIZING_AGE_SECONDS = 172800
 """Of spec.sizing.maxAgeSeconds where spec.sizing is absent."""
-
-
-def results_url(spec: PulsarRebalanceSpec, state: RebalancePass) -> str:
-    """Where the results are: as given, else the Service that chart pulsar makes for the instance."""
-    if spec.sizing is not None and spec.sizing.url:
-        return spec.sizing.url
-    ref = (state.cluster.get("spec") or {}).get("instanceRef") or {}
-    namespace = ref.get("namespace") or state.cluster["metadata"]["namespace"]
-    return sizing_url({"metadata": {"name": ref.get("name"), "namespace": namespace}})
 
 
 async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:

@@ -16,6 +16,7 @@ from pulsar_operator.api.v1alpha1.scaling_status import ComponentScalingStatus
 from pulsar_operator.balance.autoscaling import brokers, proxies
 from pulsar_operator.balance.autoscaling.blocks import blocks
 from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.outlook import foreseen
 from pulsar_operator.balance.autoscaling.policy import Measured, broker_signals, policy_of, proxy_signals
 from pulsar_operator.balance.autoscaling.values import Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
@@ -111,8 +112,13 @@ def _broker_facts(step: Step, part: Broker, workload: Workload) -> brokers.Broke
     pods = [pod for pod in step.live.pods(Component.BROKER) if pod["metadata"]["name"] in workload.ready]
     cpus = cpus_of(pods, step.facts.spec.load_balancing.capacities)
     limited = bool(pods) and all(_has_limit(pod) for pod in pods)
-    targets = part.autoscaling.targets if part.autoscaling is not None else None
-    return brokers.BrokerFacts(workload, broker_signals(targets, measured, cpus, limited=limited))
+    limits = part.autoscaling
+    assert limits is not None
+    recorded = None
+    if limits.forecast is not None and step.facts.recorded is not None:
+        now = step.hand.deps.clock.now().timestamp()
+        recorded = foreseen(step.facts.recorded, now, limits.forecast.sizing.max_age_seconds)
+    return brokers.BrokerFacts(workload, broker_signals(limits.targets, measured, cpus, limited=limited), recorded)
 
 
 def _has_limit(pod: Mapping[str, object]) -> bool:
