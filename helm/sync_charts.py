@@ -205,6 +205,7 @@ def sizing_schema() -> Json:
                     "windowDays": whole("Days that count, up to the last recorded one.", 1, 366),
                     "percentile": number("Percentile of a topic's cost in the busy hours.", 0, 100),
                     "growth": number("Factor for the traffic to come.", 0.1, 100),
+                    "capacity": number("Bytes a second that an average broker can carry; 0 = not known.", 0, 10**15),
                     "timeoutSeconds": whole("Seconds after which a run is ended.", 60, 86400),
                     "master": text("Spark master.", r"^(local(\[(\*|[1-9][0-9]*)\])?|k8s://.+)$", 512),
                     "driverMemory": text("Heap of Spark in the job's pod.", "^[1-9][0-9]*[kmgt]$", 16),

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from pulsar_operator.api.constants import GROUP, PLURALS, VERSION, Kind
-from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingOutlook, SizingResult
 from pulsar_operator.domain.dataplane.counters import Sample
 from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
 from pulsar_operator.domain.dataplane.reach import Reach
@@ -350,6 +350,9 @@ class SizingPort(Protocol):
 
         Raises UnavailableError, and RefusedError for an answer that cannot be read.
         """
+
+    async def outlook(self, url: str, cluster: str) -> SizingOutlook | None:
+        """The same without what is about bundles, of which there may be very many; it is not even looked at."""
 
 
 # -------------------------------------------------------------------------------------------------- metrics of pods

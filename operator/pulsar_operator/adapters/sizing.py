@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
 from urllib.parse import quote
 
 import aiohttp
 from pydantic import ValidationError
 
-from pulsar_operator.balance.sizing.result import SizingResult
+from pulsar_operator.balance.sizing.result import SizingOutlook, SizingResult
 from pulsar_operator.domain.texts import without_userinfo
 from pulsar_operator.ports import RefusedError, UnavailableError
 
 DEADLINE_SECONDS = 30.0
 MAX_BYTES = 256 * 1024 * 1024
+T = TypeVar("T", bound=SizingOutlook)
 
 
 class HttpSizing:
@@ -20,6 +22,13 @@ class HttpSizing:
 
     async def latest(self, url: str, cluster: str) -> SizingResult | None:
         """See ports.SizingPort."""
+        return await self._read(url, cluster, SizingResult)
+
+    async def outlook(self, url: str, cluster: str) -> SizingOutlook | None:
+        """See ports.SizingPort."""
+        return await self._read(url, cluster, SizingOutlook)
+
+    async def _read(self, url: str, cluster: str, model: type[T]) -> T | None:
         told = without_userinfo(url)
         where = f"{url.rstrip('/')}/v1/sizing/{quote(cluster, safe='')}"
         try:
@@ -39,7 +48,7 @@ class HttpSizing:
         if len(body) > MAX_BYTES:
             raise RefusedError(f"the sizing result at {told} is larger than {MAX_BYTES} bytes")
         try:
-            return SizingResult.model_validate_json(body)
+            return model.model_validate_json(body)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             what = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))

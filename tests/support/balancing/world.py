@@ -48,6 +48,10 @@ class Sizing:
         """See ports.SizingPort."""
         return self.result
 
+    async def outlook(self, url: str, cluster: str) -> Any:
+        """See ports.SizingPort."""
+        return self.result
+
 
 class BalancingWorld:
     """``run`` plays the operator for a while: the rebalances, and the cluster controller's handling of the balancer."""

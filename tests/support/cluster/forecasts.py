@@ -24,6 +24,10 @@ class Sizing:
 
     async def latest(self, url: str, cluster: str) -> Any:
         """See ports.SizingPort."""
+        raise AssertionError("a forecast needs none of what is about bundles")
+
+    async def outlook(self, url: str, cluster: str) -> Any:
+        """See ports.SizingPort."""
         self.asked.append((url, cluster))
         if self.hangs:
             await asyncio.Event().wait()

@@ -32,6 +32,10 @@ class Sizing:
             raise self.answer
         return self.answer
 
+    async def outlook(self, url: str, cluster: str) -> Any:
+        """See ports.SizingPort."""
+        return await self.latest(url, cluster)
+
 
 def world_of(brokers: int, sizing: Any = None) -> LogicalWorld:
     world = LogicalWorld("a")

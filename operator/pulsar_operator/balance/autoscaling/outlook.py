@@ -7,7 +7,7 @@ from typing import Final
 
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.values import HotTopic
-from pulsar_operator.balance.sizing.result import SizingResult, TrafficProfile
+from pulsar_operator.balance.sizing.result import SizingOutlook, TrafficProfile
 
 HOUR: Final = 3600.0
 MONDAY: Final = 4 * 24 * HOUR
@@ -52,7 +52,7 @@ def profile_of(traffic: TrafficProfile) -> Profile:
     return Profile(HOUR, traffic.hours, (MONDAY if traffic.period == "Week" else 0.0) + HOUR / 2)
 
 
-def outlook_of(result: SizingResult) -> Outlook:
+def outlook_of(result: SizingOutlook) -> Outlook:
     """What is kept of a result."""
     hot = result.verdict.hottest
     return Outlook(

@@ -183,15 +183,26 @@ class TrafficProfile(_Model):
         return self
 
 
-class SizingResult(_Model):
-    """What the job concluded about one cluster."""
+class SizingOutlook(_Model):
+    """What decisions on the number of brokers take of a result: a few numbers, however many bundles it is about."""
 
     version: Literal[1] = RESULT_VERSION
+    """Of the whole document. It stays while older readers can read what newer jobs write: they ignore what they do not
+    know, and what they know stays."""
+    to_time: AwareDatetime
+    """End of what was recorded."""
+    verdict: Verdict
+    profile: TrafficProfile | None = None
+    """None = too little was recorded to say, or by a job that did not tell."""
+
+
+class SizingResult(SizingOutlook):
+    """What the job concluded about one cluster."""
+
     instance: str
     cluster: str
     generated_time: AwareDatetime
     from_time: AwareDatetime
-    to_time: AwareDatetime
     samples: int
     completeness: Annotated[float, Field(ge=0, le=1)]
     """Share of the expected broker samples that answered."""
@@ -200,14 +211,11 @@ class SizingResult(_Model):
     namespaces: tuple[NamespaceSizing, ...]
     partitions: tuple[PartitionAdvice, ...]
     brokers: tuple[BrokerSizing, ...]
-    verdict: Verdict
     balance: ExpectedBalance
     rejected: dict[str, int] = Field(default_factory=dict)
     """Rows and files left out, by reason."""
     cost: CostSizing | None = None
     """None = no broker's CPU was recorded, or by a job that did not look at it."""
-    profile: TrafficProfile | None = None
-    """None = too little was recorded to say, or by a job that did not tell."""
 
     @model_validator(mode="after")
     def _once(self) -> SizingResult:

@@ -65,7 +65,7 @@ class Forecasts:
             return Read(problem="this operator reads no sizing results")
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                result = await self._deps.sizing.latest(url, cluster)
+                result = await self._deps.sizing.outlook(url, cluster)
         except TimeoutError:
             return Read(last, f"{where} did not answer within {LOOK_SECONDS:.0f} s")
         except PortError as error:
