@@ -52,6 +52,7 @@ NONE = "targets must name at least one of"
 ENSEMBLE = "autoscaling.minReplicas must not be below ensemble.ensembleSize"
 SPLICED = "autoscaling.targets.bandwidthPercent needs config.proxyZeroCopyModeEnabled 'false'"
 BANDWIDTH_60 = {"bandwidthPercent": 60, "bandwidthLimit": "100Mi"}
+RECORDED = {"trafficSource": "Recorded"}
 COUNTED = {"config": {"proxyZeroCopyModeEnabled": "false"}}
 MEMORY_ONLY = {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}}}
 
@@ -87,6 +88,14 @@ CASES: tuple[Case, ...] = (
     Case("broker", "cpu-of-nothing", _limits(targets={"cpuPercent": 60}) | MEMORY_ONLY, NO_CPU),
     Case("broker", "cpu-of-nothing-by-default", _limits() | MEMORY_ONLY, NO_CPU),
     Case("broker", "cpu-not-asked-for", _limits(targets={"topics": 500}) | MEMORY_ONLY),
+    Case("broker", "forecast", _limits(forecast=RECORDED)),
+    Case("broker", "forecast-of-nothing", _limits(forecast={}), "trafficSource: Required"),
+    Case("broker", "forecast-live", _limits(forecast={"trafficSource": "Live"}), "Unsupported value"),
+    Case("broker", "forecast-elsewhere", _limits(forecast=RECORDED | {"sizing": {"url": "https://there/x"}})),
+    Case("broker", "forecast-nowhere", _limits(forecast=RECORDED | {"sizing": {"url": "ftp://there"}}), "url"),
+    Case("broker", "forecast-old", _limits(forecast=RECORDED | {"sizing": {"maxAgeSeconds": 604800}})),
+    Case("broker", "forecast-of-now", _limits(forecast=RECORDED | {"sizing": {"maxAgeSeconds": 59}}), "equal to 60"),
+    Case("broker", "forecast-begins", _limits(forecast=RECORDED), None, _limits()),
     Case("proxy", "drain", _limits(drainSeconds=0)),
     Case("proxy", "bandwidth-spliced", _limits(targets=BANDWIDTH_60), SPLICED),
     Case("proxy", "bandwidth-spliced-in-words", _limits(targets=BANDWIDTH_60) | {"config": {"a": "b"}}, SPLICED),
