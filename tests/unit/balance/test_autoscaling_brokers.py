@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling, BrokerAutoscaling, BrokerTargets, ProxyTargets
@@ -157,6 +160,44 @@ def test_none_leaves_that_is_needed_again_within_the_hour() -> None:
 
     assert replicas(2.0) < 6
     assert replicas(6.4) == 6
+    verdict = Brokers(replicas=6, profile=PEAK, now=6.4 * 3600).look(3.0)
+    assert "recorded traffic grows 1.40 times before one that leaves would" in verdict.message
+
+
+SHARES = st.lists(st.floats(0.0, 3.0), min_size=2, max_size=8)
+
+
+@given(shares=SHARES, weight=st.floats(0.0, 1000.0), saturates=st.booleans())
+def test_a_hot_topic_takes_only_what_its_broker_has_too_much(
+    shares: list[float], weight: float, saturates: bool
+) -> None:
+    """The record may be of another hour: what the others carry, and that broker up to its target, is served."""
+    hot = replace(HOT, weight=weight)
+    with_it = decided(cpu(shares, saturates=saturates), hottest=hot)
+    without = decided(cpu(shares, saturates=saturates))
+    busiest = max(range(len(shares)), key=lambda n: shares[n])
+    others = [min(share, 0.7) if n == busiest else share for n, share in enumerate(shares)]
+    assert with_it.desired <= without.desired
+    if not saturates:
+        assert with_it.desired >= decided(cpu(others, saturates=False)).desired
+    if weight <= 70.0 or max(shares) <= 0.7:
+        assert with_it == without, "nothing is too hot now"
+
+
+@given(shares=SHARES, hour=st.floats(0.0, 200.0), weights=st.lists(st.floats(0.0, 1e12), min_size=24, max_size=24))
+def test_a_forecast_asks_for_no_fewer_and_no_more_than_three_times_as_many(
+    shares: list[float], hour: float, weights: list[float]
+) -> None:
+    workload, signal = Workload(len(shares), frozenset(pods(len(shares)))), cpu(shares, saturates=False)
+    wide = replace(POLICY, least=1, most=1000)
+
+    def asked(recorded: Foreseen | None) -> int:
+        found = brokers.need(BrokerFacts(workload, (signal,), recorded), wide, hour * 3600.0).wanted
+        assert found is not None
+        return found
+
+    foreseen, plain = asked(Foreseen(Profile(3600.0, tuple(weights), 1800.0), age=60.0)), asked(None)
+    assert plain <= foreseen <= max(plain, ceil(3 * sum(shares) / 0.7))
 
 
 def test_signals_of_targets() -> None:

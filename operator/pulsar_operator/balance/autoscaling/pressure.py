@@ -128,7 +128,10 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, a
     foreseen = count > wanted(top.pods, top.pods, workload, policy.tolerance) and not top.saturated
     text = in_words(top, workload)
     if foreseen:
-        text += f", and recorded traffic grows {ahead.soon:.2f} times until a new one serves"
+        more, until = (ahead.soon, "until a new one serves")
+        if count <= workload.replicas:
+            more, until = (ahead.later, "before one that leaves would have been worth keeping")
+        text += f", and recorded traffic grows {more:.2f} times {until}"
     if count != workload.replicas:
         text += f": {count} are needed"
     return Need(count, text, inputs_of(pressures, workload))
