@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, fields
+from functools import partial
 from pathlib import Path
 
 from benchmarks.autoscaling import bookies, brokers
@@ -24,20 +25,20 @@ from benchmarks.autoscaling.traces import MINUTES, NAMES, trace
 SEEDS, FEW = 20, 3
 
 
-def week(case: tuple[str, int, int]) -> list[Run]:
+def week(case: tuple[str, int, int], *, forecast: bool = True) -> list[Run]:
     """All scalers on one trace of one seed."""
     found = trace(*case)
     return [
-        *(brokers.run(found, scaler) for scaler in brokers.scalers(found)),
+        *(brokers.run(found, scaler) for scaler in brokers.scalers(found, forecast=forecast)),
         *(bookies.run(found, scaler) for scaler in bookies.scalers()),
     ]
 
 
-def weeks(cases: Sequence[tuple[str, int, int]], jobs: int) -> Iterator[Run]:
+def weeks(cases: Sequence[tuple[str, int, int]], jobs: int, *, forecast: bool = True) -> Iterator[Run]:
     """All cases, in order, and how far it is on stderr."""
     begin = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
-        for done, found in enumerate(pool.map(week, cases), 1):
+        for done, found in enumerate(pool.map(partial(week, forecast=forecast), cases), 1):
             yield from found
             print(f"{done} of {len(cases)} weeks after {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
 
@@ -63,13 +64,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="number of seeds: %(default)s")
     parser.add_argument("--traces", default=",".join(NAMES), help="comma separated: %(default)s")
     parser.add_argument("--days", type=int, default=MINUTES // 1440, help="length of a trace: %(default)s")
+    parser.add_argument("--no-forecast", dest="forecast", action="store_false", help="ours has no recorded week")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes: %(default)s")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="folder of the raw figures")
     options = parser.parse_args(argv)
     seeds = range(1, 1 + (FEW if options.quick else options.seeds))
     cases = [(name, seed, options.days * 1440) for seed in seeds for name in options.traces.split(",")]
     raw = options.out / "autoscaling.csv"
-    found = write_csv(weeks(cases, options.jobs), raw)
+    found = write_csv(weeks(cases, options.jobs, forecast=options.forecast), raw)
     print_tables(found)
     met = bars(found)
     print(f"\nraw: {raw}")

@@ -11,6 +11,7 @@ from benchmarks.autoscaling.placement import Placement
 from benchmarks.autoscaling.scalers import LEAST, MOST, Hpa, Ours, Published, Scaler, Seen
 from benchmarks.autoscaling.traces import QUARTER, Floats, Telemetry, Trace
 from pulsar_operator.balance.autoscaling.forecast import Profile
+from pulsar_operator.balance.autoscaling.outlook import HOUR
 
 LIMIT = 0.85
 """Share of its CPU from which a broker violates: that of the table of balancers."""
@@ -94,10 +95,19 @@ class World:
         self.replicas = replicas
 
 
-def scalers(trace: Trace) -> list[Scaler]:
-    """Those compared, ours first."""
-    profile = Profile(QUARTER * 60.0, tuple(trace.recorded.tolist()))
-    return [Ours(profile), *(Hpa(target) for target in (0.5, 0.6, 0.7, 0.8)), Published()]
+def profile_of(trace: Trace) -> Profile:
+    """What the sizing job would have made of the week before: means of hours, which stand for their middles."""
+    hours = trace.recorded.reshape(-1, 60 // QUARTER).mean(axis=1)
+    return Profile(HOUR, tuple(hours.tolist()), HOUR / 2)
+
+
+def scalers(trace: Trace, *, forecast: bool = True) -> list[Scaler]:
+    """Those compared, ours first, with a forecast or without."""
+    return [
+        Ours(profile_of(trace) if forecast else None),
+        *(Hpa(target) for target in (0.5, 0.6, 0.7, 0.8)),
+        Published(),
+    ]
 
 
 def run(trace: Trace, scaler: Scaler) -> Run:

@@ -12,11 +12,20 @@ from benchmarks.autoscaling import __main__ as bench
 from benchmarks.autoscaling import bookies, brokers
 from benchmarks.autoscaling.figures import Flaps, Run
 from benchmarks.autoscaling.placement import Placement
-from benchmarks.autoscaling.scalers import Hpa, Published, Seen
+from benchmarks.autoscaling.scalers import Hpa, Ours, Published, Seen
 from benchmarks.autoscaling.tables import better_on_both, level_and_better
 from benchmarks.autoscaling.traces import NAMES, trace
 from pulsar_operator.balance.autoscaling import brokers as shipped
 from pulsar_operator.balance.autoscaling.bookies import Disk
+
+
+def test_the_forecast_is_what_the_job_makes_of_the_week_before() -> None:
+    week = trace("daily", 1)
+    found = brokers.profile_of(week)
+    assert (len(found.weights), found.step) == (168, 3600.0)
+    assert found.at(10.5 * 3600) == pytest.approx(week.recorded[40:44].mean())
+    ours, *_ = brokers.scalers(week, forecast=False)
+    assert isinstance(ours, Ours) and ours.profile is None
 
 
 def seen(
