@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pulsar_operator.api.v1alpha1.autoscaling import BOOKKEEPER_RULES, BROKER_RULES, PROXY_RULES
-from pulsar_operator.crdgen import structural
+from pulsar_operator.crdschema import structural
 from tests.support.admission.autoscaling import CASES, OWNERS, Case
 from tests.support.processes.apiserver import ApiServer
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
 from pulsar_operator.api.v1alpha1.quantities import quantity
-from pulsar_operator.crdgen import structural
+from pulsar_operator.crdschema import structural
 from tests.support.admission.generated import values
 from tests.support.admission.rules import EXTERNAL, EXTERNAL_META, MANAGED, STANDALONE, merged, spec_of
 from tests.support.admission.samples import Json, manifest, path

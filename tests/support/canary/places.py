@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
-from pulsar_operator.crdgen import structural
+from pulsar_operator.crdschema import structural
 
 Json = dict[str, Any]
 

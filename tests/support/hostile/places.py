@@ -15,7 +15,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
-from pulsar_operator.crdgen import structural
+from pulsar_operator.crdschema import structural
 from tests.support.admission.samples import minimal
 from tests.support.mutations.chains import AROUND, KINDS, OF_TEMPLATES
 

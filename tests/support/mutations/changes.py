@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
-from pulsar_operator.crdgen import structural
+from pulsar_operator.crdschema import structural
 from pulsar_operator.domain.policies import GLOBAL_POLICIES, LOCAL_POLICIES, NAMESPACE_POLICIES, PolicyRow, too_old
 from pulsar_operator.domain.policies.instance_rows import ISOLATION_FIELDS, RESOURCE_GROUP_LIMITS
 from tests.support.mutations.chains import (

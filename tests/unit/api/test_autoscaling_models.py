@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.v1alpha1 import autoscaling as api
 from pulsar_operator.api.v1alpha1.base import ApiModel
-from pulsar_operator.crdgen import structural
+from pulsar_operator.crdschema import structural
 from tests.support.admission.autoscaling import OWNERS
 
 LIMITS = {"minReplicas": 2, "maxReplicas": 5}

@@ -13,7 +13,7 @@ from pulsar_operator.api.constants import PLURALS, SHORT_NAMES, Kind
 from pulsar_operator.api.v1alpha1 import MODELS, wire
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_set import TopicCount
-from pulsar_operator.crdgen import structural
+from pulsar_operator.crdschema import structural
 from tests.support.admission.samples import Json, largest, largest_status, minimal
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import Quantity
-from pulsar_operator.crdgen import UnsupportedSchemaError, defaulted, structural
+from pulsar_operator.crdschema import UnsupportedSchemaError, defaulted, structural
 
 
 class Colour(StrEnum):
