@@ -301,7 +301,7 @@ def redirect_target(current: URL, location: str) -> URL:
 
 
 def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
-    """The decoded body of a success, or the error of ports.py that the status stands for, with Pulsar's own words."""
+    """The decoded body of a success, or the error (ports/errors.py) of its status, with Pulsar's own words."""
     if 200 <= answer.status < 300:
         if not answer.body.strip():
             return None

@@ -1,4 +1,4 @@
-"""Requests to the Kubernetes API server: raw JSON, a deadline on every call, errors as ports.py declares them.
+"""Requests to the Kubernetes API server: raw JSON, a deadline on every call, errors as ports/errors.py declares them.
 
 Uses the official client's asyncio half for configuration, TLS, credentials and connections, and none of its models:
 deserialising them costs seconds of CPU for a few thousand objects. Called by kube.py, kube_events.py and lease.py.
@@ -56,14 +56,15 @@ _TYPES: dict[tuple[str, str], ResourceType] = {
 
 
 def resource_of(manifest: Json) -> ResourceType:
-    """The resource type of a manifest, out of those ports.py declares.
+    """The resource type of a manifest, out of those ports/kube.py declares.
 
     Raises ValueError for any other: nothing is discovered at run time.
     """
     found = _TYPES.get((manifest["apiVersion"], manifest["kind"]))
     if found is None:
         raise ValueError(
-            f"{manifest['apiVersion']} {manifest['kind']} is no resource type of the operator: declare it in ports.py"
+            f"{manifest['apiVersion']} {manifest['kind']} is no resource type of the operator: "
+            "declare it in ports/kube.py"
         )
     return found
 
@@ -143,7 +144,7 @@ class KubeClient:
         accept: str = JSON_TYPE,
         deadline: float | None = None,
     ) -> Json:
-        """One request, no retry; the decoded answer. Raises the errors of ports.py."""
+        """One request, no retry; the decoded answer. Raises the errors of ports/errors.py."""
         url = self.configuration.host + path + (f"?{urlencode(query)}" if query else "")
         headers = {"Content-Type": content_type, "Accept": accept, "User-Agent": USER_AGENT}
         limit = deadline or self._deadline

@@ -1,4 +1,4 @@
-"""What kazoo raises as an error of ports.py."""
+"""What kazoo raises as an error of ports/errors.py."""
 
 from __future__ import annotations
 

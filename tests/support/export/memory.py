@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.export import render
 from pulsar_operator.domain.policies import PolicyRow
 from pulsar_operator.export import Exported, Exporter, Options, Progress
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, Kind, RefusedError
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, RefusedError
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.answers import Answer
 from tests.fakes.pulsar import FakePulsar

@@ -294,7 +294,7 @@ async def test_a_status_write_of_an_old_version_never_reaches_another_object(ben
 
 
 def test_only_declared_types() -> None:
-    with pytest.raises(ValueError, match=r"declare it in ports\.py"):
+    with pytest.raises(ValueError, match=r"declare it in ports/kube\.py"):
         resource_of({"apiVersion": "batch/v1", "kind": "Job"})
     assert resource_path(CUSTOM[Kind.TOPIC], None) == "/apis/pulsaroperator.io/v1alpha1/pulsartopics"
 

@@ -1,0 +1,43 @@
+"""Pulsar's admin REST."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class AdminEndpoint:
+    """Where the admin REST of one cluster is."""
+
+    cluster: str
+    """Name of the cluster inside Pulsar; also the key of per-cluster concurrency limits."""
+    url: str
+    """Base URL such as http://c-broker.ns.svc.cluster.local:8080."""
+
+
+class PulsarAdminPort(Protocol):
+    """Pulsar's admin REST: one thin verb, so that every rule about Pulsar lives in the policy table and the domain."""
+
+    async def call(
+        self,
+        endpoint: AdminEndpoint,
+        method: str,
+        path: Sequence[str],
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        deadline: float | None = None,
+        text: bool = False,
+    ) -> Any:
+        """Call ``/admin/v2/<path>`` and return the decoded JSON (None for an empty answer).
+
+        ``path`` is a sequence of raw segments; each is percent-encoded, so a hostile name cannot change the path.
+        Redirects are followed with the method and body kept; 429, 5xx and connection errors of idempotent calls are
+        retried within the deadline (seconds). ``body`` None sends no body, bytes are sent as they are, anything else is
+        JSON. With ``text`` the answer is plain text, whatever its content type says: some endpoints of Pulsar do so.
+        Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's own words; status 0 =
+        not sent), DeadlineError, UnavailableError.
+        """

@@ -1,0 +1,63 @@
+"""What a call of a port may end with."""
+
+from __future__ import annotations
+
+
+class PortError(Exception):
+    """Base of all errors a port raises. ``retry_after`` is in seconds, when the other side named one."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class NotFoundError(PortError):
+    """The thing does not exist (HTTP 404, NoNodeError)."""
+
+
+class ConflictError(PortError):
+    """The thing is not what the caller believed (HTTP 409, UID or version mismatch, node exists)."""
+
+
+class RefusedError(PortError):
+    """The other side understood and said no (HTTP 400, 403, 405, 412, 422); retrying the same call is useless."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ForbiddenError(RefusedError):
+    """The account of this process has no right to the call at the Kubernetes API (HTTP 403 of an authorizer, such as
+    RBAC). It may have it later, and asks again.
+
+    What an admission plugin, a webhook or a quota denies is a RefusedError, with its own words: there the right is
+    given and the object is not wanted.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=403)
+
+
+class UnavailableError(PortError):
+    """No usable answer: connection, deadline, HTTP 408, 429, 5xx, session expired. The call may have taken effect.
+
+    ``status`` is that of an HTTP answer, 0 where there was none.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None, status: int = 0) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.status = status
+
+
+class DeadlineError(UnavailableError):
+    """Nothing came within the deadline of an admin call: the other side hangs, or is not there. It may have taken
+    effect."""
+
+
+class UnownedError(UnavailableError):
+    """No broker has the topic just now, or none may have it: Pulsar answers HTTP 412 and did nothing.
+
+    So it is while the topic's bundle is between two brokers, which passes, and as long as isolation policies leave no
+    broker for its namespace (class PulsarWebResource, validateTopicOwnershipAsync; seen on 4.0.8).
+    """
