@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pulsar_operator.api.constants import LABEL_MANAGED_BY, MANAGED_BY, Kind, Reason
+from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.domain.dataplane.metadata import (
     INSTANCE_ID_PATH,
     LEDGERS_PATH,
@@ -53,6 +54,15 @@ from pulsar_operator.ports import (
     ZooKeeperSession,
 )
 
+__all__ = [
+    "BootstrapRequest",
+    "BootstrapResult",
+    "Store",
+    "ensure_cluster_metadata",
+    "record_manifest",
+    "record_name",
+]
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -72,25 +82,6 @@ class Store:
 
     def __str__(self) -> str:
         return f"{self.servers}{self.chroot or ''}"
-
-
-def record_name(cluster: str) -> str:
-    """Name of the ConfigMap that remembers a PulsarCluster's INSTANCEID; ``cluster`` is its metadata.name."""
-    return f"{cluster}-instance-id"
-
-
-def record_manifest(cluster: str, namespace: str, labels: Mapping[str, str], record: Record) -> Json:
-    """The ConfigMap; it has no owner, since it lives as long as the volumes."""
-    return {
-        "apiVersion": CONFIG_MAPS.api_version,
-        "kind": CONFIG_MAPS.kind,
-        "metadata": {
-            "name": record_name(cluster),
-            "namespace": namespace,
-            "labels": {**labels, LABEL_MANAGED_BY: MANAGED_BY},
-        },
-        "data": record.to_data(),
-    }
 
 
 @dataclass(frozen=True)
@@ -346,19 +337,13 @@ class _Bootstrap:
                 ) from error
 
     async def _write_record(self, record: Record, why: str) -> None:
-        """Create the ConfigMap, or replace exactly the one that was read."""
         request = self.request
         text = f"ConfigMap {request.record_name} with instance id {record.instance_id}: {why}"
         if not request.act:
             self.pending.append(f"Write {text}")
             return
         manifest = record_manifest(request.object_name, request.namespace, request.labels, record)
-        if self.config_map is None:
-            self.config_map = await self.deps.kube.create(manifest)
-        else:
-            found = self.config_map["metadata"]
-            manifest["metadata"] |= {"uid": found["uid"], "resourceVersion": found["resourceVersion"]}
-            self.config_map = await self.deps.kube.apply(manifest)
+        self.config_map = await write_record(self.deps, manifest, self.config_map)
         self.record = record
         self._did(f"Wrote {text}")
 

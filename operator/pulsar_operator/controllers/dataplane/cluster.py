@@ -30,7 +30,6 @@ from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
-from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.capacities import capacities_text
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.dependents import (
@@ -44,6 +43,7 @@ from pulsar_operator.controllers.dataplane.dependents import (
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
 from pulsar_operator.controllers.dataplane.forecasts import Forecasts
+from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.meters import Meters
 from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_namespaces
 from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run

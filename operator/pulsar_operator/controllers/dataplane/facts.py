@@ -13,8 +13,8 @@ from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.meters import Loads
 from pulsar_operator.controllers.dataplane.rack_facts import known_racks
 from pulsar_operator.controllers.dataplane.store_read import ended_outages

@@ -17,11 +17,11 @@ from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.index import SERVING_PARTS
 from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
-from pulsar_operator.controllers.dataplane.bootstrap import record_name
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.dependents import runs
 from pulsar_operator.controllers.dataplane.deregistration import Waiting, leaving
 from pulsar_operator.controllers.dataplane.ensemble import delete_ours, delete_records, delete_volumes
+from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, give_back
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.clusters import pulsar_name
-from pulsar_operator.controllers.dataplane.bootstrap import (
-    BootstrapRequest,
-    Store,
-    ensure_cluster_metadata,
-    record_name,
-)
+from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
 from pulsar_operator.controllers.dataplane.ensemble import has_quorum
+from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.remote_clusters import remote_clusters
 from pulsar_operator.domain.dataplane.bring_up import MetadataFact

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.dataplane.bootstrap import record_manifest
+from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.metadata import versions_text
 from pulsar_operator.domain.render.names import labels
