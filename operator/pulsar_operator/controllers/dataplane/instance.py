@@ -2,62 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
-from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.instance import (
-    ManagedZooKeeper,
-    OutageStatus,
     PulsarInstanceSpec,
     PulsarInstanceStatus,
 )
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.failures import reason_of
-from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
+from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
-from pulsar_operator.controllers.core.status import condition_of, is_true, write_status
+from pulsar_operator.controllers.core.status import is_true, write_status
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.children import (
-    NameConflictError,
     delete_workloads,
     observe_children,
-    prune_configurations,
 )
 from pulsar_operator.controllers.dataplane.cluster_rows import rows, unique
+from pulsar_operator.controllers.dataplane.configuration_store import ask_store, see_to_store, stop_store
 from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
-from pulsar_operator.controllers.dataplane.ensemble import (
-    apply_ensemble,
-    delete_records,
-    delete_volumes,
-    has_quorum,
-    record_founding,
-    super_digest_name,
-)
 from pulsar_operator.controllers.dataplane.geo_replication import observe_replication, replication_rows
-from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
-from pulsar_operator.controllers.dataplane.servers import servers_gate
+from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
 from pulsar_operator.controllers.dataplane.sights import again, look
-from pulsar_operator.controllers.dataplane.store_read import ask, ended_outages
+from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pods import observe_component
-from pulsar_operator.domain.dataplane.reach import Sight
-from pulsar_operator.domain.render import (
-    ImageTemplates,
-    Owner,
-    RenderedStore,
-    render_configuration_store,
-    store_problems,
-)
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError, RefusedError
 
@@ -71,30 +47,6 @@ RETRY_SECONDS = 5.0
 LOOK_SECONDS = 15.0
 """Between two looks at what tells nobody when it stops answering: the configuration store and the clusters. With their
 deadlines an outage is told within 30 s."""
-
-
-@dataclass
-class InstancePass:
-    """What one pass learned."""
-
-    obj: Json
-    meta: Meta
-    spec: PulsarInstanceSpec
-    conditions: ConditionSet
-    actor: Actor
-    owner: Owner
-    servers: str | None = None
-    chroot: str | None = None
-    clusters: tuple[Json, ...] = ()
-    others: tuple[Json, ...] = ()
-    """Dependents that are no clusters."""
-    seen: bool = False
-    """Whether clusters and others are known: a list that failed says nothing."""
-    sights: Mapping[str, Sight] = field(default_factory=dict)
-    """Whether clusters answer, by name inside Pulsar."""
-    outages: Sequence[OutageStatus] | None = None
-    """Of the store; None = it was not asked."""
-    backoff: bool = False
 
 
 class InstanceController:
@@ -126,8 +78,8 @@ class InstanceController:
                 if await self._tear_down(state):
                     return DONE
             else:
-                await self._configuration_store(state)
-            await self._ask_store(state)
+                await see_to_store(state)
+            await ask_store(state)
         except PortError as error:
             refused = isinstance(error, RefusedError) and not isinstance(error, ForbiddenError)
             reason, text = (Reason.INVALID_SPEC, str(error)) if refused else reason_of(error)
@@ -189,148 +141,19 @@ class InstanceController:
         state.others = tuple(await dependents_of_instance(self._deps, state.obj, live=state.meta.deleting))
         state.seen = True
 
-    async def _configuration_store(self, state: InstancePass) -> None:
-        store = state.spec.configuration_store
-        if store.managed is None and state.actor.act and not state.meta.deleting:
-            await ensure_finalizer(self._deps, state.obj)  # its clusters find the store by it, and each other
-        if store.managed is not None:
-            await self._managed_store(state)
-        elif store.cluster is not None:
-            self._cluster_store(state, store.cluster.name)
-        elif store.external is not None:
-            state.servers, state.chroot = store.external.servers, store.external.chroot
-            state.conditions.set(
-                ConditionType.CONFIGURATION_STORE_READY,
-                True,
-                Reason.READY,
-                f"ZooKeeper answers at {store.external.servers}",
-            )
-
-    async def _ask_store(self, state: InstancePass) -> None:
-        """Whatever else speaks for it, the store is ready only if it answers a read. Raises PortError."""
-        kind = ConditionType.CONFIGURATION_STORE_READY
-        ready = state.conditions.is_true(kind)
-        if state.servers is None:
-            return
-        problem, state.outages = await ask(self._deps, state.obj, state.servers, state.chroot, ready=ready)
-        if problem is not None:
-            # Also where its pods say why: who is started meanwhile knows by the reason that it did answer.
-            known = None if ready else state.conditions.explained(kind)
-            text = f"{problem}. {known[2]}" if known is not None else problem
-            state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_AWAY, text)
-
-    def _cluster_store(self, state: InstancePass, name: str) -> None:
-        kind = ConditionType.CONFIGURATION_STORE_READY
-        cluster = next((c for c in state.clusters if c["metadata"]["name"] == name), None)
-        if cluster is None or cluster["metadata"]["namespace"] != state.meta.namespace:
-            state.conditions.set(
-                kind,
-                False,
-                Reason.REFERENCE_NOT_FOUND,
-                f'PulsarCluster "{state.meta.namespace}/{name}" of spec.configurationStore.cluster.name does not exist '
-                "or does not refer to this instance: create it with spec.instanceRef.name "
-                f'"{state.meta.name}"',
-            )
-            return
-        status = cluster.get("status") or {}
-        state.servers, state.chroot = status.get("metadataStoreServers"), status.get("metadataStoreChroot")
-        metadata = condition_of(cluster, ConditionType.METADATA_READY)
-        ready = metadata is not None and metadata["status"] == "True"
-        if ready:
-            state.conditions.set(kind, True, Reason.READY, f"The metadata store of cluster {name} is ready")
-        else:
-            why = metadata["message"] if metadata else "its metadata store was not observed yet"
-            silent = metadata is not None and metadata["reason"] == Reason.METADATA_UNREACHABLE
-            reason = Reason.CONFIGURATION_STORE_AWAY if silent else Reason.WAITING_FOR_METADATA
-            state.conditions.set(kind, False, reason, f"Cluster {name}: {why}")
-
-    async def _managed_store(self, state: InstancePass) -> None:
-        deps, obj, managed = self._deps, state.obj, state.spec.configuration_store.managed
-        assert managed is not None
-        live = await observe_children(deps, obj)
-        leftovers = live.of_previous_owner()
-        if leftovers:
-            state.conditions.set(
-                ConditionType.CONFIGURATION_STORE_READY,
-                False,
-                Reason.WAITING_FOR_GARBAGE_COLLECTION,
-                f"Waiting until {leftovers[0]} of the deleted object of the same name is gone",
-            )
-            return
-        component = Component.CONFIGURATION_STORE
-        problems = store_problems(managed, component, "spec.configurationStore.managed", state.spec.preset)
-        if problems:
-            state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
-        else:
-            live = await self._apply_store(state, live)
-        facts = observe_component(live.stateful_set(component), live.pods(component))
-        reason, text = facts.summary("Configuration store")
-        ready = await self._founded(state, live, managed)
-        if not ready and has_quorum(facts, managed):
-            reason, text = Reason.PENDING, f"{text}, but it is not on record that the ensemble was founded"
-        elif not ready and reason in (Reason.PENDING, Reason.NOT_READY):
-            reason = Reason.WAITING_FOR_ZOOKEEPER
-        if (waiting := await self._roll(state, live, component)) is not None:
-            text += f"; to be rolled it waits for {waiting}"
-        state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
-
-    async def _roll(self, state: InstancePass, live: Live, component: Component) -> str | None:
-        """Replace one outdated server at most; what the next one waits for, in words."""
-        plan, waiting = roll_plan(live, (component,)), None
-        if plan.replace is not None:
-            plan, waiting = await servers_gate(state.actor, live, plan, state.spec.cluster_domain, (component,))
-        return waiting or await replace(state.actor, live, plan, (component,))
-
-    async def _founded(self, state: InstancePass, live: Live, managed: ManagedZooKeeper) -> bool:
-        """Whether others may write into the store."""
-        try:
-            return await record_founding(state.actor, state.owner, live, Component.CONFIGURATION_STORE, managed)
-        except NameConflictError as error:
-            state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
-            return False
-
-    async def _apply_store(self, state: InstancePass, live: Live) -> Live:
-        rendered = self._render(state)
-        state.servers = rendered.address.servers
-        if state.actor.act:
-            await ensure_finalizer(self._deps, state.obj)
-        try:
-            live = await apply_ensemble(
-                state.actor, state.owner, live, Component.CONFIGURATION_STORE, rendered.manifests
-            )
-            await prune_configurations(state.actor, live, rendered.manifests)
-        except NameConflictError as error:
-            state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
-        return live
-
-    def _render(self, state: InstancePass) -> RenderedStore:
-        managed, images = state.spec.configuration_store.managed, self._deps.images
-        assert managed is not None
-        templates = ImageTemplates(images.broker, images.bookie, images.proxy)
-        return render_configuration_store(
-            state.owner,
-            managed,
-            image=state.spec.image.zookeeper or templates.resolve(Component.CONFIGURATION_STORE, state.spec.version),
-            images=state.spec.image,
-            super_digest_secret=super_digest_name(state.owner.name, Component.CONFIGURATION_STORE),
-            preset=state.spec.preset,
-            cluster_domain=state.spec.cluster_domain,
-            platform=state.spec.platform,
-        )
-
     async def _tear_down(self, state: InstancePass) -> bool:
         """Remove a managed store once no cluster needs it; True when the finalizer is off."""
         kept = await self._kept_for(state.obj, state.clusters, state.others)
         if kept is not None:
             state.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, kept)
-            await self._configuration_store(state)
+            await see_to_store(state)
             return False
         if not state.actor.act:
             state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
             return False
         if state.spec.configuration_store.managed is not None:
             try:
-                if not await self._stop_store(state):
+                if not await stop_store(state):
                     return False
             except RefusedError as error:
                 forbidden = error.status == HTTPStatus.FORBIDDEN
@@ -339,16 +162,6 @@ class InstanceController:
                 # As for a cluster: the namespace is being deleted, and with it our rights in it.
                 await state.actor.warn(Reason.FINALIZER_RELEASED, f"The store was not stopped in order: {error}")
         await release_finalizer(self._deps, state.obj)
-        return True
-
-    async def _stop_store(self, state: InstancePass) -> bool:
-        live = await observe_children(self._deps, state.obj)
-        why = "the PulsarInstance is being deleted"
-        if not await delete_workloads(state.actor, live, [Component.CONFIGURATION_STORE], why):
-            return False
-        if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
-            await delete_volumes(state.actor, state.owner)
-            await delete_records(state.actor, state.owner, Component.CONFIGURATION_STORE)
         return True
 
     def _summarize(self, state: InstancePass) -> None:

@@ -1,0 +1,180 @@
+"""The configuration store of an instance: a managed ensemble, the metadata store of one of its clusters, or an external
+one. Called by instance.py on every pass.
+"""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component, ConditionType, Reason
+from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
+from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.controllers.core.finalizers import ensure_finalizer
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.children import (
+    NameConflictError,
+    delete_workloads,
+    observe_children,
+    prune_configurations,
+)
+from pulsar_operator.controllers.dataplane.ensemble import (
+    apply_ensemble,
+    delete_records,
+    delete_volumes,
+    has_quorum,
+    record_founding,
+    super_digest_name,
+)
+from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
+from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
+from pulsar_operator.controllers.dataplane.servers import servers_gate
+from pulsar_operator.controllers.dataplane.store_read import ask
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.pods import observe_component
+from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
+
+
+async def see_to_store(state: InstancePass) -> None:
+    """Where it is and whether it is ready; a managed one is brought to what is declared. Raises PortError."""
+    store = state.spec.configuration_store
+    if store.managed is None and state.actor.act and not state.meta.deleting:
+        await ensure_finalizer(state.actor.deps, state.obj)  # its clusters find the store by it, and each other
+    if store.managed is not None:
+        await _managed_store(state)
+    elif store.cluster is not None:
+        _cluster_store(state, store.cluster.name)
+    elif store.external is not None:
+        state.servers, state.chroot = store.external.servers, store.external.chroot
+        state.conditions.set(
+            ConditionType.CONFIGURATION_STORE_READY,
+            True,
+            Reason.READY,
+            f"ZooKeeper answers at {store.external.servers}",
+        )
+
+
+async def ask_store(state: InstancePass) -> None:
+    """Whatever else speaks for it, the store is ready only if it answers a read. Raises PortError."""
+    kind = ConditionType.CONFIGURATION_STORE_READY
+    ready = state.conditions.is_true(kind)
+    if state.servers is None:
+        return
+    problem, state.outages = await ask(state.actor.deps, state.obj, state.servers, state.chroot, ready=ready)
+    if problem is not None:
+        # Also where its pods say why: who is started meanwhile knows by the reason that it did answer.
+        known = None if ready else state.conditions.explained(kind)
+        text = f"{problem}. {known[2]}" if known is not None else problem
+        state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_AWAY, text)
+
+
+async def stop_store(state: InstancePass) -> bool:
+    """Stop a managed one and delete its volumes where they are to go; True once that is done. Raises PortError."""
+    live = await observe_children(state.actor.deps, state.obj)
+    why = "the PulsarInstance is being deleted"
+    if not await delete_workloads(state.actor, live, [Component.CONFIGURATION_STORE], why):
+        return False
+    if state.spec.reclaim_policy is ReclaimPolicy.DELETE:
+        await delete_volumes(state.actor, state.owner)
+        await delete_records(state.actor, state.owner, Component.CONFIGURATION_STORE)
+    return True
+
+
+def _cluster_store(state: InstancePass, name: str) -> None:
+    kind = ConditionType.CONFIGURATION_STORE_READY
+    cluster = next((c for c in state.clusters if c["metadata"]["name"] == name), None)
+    if cluster is None or cluster["metadata"]["namespace"] != state.meta.namespace:
+        state.conditions.set(
+            kind,
+            False,
+            Reason.REFERENCE_NOT_FOUND,
+            f'PulsarCluster "{state.meta.namespace}/{name}" of spec.configurationStore.cluster.name does not exist '
+            "or does not refer to this instance: create it with spec.instanceRef.name "
+            f'"{state.meta.name}"',
+        )
+        return
+    status = cluster.get("status") or {}
+    state.servers, state.chroot = status.get("metadataStoreServers"), status.get("metadataStoreChroot")
+    metadata = condition_of(cluster, ConditionType.METADATA_READY)
+    ready = metadata is not None and metadata["status"] == "True"
+    if ready:
+        state.conditions.set(kind, True, Reason.READY, f"The metadata store of cluster {name} is ready")
+    else:
+        why = metadata["message"] if metadata else "its metadata store was not observed yet"
+        silent = metadata is not None and metadata["reason"] == Reason.METADATA_UNREACHABLE
+        reason = Reason.CONFIGURATION_STORE_AWAY if silent else Reason.WAITING_FOR_METADATA
+        state.conditions.set(kind, False, reason, f"Cluster {name}: {why}")
+
+
+async def _managed_store(state: InstancePass) -> None:
+    managed = state.spec.configuration_store.managed
+    assert managed is not None
+    live = await observe_children(state.actor.deps, state.obj)
+    leftovers = live.of_previous_owner()
+    if leftovers:
+        state.conditions.set(
+            ConditionType.CONFIGURATION_STORE_READY,
+            False,
+            Reason.WAITING_FOR_GARBAGE_COLLECTION,
+            f"Waiting until {leftovers[0]} of the deleted object of the same name is gone",
+        )
+        return
+    component = Component.CONFIGURATION_STORE
+    problems = store_problems(managed, component, "spec.configurationStore.managed", state.spec.preset)
+    if problems:
+        state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
+    else:
+        live = await _apply_store(state, live)
+    facts = observe_component(live.stateful_set(component), live.pods(component))
+    reason, text = facts.summary("Configuration store")
+    ready = await _founded(state, live, managed)
+    if not ready and has_quorum(facts, managed):
+        reason, text = Reason.PENDING, f"{text}, but it is not on record that the ensemble was founded"
+    elif not ready and reason in (Reason.PENDING, Reason.NOT_READY):
+        reason = Reason.WAITING_FOR_ZOOKEEPER
+    if (waiting := await _roll(state, live, component)) is not None:
+        text += f"; to be rolled it waits for {waiting}"
+    state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
+
+
+async def _roll(state: InstancePass, live: Live, component: Component) -> str | None:
+    """Replace one outdated server at most; what the next one waits for, in words."""
+    plan, waiting = roll_plan(live, (component,)), None
+    if plan.replace is not None:
+        plan, waiting = await servers_gate(state.actor, live, plan, state.spec.cluster_domain, (component,))
+    return waiting or await replace(state.actor, live, plan, (component,))
+
+
+async def _founded(state: InstancePass, live: Live, managed: ManagedZooKeeper) -> bool:
+    """Whether others may write into the store."""
+    try:
+        return await record_founding(state.actor, state.owner, live, Component.CONFIGURATION_STORE, managed)
+    except NameConflictError as error:
+        state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
+        return False
+
+
+async def _apply_store(state: InstancePass, live: Live) -> Live:
+    rendered = _render(state)
+    state.servers = rendered.address.servers
+    if state.actor.act:
+        await ensure_finalizer(state.actor.deps, state.obj)
+    try:
+        live = await apply_ensemble(state.actor, state.owner, live, Component.CONFIGURATION_STORE, rendered.manifests)
+        await prune_configurations(state.actor, live, rendered.manifests)
+    except NameConflictError as error:
+        state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
+    return live
+
+
+def _render(state: InstancePass) -> RenderedStore:
+    managed, images = state.spec.configuration_store.managed, state.actor.deps.images
+    assert managed is not None
+    templates = ImageTemplates(images.broker, images.bookie, images.proxy)
+    return render_configuration_store(
+        state.owner,
+        managed,
+        image=state.spec.image.zookeeper or templates.resolve(Component.CONFIGURATION_STORE, state.spec.version),
+        images=state.spec.image,
+        super_digest_secret=super_digest_name(state.owner.name, Component.CONFIGURATION_STORE),
+        preset=state.spec.preset,
+        cluster_domain=state.spec.cluster_domain,
+        platform=state.spec.platform,
+    )
