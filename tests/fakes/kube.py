@@ -22,10 +22,20 @@ from tests.fakes import ssa
 from tests.fakes.jsoncopy import deepcopy
 from tests.fakes.kube_calls import Call, Faults, Hook, RecordedEvent
 from tests.fakes.kube_evictions import refusal
+from tests.fakes.kube_objects import (
+    WITHOUT_GENERATION,
+    check_uid,
+    check_version,
+    id_of,
+    renewed,
+    restore,
+    skeleton,
+    spec_of,
+    without_status,
+)
 from tests.fakes.kube_stored import Id, Order, Owners, Shown, Stored
 from tests.fakes.selectors import matches
 
-WITHOUT_GENERATION = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim", "Event"})
 STATUS_TIME = "2026-01-01T00:00:00Z"
 
 Objects: TypeAlias = list[Json]
@@ -64,7 +74,7 @@ class FakeKube:
     async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """See ports.KubePort."""
         async with Faults(self, Call("get", kind.kind, namespace, name)):
-            return deepcopy(self._objects.get(_id(kind, namespace, name)))
+            return deepcopy(self._objects.get(id_of(kind, namespace, name)))
 
     async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
         """See ports.KubePort."""
@@ -80,21 +90,21 @@ class FakeKube:
         """See ports.KubePort."""
         kind, meta = resource_of(manifest), manifest["metadata"]
         async with Faults(self, Call("apply", kind.kind, meta["namespace"], meta["name"])) as call:
-            key = _id(kind, meta["namespace"], meta["name"])
+            key = id_of(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
-            self._check_uid(live, meta.get("uid"), meta["name"], missing_is_conflict=True)
+            check_uid(live, meta.get("uid"), meta["name"], missing_is_conflict=True)
             if live is not None and "resourceVersion" in meta:
-                _check_version(live, meta)
-            body = _without_status(manifest, kind)
+                check_version(live, meta)
+            body = without_status(manifest, kind)
             managers = self._managers.setdefault(key, {}).setdefault("", {}) if live else {}
             if live is None:
                 self._check_namespace(meta["namespace"])
-                new = ssa.apply(_skeleton(manifest), body, managers, manager or FIELD_MANAGER)
+                new = ssa.apply(skeleton(manifest), body, managers, manager or FIELD_MANAGER)
                 stored = self._insert(key, new)
                 self._managers[key] = {"": managers}
             else:
-                new = ssa.apply(_without_status(live, kind), body, managers, manager or FIELD_MANAGER)
-                _restore(new, live, kind)
+                new = ssa.apply(without_status(live, kind), body, managers, manager or FIELD_MANAGER)
+                restore(new, live, kind)
                 stored = self._store(key, live, new)
             self._record(call, changed=stored is not live)
             return deepcopy(stored)
@@ -105,16 +115,16 @@ class FakeKube:
         if not meta.get("uid"):
             raise ValueError("apply_status needs metadata.uid: a status belongs to one very object")
         async with Faults(self, Call("apply_status", kind.kind, meta["namespace"], meta["name"])) as call:
-            key = _id(kind, meta["namespace"], meta["name"])
+            key = id_of(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             if live is None:
                 raise NotFoundError(f'{kind.plural} "{meta["name"]}" not found')
-            self._check_uid(live, meta["uid"], meta["name"])
+            check_uid(live, meta["uid"], meta["name"])
             managers = self._managers[key].setdefault("status", {})
             status = ssa.apply(
                 {"status": live.get("status") or {}}, {"status": manifest.get("status") or {}}, managers, FIELD_MANAGER
             )
-            stored = self._store(key, live, {**_renewed(live), **status}, spec=False)
+            stored = self._store(key, live, {**renewed(live), **status}, spec=False)
             self._record(call, changed=stored is not live)
             return deepcopy(stored)
 
@@ -122,35 +132,35 @@ class FakeKube:
         """See ports.KubePort."""
         kind, meta = resource_of(manifest), manifest["metadata"]
         async with Faults(self, Call("create", kind.kind, meta["namespace"], meta["name"])) as call:
-            key = _id(kind, meta["namespace"], meta["name"])
+            key = id_of(kind, meta["namespace"], meta["name"])
             self._check_namespace(meta["namespace"])
             if key in self._objects:
                 raise ConflictError(f'{kind.plural} "{meta["name"]}" already exists')
-            stored = self._insert(key, deepcopy(_without_status(manifest, kind)))
+            stored = self._insert(key, deepcopy(without_status(manifest, kind)))
             self._record(call, changed=True)
             return deepcopy(stored)
 
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
         async with Faults(self, Call("delete", kind.kind, namespace, name)) as call:
-            key = _id(kind, namespace, name)
+            key = id_of(kind, namespace, name)
             live = self._objects.get(key)
             if live is None:
                 return
-            self._check_uid(live, uid, name)
+            check_uid(live, uid, name)
             self._record(call, changed=self._delete(key, live))
 
     async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
         """See ports.KubePort."""
         async with Faults(self, Call("evict", PODS.kind, namespace, name)) as call:
-            key = _id(PODS, namespace, name)
+            key = id_of(PODS, namespace, name)
             live = self._objects.get(key)
             if live is None:
                 return None
             refused = refusal(live, uid, self._objects.values())
             if refused is not None:
                 return refused
-            self._check_uid(live, uid, name)
+            check_uid(live, uid, name)
             self._record(call, changed=self._delete(key, live))
             return None
 
@@ -158,11 +168,11 @@ class FakeKube:
         """See ports.KubePort."""
         kind, meta = resource_of(obj), obj["metadata"]
         async with Faults(self, Call("remove_entries", kind.kind, meta["namespace"], meta["name"])) as call:
-            key = _id(kind, meta["namespace"], meta["name"])
+            key = id_of(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             if live is None:
                 raise NotFoundError(f'{kind.plural} "{meta["name"]}" not found')
-            _check_version(live, meta)
+            check_version(live, meta)
             new = deepcopy(live)
             for pointer in pointers:
                 *parents, last = [t.replace("~1", "/").replace("~0", "~") for t in pointer.split("/")[1:]]
@@ -177,13 +187,13 @@ class FakeKube:
         """See ports.KubePort."""
         kind, meta = resource_of(obj), obj["metadata"]
         async with Faults(self, Call("drop_finalizer", kind.kind, meta["namespace"], meta["name"])) as call:
-            key = _id(kind, meta["namespace"], meta["name"])
+            key = id_of(kind, meta["namespace"], meta["name"])
             live = self._objects.get(key)
             if live is None:
                 return
-            self._check_uid(live, meta["uid"], meta["name"])
-            _check_version(live, meta)
-            new = _renewed(live)
+            check_uid(live, meta["uid"], meta["name"])
+            check_version(live, meta)
+            new = renewed(live)
             new["metadata"]["finalizers"] = [f for f in live["metadata"].get("finalizers") or () if f != finalizer]
             stored = self._store(key, live, new)
             self._record(call, changed=stored is not live)
@@ -197,13 +207,13 @@ class FakeKube:
     def put(self, manifest: Json) -> Json:
         """A user creates the object or replaces its spec, labels and annotations; status is kept. Not recorded."""
         kind, meta = resource_of(manifest), manifest["metadata"]
-        key = _id(kind, meta["namespace"], meta["name"])
+        key = id_of(kind, meta["namespace"], meta["name"])
         live = self._objects.get(key)
         if live is None:
             stored = self._insert(key, deepcopy(manifest))
             self._managers[key].setdefault("", {})["user"] = ssa.owned(manifest)
             return deepcopy(stored)
-        new = _renewed(live)
+        new = renewed(live)
         new.update({k: deepcopy(v) for k, v in manifest.items() if k not in ("metadata", "status")})
         for field in ("labels", "annotations"):
             if field in meta:
@@ -212,7 +222,7 @@ class FakeKube:
 
     def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
         """Somebody edits the object in place: ``change`` gets a copy to alter. Not recorded."""
-        key = _id(kind, namespace, name)
+        key = id_of(kind, namespace, name)
         live = self._objects[key]
         new = deepcopy(live)
         change(new)
@@ -221,18 +231,18 @@ class FakeKube:
 
     def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> Json:
         """A workload controller replaces the status. Not recorded."""
-        key = _id(kind, namespace, name)
+        key = id_of(kind, namespace, name)
         live = self._objects[key]
-        return deepcopy(self._store(key, live, {**_renewed(live), "status": deepcopy(status)}, spec=False))
+        return deepcopy(self._store(key, live, {**renewed(live), "status": deepcopy(status)}, spec=False))
 
     def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """A user deletes the object; finalizers hold it as Terminating. Not recorded."""
-        key = _id(kind, namespace, name)
+        key = id_of(kind, namespace, name)
         self._delete(key, self._objects[key])
 
     def live(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
         """The object now, without a recorded call."""
-        return deepcopy(self._objects.get(_id(kind, namespace, name)))
+        return deepcopy(self._objects.get(id_of(kind, namespace, name)))
 
     def all(self, kind: ResourceType | None = None) -> Objects:
         """All objects (of a kind) now, without a recorded call."""
@@ -307,7 +317,7 @@ class FakeKube:
         """Replace live by new; returns live itself when nothing changed."""
         if new == live:
             return live
-        if spec and key[1] not in WITHOUT_GENERATION and _spec_of(new) != _spec_of(live):
+        if spec and key[1] not in WITHOUT_GENERATION and spec_of(new) != spec_of(live):
             new["metadata"]["generation"] = live["metadata"].get("generation", 0) + 1
         new["metadata"]["resourceVersion"] = self._next()
         if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
@@ -324,7 +334,7 @@ class FakeKube:
             return True
         if "deletionTimestamp" in live["metadata"]:
             return False
-        new = _renewed(live)
+        new = renewed(live)
         new["metadata"]["deletionTimestamp"] = self.time()
         new["metadata"]["deletionGracePeriodSeconds"] = 0
         if "generation" in new["metadata"]:
@@ -341,18 +351,6 @@ class FakeKube:
         self._order.pop(key[:2], None)
         self._managers.pop(key, None)
         self._notify("DELETED", last)
-
-    def _check_uid(self, live: Json | None, uid: str | None, name: str, *, missing_is_conflict: bool = False) -> None:
-        if uid is None:
-            return
-        if live is None and missing_is_conflict:
-            raise ConflictError(
-                f'Operation cannot be fulfilled on "{name}": uid mismatch: no existing object was found'
-            )
-        if live is not None and live["metadata"]["uid"] != uid:
-            raise ConflictError(
-                f'Operation cannot be fulfilled on "{name}": the UID in the precondition does not match'
-            )
 
     def _check_namespace(self, namespace: str) -> None:
         if self.namespaces is not None and namespace not in self.namespaces:
@@ -371,48 +369,3 @@ class FakeKube:
     def _notify(self, kind: str, obj: Json) -> None:
         for watcher in list(self._watchers):
             watcher(kind, deepcopy(obj))
-
-
-def _id(kind: ResourceType, namespace: str, name: str) -> Id:
-    return (kind.group, kind.kind, namespace, name)
-
-
-def _has_status(kind: ResourceType) -> bool:
-    return kind.kind not in WITHOUT_GENERATION
-
-
-def _renewed(live: Json) -> Json:
-    """A stored object whose metadata may be given other values; all else is shared."""
-    return {**live, "metadata": dict(live["metadata"])}
-
-
-def _without_status(obj: Json, kind: ResourceType) -> Json:
-    return {key: value for key, value in obj.items() if key != "status" or not _has_status(kind)}
-
-
-def _skeleton(manifest: Json) -> Json:
-    meta = manifest["metadata"]
-    return {
-        "apiVersion": manifest["apiVersion"],
-        "kind": manifest["kind"],
-        "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
-    }
-
-
-def _check_version(live: Json, meta: Json) -> None:
-    if live["metadata"]["resourceVersion"] != meta["resourceVersion"]:
-        raise ConflictError(f'Operation cannot be fulfilled on "{meta["name"]}": the object has been modified')
-
-
-def _restore(new: Json, live: Json, kind: ResourceType) -> None:
-    """Put back what an apply on the main resource cannot touch."""
-    if _has_status(kind) and "status" in live:
-        new["status"] = live["status"]
-    for field in ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-                  "deletionGracePeriodSeconds"):  # fmt: skip
-        if field in live["metadata"]:
-            new["metadata"][field] = live["metadata"][field]
-
-
-def _spec_of(obj: Json) -> Json:
-    return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
