@@ -17,7 +17,7 @@ from typing import Any
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, LEDGERS, READONLY_NAME, ledger_id, ledger_path
+from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, LEDGERS, READONLY_NAME, ledger_id, ledger_path
 from pulsar_operator.domain.render.names import bookie_id
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json
 from tests.fakes.admin import AdminCall, FakeAdmin
@@ -47,6 +47,26 @@ class Handle:
 def bookie(ordinal: int) -> str:
     """Id of a bookie."""
     return bookie_id(WORKLOAD, ordinal, NS, "cluster.local")
+
+
+def host(ordinal: int) -> str:
+    """Where a bookie answers."""
+    return bookie(ordinal).rpartition(":")[0]
+
+
+def claims(ordinal: int) -> tuple[str, str]:
+    """Names of a bookie's claims."""
+    return f"journal-0-{WORKLOAD}-{ordinal}", f"ledgers-0-{WORKLOAD}-{ordinal}"
+
+
+def cookie(ordinal: int) -> str:
+    """Path of a bookie's cookie."""
+    return f"{COOKIES}/{bookie(ordinal)}"
+
+
+def of_topic(path: str) -> dict[str, bytes]:
+    """Custom metadata of a ledger of ``tenant/namespace/persistent/topic``."""
+    return {**PULSAR, "pulsar/managed-ledger": path.encode()}
 
 
 @lru_cache(maxsize=4096)
@@ -91,8 +111,10 @@ class LedgerWorld(ClusterWorld):
 
     @classmethod
     @made_once
-    async def up(cls, bookies: int = 3, *, topics: Collection[str] = TOPICS, **keeper: Any) -> LedgerWorld:
-        """The quickstart with so many bookies and with topics that write, converged."""
+    async def up(
+        cls, bookies: int = 3, *, topics: Collection[str] = TOPICS, closed: int = 0, **keeper: Any
+    ) -> LedgerWorld:
+        """The quickstart with so many bookies, with topics that write and with so many closed ledgers, converged."""
         world = cls.empty()
         manifests = quickstart()
         manifests[1]["spec"]["bookkeeper"] |= {"replicas": bookies, **keeper}
@@ -101,6 +123,8 @@ class LedgerWorld(ClusterWorld):
         assert await world.all_ready() == {}
         for topic in topics:
             world.load(topic)
+        for _ in range(closed):
+            world.ledger(state="CLOSED")
         return world
 
     @property
@@ -126,8 +150,7 @@ class LedgerWorld(ClusterWorld):
     def load(self, topic: str) -> None:
         """Its broker opens a data ledger, and one of its cursor."""
         tenant, namespace, name = topic.partition("://")[2].split("/")
-        managed = f"{tenant}/{namespace}/persistent/{name}".encode()
-        custom = {**PULSAR, "pulsar/managed-ledger": managed}
+        custom = of_topic(f"{tenant}/{namespace}/persistent/{name}")
         self.handles[topic] = [self.ledger(custom=custom), self.ledger(custom={**custom, "pulsar/cursor": b"sub"})]
 
     def ledger(

@@ -9,7 +9,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.ports import DiskInfo, Json, Key
 from tests.support.cluster.copies import made_once
-from tests.support.cluster.ledgers import LedgerWorld, bookie
+from tests.support.cluster.ledgers import LedgerWorld, host
 
 GIB = 1 << 30
 SIZE = 100
@@ -49,11 +49,6 @@ def fill(world: LedgerWorld, full: float | Mapping[int, float], bookies: int = 0
     for ordinal, share in shares.items():
         free = int((100 - share) * GIB * SIZE / 100)
         world.bookies.disks[host(ordinal)] = DiskInfo(free, SIZE * GIB)
-
-
-def host(ordinal: int) -> str:
-    """Where a bookie answers."""
-    return bookie(ordinal).rpartition(":")[0]
 
 
 async def looks(world: LedgerWorld, number: int, *, every: float = LOOK, each: Callable[[], Any] | None = None) -> None:

@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.volume_record import VOLUMES_PATH, parse_volumes
-from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, READONLY
+from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES
 from pulsar_operator.ports import PODS, PVCS
-from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
+from tests.support.cluster.leaving_bookies import HOUR, STEPS, TWO, confirmed, copying, lose, well, world
+from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims, cookie
 from tests.support.cluster.world import NS
 
+__all__ = ["world"]
+
 POD = f"{WORKLOAD}-2"
-CLAIMS = (f"journal-0-{POD}", f"ledgers-0-{POD}")
-COOKIE = f"{COOKIES}/{bookie(2)}"
-HOUR = 3600.0
-
-
-@pytest.fixture(scope="module")
-def made() -> dict[str, LedgerWorld]:
-    """Worlds that were brought up once."""
-    return {}
-
-
-@pytest.fixture
-async def world(made: dict[str, LedgerWorld]) -> LedgerWorld:
-    """Three bookies, with ledgers of two topics and closed ones on each pair of them."""
-    if "three" not in made:
-        made["three"] = await LedgerWorld.up(3)
-        for _ in range(3):
-            made["three"].ledger(state="CLOSED")
-    found = copy.deepcopy(made["three"])
-    assert found.naming(2), "nothing would be proved"
-    return found
-
-
-async def lose(world: LedgerWorld, *claims: str) -> None:
-    """Volumes are gone with their claims, and the pod starts on new ones."""
-    for claim in claims:
-        await world.backstage.remove(PVCS, NS, claim)
-    await world.backstage.remove(PODS, NS, POD)
+CLAIMS, COOKIE = claims(2), cookie(2)
 
 
 async def annotate(world: LedgerWorld, value: str | None) -> None:
@@ -55,16 +29,6 @@ async def annotate(world: LedgerWorld, value: str | None) -> None:
             found[ANNOTATION_REPLACE_VOLUME] = value
 
     await world.backstage.edit(PODS, NS, POD, change)
-
-
-async def well(world: LedgerWorld) -> None:
-    """Three bookies, all writable, and nothing is under way or lost."""
-    assert await world.all_ready() == {}
-    assert {bookie(n) for n in range(3)} <= set(world.store.children(AVAILABLE))
-    assert world.store.children(READONLY) == [] and MEMO_PATH not in world.store.nodes
-    assert "step" not in ((await world.row(2)) or {})
-    assert (await world.progressing())[:2] == ("False", "Ready")
-    assert world.lost() == []
 
 
 async def test_the_volumes_of_bookies_are_on_record(world: LedgerWorld) -> None:
@@ -83,7 +47,7 @@ async def test_a_lost_volume_gets_its_copies_from_others_and_the_bookie_starts_a
 ) -> None:
     before, cookie, seen = world.volume(bookie(2)), world.store.nodes[COOKIE].created, []
     named = set(world.naming(2))
-    await lose(world, *claims)
+    await lose(world, 2, *claims)
 
     async def look() -> None:
         seen.append(((await world.row(2)) or {}).get("step"))
@@ -100,7 +64,7 @@ async def test_a_lost_volume_gets_its_copies_from_others_and_the_bookie_starts_a
 
 async def test_what_is_nowhere_else_is_named_and_waits_for_a_confirmation(world: LedgerWorld) -> None:
     only = world.ledger(state="CLOSED", on=(bookie(2),))
-    await lose(world, *CLAIMS)
+    await lose(world, 2, *CLAIMS)
     await world.run(rounds=200)
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "VolumeLost")
@@ -109,14 +73,10 @@ async def test_what_is_nowhere_else_is_named_and_waits_for_a_confirmation(world:
     assert COOKIE in world.store.nodes
     uids = {claim: (await world.get(PVCS, claim))["metadata"]["uid"] for claim in CLAIMS}
 
-    def confirm(spec: dict, ordinal: int) -> None:  # type: ignore[type-arg]
-        expires = "2126-01-01T00:00:00Z"
-        spec["confirmations"] = [{"action": "LoseLedgers", "bookie": ordinal, "expiresTime": expires}]
-
-    await world.change(Kind.CLUSTER, "east", lambda spec: confirm(spec, 1))
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(1)))
     await world.run(rounds=200)
     assert (await world.progressing())[1] == "VolumeLost", "it was said of another bookie"
-    await world.change(Kind.CLUSTER, "east", lambda spec: confirm(spec, 2))
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(2)))
     await world.run(rounds=200)
     assert (await world.progressing())[:2] == ("False", "Ready")
     for claim in CLAIMS:
@@ -124,7 +84,7 @@ async def test_what_is_nowhere_else_is_named_and_waits_for_a_confirmation(world:
     (used,) = (await world.status(Kind.CLUSTER, "east"))["usedConfirmations"]
     assert (used["action"], used["bookie"]) == ("LoseLedgers", 2)
     again = world.ledger(state="CLOSED", on=(bookie(2),))
-    await lose(world, *CLAIMS)
+    await lose(world, 2, *CLAIMS)
     await world.run(rounds=200)
     assert (await world.progressing())[1] == "VolumeLost", "it was used once"
     assert again.ledger in world.naming(2)
@@ -141,14 +101,7 @@ async def test_a_volume_that_is_asked_for(world: LedgerWorld) -> None:
     await world.run(rounds=200, each=look)
     await well(world)
     assert world.volume(bookie(2)) != before
-    assert [each for each in dict.fromkeys(seen) if each] == [
-        "ReadOnly",
-        "Unloading",
-        "Copying",
-        "Verifying",
-        "Stopping",
-        "Forgetting",
-    ]
+    assert [each for each in dict.fromkeys(seen) if each] == STEPS
     assert any("SMART errors" in event.message for event in world.journal.events if event.reason == "ReplacingVolume")
 
 
@@ -182,7 +135,7 @@ async def test_a_bookie_that_comes_back_with_its_volume_is_left_alone(world: Led
     """A claim was made anew for the volume that it had."""
     obj = await world.get(PVCS, CLAIMS[0])
     world.copies = False
-    await lose(world, *CLAIMS)
+    await lose(world, 2, *CLAIMS)
     await world.at("Copying")
     assert obj["metadata"]["uid"] != (await world.get(PVCS, CLAIMS[0]))["metadata"]["uid"]
     kept = {}
@@ -219,13 +172,9 @@ async def test_it_is_refused_where_too_few_bookies_are_left(world: LedgerWorld) 
 
 
 async def test_a_lost_volume_comes_before_a_removal(world: LedgerWorld) -> None:
-    world.copies = False
-    await world.resize(2)
-    await world.at("Copying")
+    await copying(world)
     world.copies = True
-    for claim in (f"journal-0-{WORKLOAD}-0", f"ledgers-0-{WORKLOAD}-0"):
-        await world.backstage.remove(PVCS, NS, claim)
-    await world.backstage.remove(PODS, NS, f"{WORKLOAD}-0")
+    await lose(world, 0)
     await world.run(rounds=400)
     assert world.lost() == [] and (await world.progressing())[:2] == ("False", "Ready")
     assert COOKIE not in world.store.nodes
@@ -235,12 +184,8 @@ async def test_a_lost_volume_comes_before_a_removal(world: LedgerWorld) -> None:
 
 async def test_one_that_is_to_be_removed_and_lost_its_volume_keeps_nobody_else_from_leaving() -> None:
     """5 to 3 bookies, and number 3 has a new volume: number 4 waits for it to be writable."""
-    world = await LedgerWorld.up(5, ensemble={"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2})
-    for _ in range(5):
-        world.ledger(state="CLOSED")
-    for claim in (f"journal-0-{WORKLOAD}-3", f"ledgers-0-{WORKLOAD}-3"):
-        await world.backstage.remove(PVCS, NS, claim)
-    await world.backstage.remove(PODS, NS, f"{WORKLOAD}-3")
+    world = await LedgerWorld.up(5, closed=5, ensemble=TWO)
+    await lose(world, 3)
     await world.resize(3)
     await world.run(rounds=500)
     assert (await world.progressing())[:2] == ("False", "Ready"), await world.progressing()
@@ -252,7 +197,7 @@ async def test_a_registration_that_outlives_its_process_is_no_bookie_that_came_u
     """A session ends half a minute after its process was killed; by then the pod is there again, with new claims."""
     await world.run()
     known = world.store.nodes[VOLUMES_PATH].data
-    await lose(world, *CLAIMS)
+    await lose(world, 2, *CLAIMS)
     await world.workloads.step()
     await world.workloads.step()
     assert await world.live(PVCS, CLAIMS[0]) is not None and bookie(2) in world.store.children(AVAILABLE)

@@ -8,33 +8,26 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.domain.bookkeeper.znodes import COOKIES
-from pulsar_operator.ports import PVCS, STATEFUL_SETS
-from tests.support.cluster.ledgers import PULSAR, TOPICS, WORKLOAD, LedgerWorld, bookie
+from pulsar_operator.ports import PVCS
+from tests.support.cluster.leaving_bookies import HOUR, TWO, by_hand, copying
+from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, of_topic
 from tests.support.cluster.world import NS
 
-CLAIMS = (f"journal-0-{WORKLOAD}-2", f"ledgers-0-{WORKLOAD}-2")
-COOKIE = f"{COOKIES}/{bookie(2)}"
-HOUR = 3600.0
-TWO = {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2}
+CLAIMS, COOKIE = claims(2), cookie(2)
 
 
 @pytest.mark.parametrize("reclaim", ["Retain", "Delete"])
 @pytest.mark.parametrize("stuck", [False, True])
 async def test_a_volume_is_not_called_empty_without_a_look(reclaim: str, stuck: bool) -> None:
     """Somebody who wants it gone scales by hand and deletes the cookie while ledgers are on it."""
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
+    world = await LedgerWorld.up(3, closed=3)
     await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(reclaimPolicy=reclaim))
-    world.copies = False
-    await world.resize(2)
-    await world.at("Copying")
+    await copying(world)
     if stuck:
         world.clock.forward(HOUR)
         await world.settle()
         assert (await world.progressing())[1] == "DecommissionStuck"
-    await world.backstage.edit(STATEFUL_SETS, NS, WORKLOAD, lambda obj: obj["spec"].update(replicas=2))
+    await by_hand(world, 2)
     world.store.remove(COOKIE)
     await world.settle()
     assert world.naming(2), "ledgers are on it still"
@@ -51,7 +44,7 @@ async def test_a_handle_on_a_ledger_that_auto_recovery_closed(  # apache/bookkee
     Both bookies of its handle are removed and come back empty, with E = W = A = 2."""
     world = await LedgerWorld.up(4, ensemble=TWO, topics=())
     topic = TOPICS[0]
-    custom = {**PULSAR, "pulsar/managed-ledger": b"shop/orders/persistent/payments"}
+    custom = of_topic("shop/orders/persistent/payments")
     data = world.ledger(on=(bookie(2), bookie(3)), custom=custom)
     cursor = world.ledger(on=(bookie(0), bookie(1)), custom={**custom, "pulsar/cursor": b"sub"})
     world.handles[topic] = [data, cursor]
@@ -72,8 +65,7 @@ async def test_a_memo_of_another_bookie_marks_no_claim(reclaim: str) -> None:
     world = await LedgerWorld.up(2)
     await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(reclaimPolicy=reclaim))
     mine = await world.get(PVCS, f"ledgers-0-{WORKLOAD}-1")
-    names = [f"{volume}-{WORKLOAD}-2" for volume in ("journal-0", "ledgers-0")]
-    for name in names:
+    for name in CLAIMS:
         meta = {"name": name, "namespace": NS, "labels": mine["metadata"]["labels"]}
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": mine["spec"]}
         await world.backstage.put(claim)
@@ -82,7 +74,7 @@ async def test_a_memo_of_another_bookie_marks_no_claim(reclaim: str) -> None:
     memo = {"bookie": old, "ordinal": 2, "since": "2026-01-01T00:00:00Z", "ensemble": 2}
     world.store.put(MEMO_PATH, json.dumps(memo))
     await world.settle(60)
-    for name in names:
+    for name in CLAIMS:
         claim = await world.live(PVCS, name)
         assert claim is not None, f"{name} was deleted"
         assert ANNOTATION_VERIFIED_EMPTY not in (claim["metadata"].get("annotations") or {})

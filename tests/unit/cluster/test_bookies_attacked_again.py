@@ -5,47 +5,21 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH, MEMO_PATH
-from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES
-from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, Json, UnavailableError
+from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH
+from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, UnavailableError
 from tests.fakes.admin import AdminCall
-from tests.support.cluster.ledgers import PULSAR, TOPICS, WORKLOAD, LedgerWorld, bookie
+from tests.support.cluster.leaving_bookies import HOUR, TWO, confirmed, copying, lose, lowered, well
+from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, cookie, host, of_topic
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
-
-HOUR = 3600.0
-TWO = {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2}
-
-
-async def lose(world: LedgerWorld, ordinal: int) -> None:
-    """Its volumes are gone with their claims, and its pod starts on new ones."""
-    pod = f"{WORKLOAD}-{ordinal}"
-    for volume in ("journal-0", "ledgers-0"):
-        await world.backstage.remove(PVCS, NS, f"{volume}-{pod}")
-    await world.backstage.remove(PODS, NS, pod)
-
-
-def confirmed(*ordinals: int, expires: str = "2126-01-01T00:00:00Z") -> list[Json]:
-    return [{"action": "LoseLedgers", "bookie": each, "expiresTime": expires} for each in ordinals]
-
-
-async def well(world: LedgerWorld, bookies: int) -> None:
-    assert (await world.progressing())[:2] == ("False", "Ready"), await world.progressing()
-    assert await world.replicas() == bookies and await world.all_ready() == {}
-    assert {bookie(n) for n in range(bookies)} <= set(world.store.children(AVAILABLE))
-    assert MEMO_PATH not in world.store.nodes
 
 
 @pytest.mark.parametrize("readable", [True, False])
 async def test_a_copy_that_goes_on_after_the_bookie_stays(readable: bool) -> None:  # apache/bookkeeper#4812
     """A copy cannot be ended: it closes a ledger that was made after the removal was taken back, and moves it. Nor does
     it help that somebody spoiled the record of it."""
-    world = await LedgerWorld.up(4, ensemble=TWO, topics=())
-    for _ in range(4):
-        world.ledger(state="CLOSED")
-    world.copies = False
-    await world.resize(3)
-    await world.at("Copying", 3)
+    world = await LedgerWorld.up(4, closed=4, ensemble=TWO, topics=())
+    await copying(world, 3)
 
     async def asked() -> bool:
         return any(each.queue for each in world.bookies.servers.values())
@@ -56,7 +30,7 @@ async def test_a_copy_that_goes_on_after_the_bookie_stays(readable: bool) -> Non
     assert COPIES_PATH in world.store.nodes
     if not readable:
         world.store.put(COPIES_PATH, b"garbage")
-    custom = {**PULSAR, "pulsar/managed-ledger": b"shop/orders/persistent/payments"}
+    custom = of_topic("shop/orders/persistent/payments")
     data = world.ledger(on=(bookie(3),), custom=custom)
     cursor = world.ledger(on=(bookie(0), bookie(1)), custom={**custom, "pulsar/cursor": b"sub"})
     world.handles[TOPICS[0]] = [data, cursor]
@@ -74,12 +48,8 @@ async def test_a_copy_that_goes_on_after_the_bookie_stays(readable: bool) -> Non
 @pytest.mark.parametrize("back", [True, False])
 @pytest.mark.parametrize("stuck", [False, True])
 async def test_a_bookie_that_leaves_loses_its_volume(back: bool, stuck: bool) -> None:
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
-    world.copies = False
-    await world.resize(2)
-    await world.at("Copying")
+    world = await LedgerWorld.up(3, closed=3)
+    await copying(world)
     if stuck:
         world.clock.forward(HOUR)
         await world.settle()
@@ -92,14 +62,12 @@ async def test_a_bookie_that_leaves_loses_its_volume(back: bool, stuck: bool) ->
     world.copies = True
     await world.settle()
     await well(world, 3 if back else 2)
-    assert world.lost() == []
 
 
 async def test_two_bookies_lose_their_volumes_at_once() -> None:
-    world = await LedgerWorld.up(4, ensemble=TWO, topics=())
-    for _ in range(4):
-        world.ledger(state="CLOSED")
+    world = await LedgerWorld.up(4, closed=4, ensemble=TWO, topics=())
     gone = world.ledger(state="CLOSED", on=(bookie(1), bookie(2)))
+    both = set(world.naming(1)) & set(world.naming(2))
     await lose(world, 1)
     await lose(world, 2)
     await world.settle()
@@ -109,32 +77,26 @@ async def test_two_bookies_lose_their_volumes_at_once() -> None:
     for _ in range(3):
         await world.settle()
         world.clock.forward(HOUR)
-    await well(world, 4)
+    await well(world, 4, given_up=both)
 
 
 async def test_a_bookie_with_a_rack_by_ordinal_is_brought_back() -> None:
     world = await LedgerWorld.up(3, racks={"byOrdinal": ["a", "b"]})
     await world.resize(2)
-
-    async def lowered() -> bool:
-        return await world.replicas() == 2
-
-    await world.until(lowered)
+    await lowered(world)
     late = world.ledger(state="CLOSED", on=(bookie(1), bookie(2)))
     await world.settle(400)
     await well(world, 2)
-    assert late.ledger in world.ledgers() and world.lost() == []
+    assert late.ledger in world.ledgers()
 
 
 async def renewed_and_does_not_start(trouble: Trouble) -> LedgerWorld:
     """A lost volume was replaced, and the pod that gets the new one does not come up."""
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
+    world = await LedgerWorld.up(3, closed=3)
     world.workloads.troubles.append(trouble)
     await lose(world, 2)
     await world.settle(200)
-    assert f"{COOKIES}/{bookie(2)}" not in world.store.nodes
+    assert cookie(2) not in world.store.nodes
     return world
 
 
@@ -161,7 +123,7 @@ async def test_a_bookie_that_fits_on_no_node_with_its_new_volume_can_be_removed(
 async def test_a_topic_that_cannot_be_loaded_without_the_lost_volume(status: int | None) -> None:
     """Its broker died with the bookie: the ledger is open, and nobody knows where it ends. Or no broker is up."""
     world = await LedgerWorld.up(3, topics=())
-    custom = {**PULSAR, "pulsar/managed-ledger": b"shop/orders/persistent/payments"}
+    custom = of_topic("shop/orders/persistent/payments")
     only = world.ledger(on=(bookie(2),), custom=custom)
 
     def pulsar(call: AdminCall) -> None:
@@ -179,13 +141,11 @@ async def test_a_topic_that_cannot_be_loaded_without_the_lost_volume(status: int
     for _ in range(5):
         await world.settle(100)
         world.clock.forward(HOUR)
-    await well(world, 3)
+    await well(world, 3, given_up=[only.ledger])
 
 
 async def test_the_cure_of_auto_recovery_reaches_it_while_a_volume_is_lost() -> None:
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
+    world = await LedgerWorld.up(3, closed=3)
     recovery = WORKLOAD.replace("bookie", "autorecovery")
     world.workloads.troubles.append(Trouble(pod=f"{recovery}-*", waiting="CrashLoopBackOff", message="OutOfMemory"))
     for pod in await world.backstage.all(PODS):
@@ -248,23 +208,19 @@ async def test_too_few_are_left_while_the_configuration_store_is_away() -> None:
     await world.run()
     for _ in range(3):
         world.ledger(state="CLOSED")
-    world.copies = False
-    await world.resize(2)
-    await world.at("Copying")
+    await copying(world)
     world.unreachable.add(f"demo-configuration-store.{NS}.svc.cluster.local")
     for _ in range(3):
         await world.round()
-    host = bookie(2).rpartition(":")[0]
-    assert world.bookies.servers[host].readonly, "the others are enough"
+    assert world.bookies.servers[host(2)].readonly, "the others are enough"
     world.workloads.troubles.append(Trouble(pod=f"{WORKLOAD}-1", unschedulable=True, message="its node is gone"))
     await world.backstage.remove(PODS, NS, f"{WORKLOAD}-1")
     for _ in range(6):
         await world.round()
-    assert not world.bookies.servers[host].readonly, "one writable bookie, and new ledgers take two"
+    assert not world.bookies.servers[host(2)].readonly, "one writable bookie, and new ledgers take two"
     assert "configuration store" in (await world.progressing())[2]
     world.unreachable.clear()
     world.workloads.troubles.clear()
     world.copies = True
     await world.settle()
     await well(world, 2)
-    assert world.lost() == []

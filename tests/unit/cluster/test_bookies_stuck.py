@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import json
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, UnavailableError
 from tests.fakes.admin import AdminCall
-from tests.support.cluster.ledgers import PULSAR, TOPICS, WORKLOAD, LedgerWorld, bookie
+from tests.support.cluster.leaving_bookies import HOUR, by_hand, copying, forgotten, lowered
+from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, host, of_topic
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
-from tests.support.core.journal import BOOKIES
 
-CLAIMS = (f"journal-0-{WORKLOAD}-2", f"ledgers-0-{WORKLOAD}-2")
-COOKIE = f"{COOKIES}/{bookie(2)}"
-HOUR = 3600.0
-TWO = {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2}
-
-
-def recovers(world: LedgerWorld) -> int:
-    return len([c for c in world.journal.effects if (c.port, c.verb) == (BOOKIES, "recover")])
+CLAIMS = claims(2)
 
 
 async def test_deleted_topics_keep_no_other_from_being_unloaded() -> None:
     world = await LedgerWorld.up(3, topics=())
     for number in range(60):
-        custom = {**PULSAR, "pulsar/managed-ledger": f"shop/orders/persistent/gone-{number}".encode()}
-        world.ledger(on=(bookie(1), bookie(2)), custom=custom)
+        world.ledger(on=(bookie(1), bookie(2)), custom=of_topic(f"shop/orders/persistent/gone-{number}"))
     world.load(TOPICS[0])
     world.load(TOPICS[1])
     await world.resize(2)
@@ -40,12 +30,8 @@ async def test_deleted_topics_keep_no_other_from_being_unloaded() -> None:
 
 async def test_the_cure_of_a_bookie_that_crashes_reaches_it() -> None:
     """Taken back together with what the bookie needs in order to start."""
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
-    world.copies = False
-    await world.resize(2)
-    await world.at("Copying")
+    world = await LedgerWorld.up(3, closed=3)
+    await copying(world)
     world.workloads.troubles.append(Trouble(pod=f"{WORKLOAD}-2", waiting="CrashLoopBackOff", message="OutOfMemory"))
     await world.backstage.remove(PODS, NS, f"{WORKLOAD}-2")
     for _ in range(4):
@@ -83,7 +69,7 @@ async def test_bookies_that_fit_on_no_node_can_be_taken_back() -> None:
     world.workloads.troubles.append(Trouble(pod=f"{WORKLOAD}-3", unschedulable=True, message="0/4 nodes are available"))
     await world.resize(5)
     await world.settle()
-    assert f"{COOKIES}/{bookie(4)}" in world.store.nodes and f"{COOKIES}/{bookie(3)}" not in world.store.nodes
+    assert cookie(4) in world.store.nodes and cookie(3) not in world.store.nodes
     await world.resize(3)
     await world.settle()
     world.clock.forward(24 * HOUR)
@@ -92,17 +78,10 @@ async def test_bookies_that_fit_on_no_node_can_be_taken_back() -> None:
 
 
 async def test_a_cluster_made_again_between_cookie_and_mark() -> None:
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
+    world = await LedgerWorld.up(3, closed=3)
     await world.annotate(Kind.CLUSTER, "east", "pulsaroperator.io/confirm-delete", "east")
     await world.resize(2)
-
-    async def forgotten() -> bool:
-        return COOKIE not in world.store.nodes
-
-    await world.until(forgotten, rounds=200)
-    assert MEMO_PATH in world.store.nodes
+    await forgotten(world)
     await world.delete(Kind.CLUSTER, "east")
     await world.settle()
     assert await world.live(Kind.CLUSTER, "east") is None
@@ -120,7 +99,7 @@ async def test_the_transaction_log_does_not_keep_the_bookie() -> None:
     createPersistentTopic0: "Can not create transaction system topic", 409); the coordinator's topic is unloaded by
     transaction_coordinator_assign-partition-N."""
     world = await LedgerWorld.up(3)
-    custom = {**PULSAR, "pulsar/managed-ledger": b"pulsar/system/persistent/__transaction_log_0"}
+    custom = of_topic("pulsar/system/persistent/__transaction_log_0")
     log = world.ledger(on=(bookie(1), bookie(2)), custom=custom)
 
     def pulsar(call: AdminCall) -> None:
@@ -139,7 +118,7 @@ async def test_the_transaction_log_does_not_keep_the_bookie() -> None:
 async def test_a_leaked_ledger_does_not_have_its_topic_unloaded_for_ever() -> None:
     """An open ledger that names a topic and is in no managed ledger's list: unloading closes it never."""
     world = await LedgerWorld.up(3)
-    custom = {**PULSAR, "pulsar/managed-ledger": b"shop/orders/persistent/payments"}
+    custom = of_topic("shop/orders/persistent/payments")
     world.ledger(on=(bookie(1), bookie(2)), custom=custom)
     await world.resize(2)
     for _ in range(60):
@@ -150,16 +129,16 @@ async def test_a_leaked_ledger_does_not_have_its_topic_unloaded_for_ever() -> No
 async def test_a_volume_that_is_brought_back_under_its_name_is_seen() -> None:
     """As docs/clusters.md says for "no volume": a backup has the claim's name, and not the StatefulSet's labels."""
     world = await LedgerWorld.up(3)
-    world.store.put(f"{COOKIES}/{bookie(3)}", "cookie")
+    world.store.put(cookie(3), "cookie")
     world.put(900, "CLOSED", (bookie(0), bookie(3)), {})
     await world.settle()
     assert (await world.progressing())[1] == "DecommissionRefused"
-    for volume in ("journal-0", "ledgers-0"):
+    for name in claims(3):
         await world.backstage.put(
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
-                "metadata": {"name": f"{volume}-{WORKLOAD}-3", "namespace": NS},
+                "metadata": {"name": name, "namespace": NS},
                 "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
             }
         )
@@ -175,12 +154,8 @@ async def test_a_volume_that_is_brought_back_under_its_name_is_seen() -> None:
 
 
 async def test_an_ensemble_that_grows_on_the_way_is_seen() -> None:
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
-    world.copies = False
-    await world.resize(2)
-    await world.at("Copying")
+    world = await LedgerWorld.up(3, closed=3)
+    await copying(world)
     world.store.put("/admin/policies/shop/wide", json.dumps({"persistence": {"bookkeeperEnsemble": 3}}))
     world.copies = True
     await world.settle()
@@ -189,21 +164,15 @@ async def test_an_ensemble_that_grows_on_the_way_is_seen() -> None:
 
 async def test_a_bookie_given_up_and_then_refused_is_writable() -> None:
     """The specification is changed between the two passes that give it up and make it writable."""
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
-    world.copies = False
-    await world.resize(2)
-    await world.at("Copying")
+    world = await LedgerWorld.up(3, closed=3)
+    await copying(world)
     world.clock.forward(HOUR)
 
     async def stopped() -> bool:
         return bool(json.loads(world.store.nodes[MEMO_PATH].data).get("stopped"))
 
     await world.until(stopped)
-    host = f"{WORKLOAD}-2.{WORKLOAD}-headless.{NS}.svc.cluster.local"
-    readonly = copy.deepcopy(world.bookies.servers[host].readonly)
-    assert readonly, "nothing would be proved"
+    assert world.bookies.servers[host(2)].readonly, "nothing would be proved"
     world.store.put("/admin/policies/shop/wide", json.dumps({"persistence": {"bookkeeperEnsemble": 3}}))
     await world.change(
         Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(decommission={"timeoutSeconds": 7200})
@@ -211,17 +180,13 @@ async def test_a_bookie_given_up_and_then_refused_is_writable() -> None:
     await world.settle()
     world.clock.forward(24 * HOUR)
     await world.settle()
-    assert not world.bookies.servers[host].readonly, await world.progressing()
+    assert not world.bookies.servers[host(2)].readonly, await world.progressing()
 
 
 async def test_while_the_specification_is_refused_too_few_are_left() -> None:
     """docs/clusters.md: should others be lost on the way, so that too few are left, the bookie is writable again."""
-    world = await LedgerWorld.up(4)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
-    world.copies = False
-    await world.resize(3)
-    await world.at("Copying", 3)
+    world = await LedgerWorld.up(4, closed=3)
+    await copying(world, 3)
     await world.resize(2)  # 3 is the ensemble size on record
     await world.settle(60)
     assert (await world.progressing())[1] == "InvalidSpec"
@@ -230,8 +195,7 @@ async def test_while_the_specification_is_refused_too_few_are_left() -> None:
     await world.settle(60)
     world.clock.forward(24 * 3600)
     await world.settle(60)
-    host = f"{WORKLOAD}-3.{WORKLOAD}-headless.{NS}.svc.cluster.local"
-    assert not world.bookies.servers[host].readonly, "two writable bookies, and new ledgers take three"
+    assert not world.bookies.servers[host(3)].readonly, "two writable bookies, and new ledgers take three"
 
 
 async def test_scaled_by_hand_and_then_declared() -> None:
@@ -240,7 +204,7 @@ async def test_scaled_by_hand_and_then_declared() -> None:
     await world.resize(2)
     await world.settle()
     assert await world.replicas() == 2
-    await world.backstage.edit(STATEFUL_SETS, NS, WORKLOAD, lambda obj: obj["spec"].update(replicas=3))
+    await by_hand(world, 3)
     # BookKeeper: VERSION on the volume and no cookie in the store, so it does not start.
     world.workloads.troubles.append(Trouble(pod=f"{WORKLOAD}-2", waiting="CrashLoopBackOff", message="InvalidCookie"))
     await world.idle_steps(2)
@@ -254,15 +218,9 @@ async def test_scaled_by_hand_and_then_declared() -> None:
 
 async def test_a_refused_removal_holds_no_roll() -> None:
     """Its pod is gone, so somebody deletes its volumes; a late ledger names it. That is told, and never ends."""
-    world = await LedgerWorld.up(3)
-    for _ in range(3):
-        world.ledger(state="CLOSED")
+    world = await LedgerWorld.up(3, closed=3)
     await world.resize(2)
-
-    async def lowered() -> bool:
-        return await world.replicas() == 2
-
-    await world.until(lowered)
+    await lowered(world)
     world.ledger(state="CLOSED", on=(bookie(1), bookie(2)))
     for name in CLAIMS:
         await world.backstage.remove(PVCS, NS, name)
@@ -282,7 +240,7 @@ async def test_a_bookie_whose_volume_is_lost_is_not_made_under_its_old_cookie() 
     """BookKeeper refuses to start with a cookie in the store and empty folders: it is said what is lost, and the number
     comes back once that has its copies."""
     world = await LedgerWorld.up(2)
-    world.store.put(f"{COOKIES}/{bookie(2)}", "cookie")
+    world.store.put(cookie(2), "cookie")
     world.put(900, "CLOSED", (bookie(0), bookie(2)), {})
     await world.settle(60)
     assert (await world.progressing())[1] == "DecommissionRefused"
@@ -296,9 +254,7 @@ async def test_a_bookie_whose_volume_is_lost_is_not_made_under_its_old_cookie() 
 
 async def test_one_topic_that_fails_inside_does_not_keep_others_from_being_unloaded() -> None:
     world = await LedgerWorld.up(3, topics=())
-    broken = world.ledger(
-        on=(bookie(1), bookie(2)), custom={**PULSAR, "pulsar/managed-ledger": b"shop/orders/persistent/broken"}
-    )
+    broken = world.ledger(on=(bookie(1), bookie(2)), custom=of_topic("shop/orders/persistent/broken"))
     world.load(TOPICS[0])
     world.load(TOPICS[1])
 

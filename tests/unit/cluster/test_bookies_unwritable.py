@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind, Reason
@@ -11,24 +9,17 @@ from pulsar_operator.domain.bookkeeper.unwritable import UNSURE_SECONDS, UNWRITA
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.ports import PODS, DiskInfo, Json, Key, UnavailableError
-from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
+from tests.support.cluster.leaving_bookies import TWO
+from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, host
 from tests.support.cluster.world import NS
 from tests.support.core.journal import ZOOKEEPER, PortCall
 
-TWO = {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2}
-MADE: list[LedgerWorld] = []
 HALF, NEARLY, FULL = DiskInfo(50, 100), DiskInfo(8, 100), DiskInfo(3, 100)
 
 
 async def up() -> LedgerWorld:
-    """Three bookies, of which a ledger takes two; brought up once."""
-    if not MADE:
-        MADE.append(await LedgerWorld.up(3, ensemble=TWO))
-    return copy.deepcopy(MADE[0])
-
-
-def host(ordinal: int) -> str:
-    return bookie(ordinal).rpartition(":")[0]
+    """Three bookies, of which a ledger takes two."""
+    return await LedgerWorld.up(3, ensemble=TWO)
 
 
 async def disk(world: LedgerWorld, ordinal: int, space: DiskInfo) -> None:

@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, ledger_path, under_replicated_path
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, DiskInfo, Json, Key
-from tests.support.cluster.ledgers import STORE, WORKLOAD, LedgerWorld, bookie
+from tests.support.cluster.ledgers import STORE, WORKLOAD, LedgerWorld, bookie, host
 from tests.support.cluster.scaling_bookies import (
     DAY_OF_LOOKS,
     GIB,
@@ -21,7 +21,6 @@ from tests.support.cluster.scaling_bookies import (
     SPARSE,
     events,
     fill,
-    host,
     limits,
     looks,
     row,
