@@ -154,6 +154,11 @@ class BalancingWorld:
             self.clock.moment += timedelta(seconds=max(wait, 0.05))
         raise AssertionError("400 passes and no end")
 
+    def spread(self) -> float:
+        """Load of the busiest broker, as a multiple of the mean."""
+        load = list(self.pulsar.load().values())
+        return max(load) * len(load) / sum(load)
+
     def slightly_uneven(self) -> None:
         """15 % above the best that is possible: what a standing balancer leaves alone for ever."""
         rates = iter([170.0, 170.0, 100.0, 60.0] + [100.0] * 8)

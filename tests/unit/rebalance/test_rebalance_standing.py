@@ -1,0 +1,62 @@
+"""A PulsarRebalance that repeats: the standing balancer, on brokers in memory."""
+
+from __future__ import annotations
+
+from itertools import islice
+from zlib import crc32
+
+import pytest
+
+from tests.support.balancing.world import BalancingWorld
+
+
+@pytest.fixture
+def world() -> BalancingWorld:
+    made = BalancingWorld()
+    made.skewed()
+    return made
+
+
+async def test_a_standing_balancer_has_patience_then_acts_then_rests(world: BalancingWorld) -> None:
+    world.rebalance(autoApprove=True, repeatSeconds=30)
+    await world.run(seconds=35)
+    assert world.condition("Completed") == ("True", "Balanced")
+    assert "uneven for" in world.status()["conditions"][0]["message"] and world.pulsar.writes == []
+    await world.run(seconds=400)
+    assert world.spread() < 1.2
+    done = len(world.pulsar.writes)
+    await world.run(seconds=900)
+    assert len(world.pulsar.writes) == done
+    for topic in world.pulsar.rates:
+        world.pulsar.rates[topic] = 0.0
+    third = [k for k, owner in world.pulsar.owners.items() if owner == world.pulsar.brokers[2]]
+    names = (f"persistent://shop/orders/hot{n}" for n in range(200_000))
+    inside = (n for n in names if ("shop/orders", *world.pulsar._bundle("shop/orders", crc32(n.encode()))) in third)
+    world.pulsar.rates |= dict.fromkeys(islice(inside, 12), 300.0)
+    unbalanced = world.spread()
+    await world.run(seconds=3000)
+    assert world.spread() < unbalanced / 2
+
+
+async def test_an_overloaded_broker_is_relieved_within_two_looks_where_others_are_left_alone(
+    world: BalancingWorld,
+) -> None:
+    world.slightly_uneven()
+    before = world.spread()
+    world.rebalance(autoApprove=True, repeatSeconds=30)
+    await world.run(seconds=900)
+    assert world.pulsar.writes == [] and world.spread() == before
+    world.pulsar.usage = {world.pulsar.brokers[0]: 0.9}
+    await world.run(seconds=125)
+    assert world.spread() < 1.1
+
+
+async def test_brokers_that_are_all_busy_need_more_brokers_not_moves(world: BalancingWorld) -> None:
+    world.slightly_uneven()
+    world.pulsar.rates = dict.fromkeys(world.pulsar.rates, 100.0)
+    world.pulsar.usage = dict.fromkeys(world.pulsar.brokers, 0.95)
+    world.rebalance(autoApprove=True, repeatSeconds=30)
+    await world.run(seconds=300)
+    assert world.pulsar.writes == []
+    message = world.status()["conditions"][0]["message"]
+    assert "and 2 more uses 95% of its CPU: more brokers help" in message
