@@ -7,9 +7,10 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
 from pulsar_operator.ports import DiskInfo, Json, Key
 from tests.support.cluster.copies import made_once
-from tests.support.cluster.ledgers import LedgerWorld, host
+from tests.support.cluster.ledgers import LedgerWorld, bookie, host
 
 GIB = 1 << 30
 SIZE = 100
@@ -86,3 +87,47 @@ async def why(world: LedgerWorld) -> str:
 def events(world: LedgerWorld, reason: str) -> list[str]:
     """Messages of the events of a reason."""
     return [each.message for each in world.journal.events if each.reason == reason]
+
+
+async def at_rest(world: LedgerWorld, number: int) -> None:
+    """So many bookies, all up, no copy lost, and nothing is under way."""
+    found = await row(world)
+    assert await world.replicas() == found["desired"] == found["current"] == number, found
+    assert await world.all_ready() == {} and world.lost() == [] and MEMO_PATH not in world.store.nodes
+    assert {bookie(n) for n in range(number)} <= set(world.store.children(AVAILABLE))
+
+
+async def to_leave() -> LedgerWorld:
+    """Four bookies of which one may leave within the hour: they were emptied a moment ago."""
+    world = await scaling(4, 55.0, hours=5, behavior=SOON)
+    fill(world, 30.0, 4)
+    return world
+
+
+async def until(world: LedgerWorld, reason: str, *, most: int = 24) -> None:
+    """Looks until there is an event of a reason."""
+    for _ in range(most):
+        if events(world, reason):
+            return
+        await looks(world, 1, every=SPARSE)
+    raise AssertionError(f"no {reason}: {await why(world)}")
+
+
+async def leaves(world: LedgerWorld, step: str) -> None:
+    """One is at a step of its way out."""
+    await until(world, "ScaledIn")
+
+    async def there() -> bool:
+        return ((await world.row(3)) or {}).get("step") == step
+
+    await world.until(there)
+
+
+async def until_begun(world: LedgerWorld) -> None:
+    """The decision, and no pass after it."""
+    for _ in range(24):
+        if (await row(world))["desired"] == 3:
+            return
+        world.clock.forward(SPARSE)
+        await world.round()
+    raise AssertionError(await why(world))
