@@ -107,28 +107,36 @@ def owner_reference(obj: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarClusterSpec) -> dict[str, Any]:
-    """The PulsarRebalance through which the operator drives a cluster."""
-    meta, wanted = cluster["metadata"], spec.load_balancing.rebalance
+def own_rebalance(
+    cluster: Mapping[str, Any], name: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """A PulsarRebalance of the operator's own, which goes with the cluster that it is for."""
+    meta = cluster["metadata"]
     return {
         "apiVersion": API_VERSION,
         "kind": Kind.REBALANCE.value,
         "metadata": {
             "name": name,
             "namespace": meta["namespace"],
-            "labels": {LABEL_MANAGED_BY: MANAGED_BY},
+            "labels": {LABEL_MANAGED_BY: MANAGED_BY, **(labels or {})},
             "ownerReferences": [owner_reference(cluster)],
         },
-        "spec": {
-            "clusterRef": {"name": meta["name"]},
-            "mode": "Full",
-            "trafficSource": wanted.traffic_source.value,
-            "autoApprove": wanted.auto_approve,
-            "repeatSeconds": wanted.repeat_seconds,
-            "tolerancePercent": wanted.tolerance_percent,
-            "budget": wanted.budget.model_dump(mode="json", by_alias=True, exclude_none=True),
-        },
+        "spec": {"clusterRef": {"name": meta["name"]}, **spec},
     }
+
+
+def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarClusterSpec) -> dict[str, Any]:
+    """The PulsarRebalance through which the operator drives a cluster."""
+    wanted = spec.load_balancing.rebalance
+    standing = {
+        "mode": "Full",
+        "trafficSource": wanted.traffic_source.value,
+        "autoApprove": wanted.auto_approve,
+        "repeatSeconds": wanted.repeat_seconds,
+        "tolerancePercent": wanted.tolerance_percent,
+        "budget": wanted.budget.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+    return own_rebalance(cluster, name, standing)
 
 
 def config_map(obj: Mapping[str, Any], name: str, ident: str, steps: Sequence[Step]) -> dict[str, Any] | None:

@@ -11,18 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_operator.api.constants import (
-    API_VERSION,
-    LABEL_MANAGED_BY,
-    LABEL_PURPOSE,
-    MANAGED_BY,
-    Component,
-    ConditionType,
-    Kind,
-    Reason,
-)
+from pulsar_operator.api.constants import LABEL_PURPOSE, Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import Drain
-from pulsar_operator.balance.execution.custom_resource import owner_reference
+from pulsar_operator.balance.execution.custom_resource import own_rebalance
 
 BLIND_SECONDS: Final = 120.0
 """So long it is waited for brokers that do not answer, or whose traffic is not known."""
@@ -185,28 +176,9 @@ def fill_manifest(cluster: Mapping[str, Any], name: str, brokers: Iterable[str],
 def _manifest(
     cluster: Mapping[str, Any], name: str, purpose: str, spec: Mapping[str, Any], drain: Drain
 ) -> dict[str, Any]:
-    meta = cluster["metadata"]
-    return {
-        "apiVersion": API_VERSION,
-        "kind": Kind.REBALANCE.value,
-        "metadata": {
-            "name": name,
-            "namespace": meta["namespace"],
-            "labels": {LABEL_MANAGED_BY: MANAGED_BY, LABEL_PURPOSE: purpose},
-            "ownerReferences": [owner_reference(cluster)],
-        },
-        "spec": {
-            "clusterRef": {"name": meta["name"]},
-            **spec,
-            "autoApprove": True,
-            "repeatSeconds": REPEAT_SECONDS,
-            "budget": {
-                "maxMoves": MAX_MOVES,
-                "maxTrafficMovedPercent": 100,
-                "movesPerMinute": drain.moves_per_minute,
-            },
-        },
-    }
+    budget = {"maxMoves": MAX_MOVES, "maxTrafficMovedPercent": 100, "movesPerMinute": drain.moves_per_minute}
+    errand = {**spec, "autoApprove": True, "repeatSeconds": REPEAT_SECONDS, "budget": budget}
+    return own_rebalance(cluster, name, errand, {LABEL_PURPOSE: purpose})
 
 
 def purpose_of(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> str | None:
