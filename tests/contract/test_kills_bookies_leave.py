@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.ports import PVCS, STATEFUL_SETS, UnavailableError
-from tests.fakes.killed import Killed
+from pulsar_operator.ports import PVCS, STATEFUL_SETS
 from tests.support.cluster.end_state import differences, end_state
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
 from tests.support.core.journal import BOOKIES, PortCall
 from tests.support.faults.killing import WHEN, Kill, sample
+from tests.support.faults.played import killed, lost
 from tests.support.faults.summary import Summary, Tally
 
 STALL = 301.0
@@ -48,6 +48,10 @@ class Played:
                 self.world.clock.forward(STALL)
                 continue
             self.todo.pop(0)
+
+    def restart(self) -> None:
+        """Another operator goes on."""
+        self.world.restart()
 
     async def _number(self) -> int:
         spec = (await self.world.get(STATEFUL_SETS, WORKLOAD))["spec"]
@@ -87,38 +91,6 @@ def problems(writes: list[PortCall], state: object, found: object, played: Playe
     made = Counter(str(c) for c in played.world.journal.effects[played.begun :])
     once = [f"happened twice: {text}" for text, n in made.items() if n > 1 and ("cookies" in text or "delete" in text)]
     return wrong + [text for text in once if MEMO_PATH not in text]
-
-
-async def killed(copies: list[Played], kill: Kill) -> Played:
-    number, when = kill
-    base = [c for c in copies if len(c.world.journal.attempts) - c.begun <= number][-1]
-    played = copy.deepcopy(base)
-    played.world.journal.arm(played.begun + number, when)
-    try:
-        await played.play()
-    except Killed:
-        if when == "after":
-            await played.world.idle_steps(3)
-        played.world.restart()
-    assert not played.world.journal.armed, f"write {number} never came"
-    await played.play()
-    return played
-
-
-async def lost(copies: list[Played], number: int) -> Played:
-    """The write takes effect, and its answer never comes."""
-    base = [c for c in copies if len(c.world.journal.attempts) - c.begun <= number][-1]
-    played = copy.deepcopy(base)
-    journal = played.world.journal
-
-    def drop(call: PortCall) -> None:
-        if call.is_write and len(journal.attempts) == played.begun + number + 1:
-            raise UnavailableError("the answer was lost")
-
-    journal.after.append(drop)
-    await played.play()
-    journal.after.remove(drop)
-    return played
 
 
 async def matrix(summary: Summary, name: str, size: int | None) -> None:

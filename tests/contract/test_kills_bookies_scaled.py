@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import pytest
 
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.ports import PVCS, UnavailableError
-from tests.fakes.killed import Killed
+from pulsar_operator.ports import PVCS
 from tests.support.cluster.ledgers import NS, WORKLOAD, LedgerWorld
 from tests.support.cluster.scaling_bookies import SOON, SPARSE, fill, looks, row, scaling
 from tests.support.core.journal import PortCall
 from tests.support.faults.killing import WHEN, Kill, sample
+from tests.support.faults.played import killed, lost
 from tests.support.faults.summary import Summary, Tally
 
 SAMPLE = 8
@@ -50,6 +50,11 @@ class Played:
             self.inside = True
             await looks(self.world, 1, every=SPARSE, each=remember)
         raise AssertionError(f"no end after {LOOKS} looks: {await row(self.world)}")
+
+    def restart(self) -> None:
+        """Another operator goes on."""
+        self.world.restart()
+        self.inside = True
 
     async def _settled(self) -> bool:
         found, there = await row(self.world), await self.world.replicas()
@@ -86,41 +91,6 @@ async def calm(wanted: int) -> tuple[list[PortCall], list[Played]]:
     await played.play(copies)
     assert await played.problems() == []
     return played.world.journal.attempts[played.begun :], copies
-
-
-def before(copies: list[Played], number: int) -> Played:
-    """A copy of the last moment before a write."""
-    return copy.deepcopy([c for c in copies if len(c.world.journal.attempts) - c.begun <= number][-1])
-
-
-async def killed(copies: list[Played], kill: Kill) -> Played:
-    played = before(copies, kill[0])
-    played.world.journal.arm(played.begun + kill[0], kill[1])
-    try:
-        await played.play()
-    except Killed:
-        if kill[1] == "after":
-            await played.world.idle_steps(3)
-        played.world.restart()
-        played.inside = True
-    assert not played.world.journal.armed, f"write {kill[0]} never came"
-    await played.play()
-    return played
-
-
-async def lost(copies: list[Played], number: int) -> Played:
-    """The write takes effect, and its answer never comes."""
-    played = before(copies, number)
-    journal = played.world.journal
-
-    def drop(call: PortCall) -> None:
-        if call.is_write and len(journal.attempts) == played.begun + number + 1:
-            raise UnavailableError("the answer was lost")
-
-    journal.after.append(drop)
-    await played.play()
-    journal.after.remove(drop)
-    return played
 
 
 async def matrix(summary: Summary, wanted: int, size: int | None) -> None:
