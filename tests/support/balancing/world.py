@@ -7,6 +7,8 @@ from itertools import count, pairwise
 from typing import Any
 from zlib import crc32
 
+import pytest
+
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, API_VERSION, Kind
 from pulsar_operator.controllers.core.actor import Actor
@@ -187,3 +189,11 @@ def _position(topic: str) -> int:
     from zlib import crc32
 
     return crc32(topic.encode())
+
+
+@pytest.fixture
+def world() -> BalancingWorld:
+    """All load is on one broker."""
+    made = BalancingWorld()
+    made.skewed()
+    return made

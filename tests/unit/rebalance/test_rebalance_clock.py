@@ -12,16 +12,11 @@ from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.domain.conditions import seconds_since
 from tests.support.balancing.planning import cluster
-from tests.support.balancing.world import BalancingWorld
+from tests.support.balancing.world import BalancingWorld, world
+
+__all__ = ["world"]
 
 BACK = timedelta(hours=5)
-
-
-@pytest.fixture
-def world() -> BalancingWorld:
-    made = BalancingWorld()
-    made.skewed()
-    return made
 
 
 async def passes(world: BalancingWorld, seconds: float) -> None:

@@ -8,16 +8,11 @@ from itertools import pairwise
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE
-from tests.support.balancing.world import BalancingWorld
+from tests.support.balancing.world import BalancingWorld, world
+
+__all__ = ["world"]
 
 LIFE = ("ProposalReady", "Approved", "Executing", "Completed", "Stopped")
-
-
-@pytest.fixture
-def world() -> BalancingWorld:
-    made = BalancingWorld()
-    made.skewed()
-    return made
 
 
 def said(world: BalancingWorld) -> dict[str, tuple[str, str]]:

@@ -10,14 +10,9 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, Kind
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM
-from tests.support.balancing.world import LAST, NS, BalancingWorld
+from tests.support.balancing.world import LAST, NS, BalancingWorld, world
 
-
-@pytest.fixture
-def world() -> BalancingWorld:
-    made = BalancingWorld()
-    made.skewed()
-    return made
+__all__ = ["world"]
 
 
 async def test_a_proposal_is_shown_and_waits(world: BalancingWorld) -> None:

@@ -20,14 +20,9 @@ from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.rebalance.rebalance_pass import Tools
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json
-from tests.support.balancing.world import NS, BalancingWorld
+from tests.support.balancing.world import NS, BalancingWorld, world
 
-
-@pytest.fixture
-def world() -> BalancingWorld:
-    made = BalancingWorld()
-    made.skewed()
-    return made
+__all__ = ["world"]
 
 
 def period(world: BalancingWorld, seconds: int) -> None:

@@ -5,16 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from zlib import crc32
 
-import pytest
+from tests.support.balancing.world import BalancingWorld, world
 
-from tests.support.balancing.world import BalancingWorld
-
-
-@pytest.fixture
-def world() -> BalancingWorld:
-    made = BalancingWorld()
-    made.skewed()
-    return made
+__all__ = ["world"]
 
 
 async def test_a_standing_balancer_has_patience_then_acts_then_rests(world: BalancingWorld) -> None:

@@ -9,16 +9,11 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json
-from tests.support.balancing.world import NS, BalancingWorld
+from tests.support.balancing.world import NS, BalancingWorld, world
+
+__all__ = ["world"]
 
 NAME = "once-proposal"
-
-
-@pytest.fixture
-def world() -> BalancingWorld:
-    made = BalancingWorld()
-    made.skewed()
-    return made
 
 
 @pytest.mark.parametrize("owner", [None, "another"])
