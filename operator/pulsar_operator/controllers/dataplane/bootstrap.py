@@ -54,15 +54,6 @@ from pulsar_operator.ports import (
     ZooKeeperSession,
 )
 
-__all__ = [
-    "BootstrapRequest",
-    "BootstrapResult",
-    "Store",
-    "ensure_cluster_metadata",
-    "record_manifest",
-    "record_name",
-]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

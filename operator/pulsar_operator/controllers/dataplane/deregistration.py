@@ -17,8 +17,9 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import allows, instance_of, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.dataplane.bootstrap import Store, record_manifest, record_name
+from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy, still_runs
+from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.controllers.dataplane.namespaces_there import (
     AT_ONCE,
     Others,
@@ -326,8 +327,7 @@ class Leaving:
             return
         meta, changed = found["metadata"], replace(record, registered=False)
         manifest = record_manifest(self._obj["metadata"]["name"], meta["namespace"], meta.get("labels") or {}, changed)
-        manifest["metadata"] |= {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
-        await self._deps.kube.apply(manifest)
+        await write_record(self._deps, manifest, found)
 
     async def _tell_left_behind(self) -> None:
         """Topics whose namespace left the cluster while its brokers were down are still in its own store, and so is
