@@ -44,6 +44,7 @@ AREAS = (
     "test_failed_compaction",
     "test_geo",
     "test_geo_mesh",
+    "test_geo_addresses",
     "test_geo_promises",
     "test_geo_store",
     "test_pauses",
