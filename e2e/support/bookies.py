@@ -63,6 +63,18 @@ class Bookies:
         seen = [(row.get("ordinal"), row["state"], row.get("step")) for row in self.rows()]
         return seen == [(n, "Writable", None) for n in range(number)] and len(self.pods()) == number
 
+    def scaling(self) -> dict[str, Any]:
+        """What the status says of their number."""
+        return dict((self.status()["status"].get("autoscaling") or {}).get("bookkeeper") or {})
+
+    def decided(self, number: int, *reasons: str) -> bool:
+        """So many, decided for one of these reasons, there and writable. Raises AssertionError with what is not so."""
+        found = self.scaling()
+        assert (found.get("desired"), found.get("current")) == (number, number), json.dumps(found)
+        assert found["reason"] in reasons, json.dumps(found)
+        assert self.are(number), self.rows()
+        return True
+
     def patch(self, **bookkeeper: object) -> None:
         """Change ``spec.bookkeeper``, and wait for nothing."""
         body = json.dumps({"spec": {"bookkeeper": bookkeeper}})

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -23,20 +22,6 @@ LEAST = 5
 """Percent that the disk under all bookies must have in use: marks are set below that, which must be above 0 and differ
 by more than the percent that a report may be off."""
 MARGIN = 2
-
-
-def row(bookies: Bookies) -> dict[str, Any]:
-    """What status says of the number of bookies."""
-    return dict((bookies.status()["status"].get("autoscaling") or {}).get("bookkeeper") or {})
-
-
-def decided(bookies: Bookies, number: int, *reasons: str) -> bool:
-    """So many, decided for one of these reasons, there and writable."""
-    found = row(bookies)
-    assert (found.get("desired"), found.get("current")) == (number, number), json.dumps(found)
-    assert found["reason"] in reasons, json.dumps(found)
-    assert bookies.are(number), bookies.rows()
-    return True
 
 
 @pytest.fixture
@@ -74,22 +59,22 @@ def test_bookies_follow_their_disks(deployed: Deployed, three: Bookies, capsys: 
     others, claims = uids(kubectl, namespace, "east"), three.claims()
     three.patch(autoscaling=scaling)
     calm = ("WithinTarget", "AtLimit", "Stabilizing")
-    eventually(lambda: decided(three, 3, *calm), within=120, what="three bookies are enough", every=2.0)
+    eventually(lambda: three.decided(3, *calm), within=120, what="three bookies are enough", every=2.0)
     with CountingRun(deployed.service_url, PAYMENTS, rate=50, keys=8, send_timeout=60) as run:
         with run.operation("a bookie more for full disks"):
             full = used - MARGIN
             low = {"lowDiskPercent": full - 2, "diskPercent": full - 1, "fullDiskPercent": full}
             three.patch(autoscaling={"targets": low})
             # The fourth has the same disk, so that more are asked for than may be.
-            eventually(lambda: decided(three, 4, "ScaledOut", "AtLimit"), within=420, what="four bookies", every=2.0)
-            eventually(lambda: decided(three, 4, "AtLimit"), within=240, what="never more than the maximum", every=2.0)
-        grown = row(three)
+            eventually(lambda: three.decided(4, "ScaledOut", "AtLimit"), within=420, what="four bookies", every=2.0)
+            eventually(lambda: three.decided(4, "AtLimit"), within=240, what="never more than the maximum", every=2.0)
+        grown = three.scaling()
         with run.operation("a bookie fewer, by hand"):
             three.patch(autoscaling=None)
             eventually(lambda: three.are(4), within=60, what="four bookies stay when autoscaling is removed")
             # The number of before is to count again: another one first.
             three.patch(replicas=4)
-            eventually(lambda: not row(three), within=60, what="nothing is remembered of autoscaling", every=1.0)
+            eventually(lambda: not three.scaling(), within=60, what="nothing is remembered of autoscaling", every=1.0)
             three.patch(replicas=3)
             eventually(lambda: three.are(3), within=600, what="three bookies again", every=0.5)
         report = run.finish(drain_within=120)
