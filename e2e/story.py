@@ -36,6 +36,7 @@ CHAPTERS = (
 AREAS = (
     "test_autoscaling",
     "test_autoscaling_bookies",
+    "test_autoscaling_disks",
     "test_balance",
     "test_bookie_volumes",
     "test_bookies_area",

@@ -48,6 +48,7 @@ SLICES: Sequence[Slice] = (
     Slice("balance", 7, "twenty minutes of noise move nothing", soak=True),
     Slice("autoscaling", 1, "two brokers become three under load, and two again without it"),
     Slice("autoscaling", 2, "three bookies become four as their disks are full, and three again"),
+    Slice("autoscaling", 3, "a bookie more as small disks fill"),
     Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
     Slice("rolls", 2, "two proxies under traffic, one of them killed"),
     Slice("rolls", 3, "the operator upgraded from the recorded commit, objects of every kind"),
