@@ -9,6 +9,7 @@ HIDDEN = "***"
 """Stands where something could be secret."""
 
 _USERINFO = re.compile(r'(?<=://)[^/\s"]+@')
+_LOGIN = re.compile(r"(?<=://).*@", re.DOTALL)
 _SECRET = r"(?:password|passwd|passphrase|secret|token|key|credential|jaas|auth(?:entication)?[_.-]?param)"
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\[[^\]]*\]?|\{[^}]*\}?|\S+)"""
 _HEADER = re.compile(r"(authorization\\?[\"']?\s*[=:]\s*).+", re.IGNORECASE)
@@ -26,6 +27,11 @@ _JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?")
 def without_userinfo(text: str) -> str:
     """A text whose URLs have nothing in front of their hosts: there is a name, and a password or token."""
     return _USERINFO.sub("...@", text)
+
+
+def without_login(url: str) -> str:
+    """The same of a text that is one URL and nothing else, whatever a password is made of: slashes and quotes too."""
+    return _LOGIN.sub("...@", url, count=1)
 
 
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:

@@ -189,6 +189,9 @@ class SizingOutlook(_Model):
     version: Literal[1] = RESULT_VERSION
     """Of the whole document. It stays while older readers can read what newer jobs write: they ignore what they do not
     know, and what they know stays."""
+    instance: str
+    cluster: str
+    """Name inside Pulsar."""
     to_time: AwareDatetime
     """End of what was recorded."""
     verdict: Verdict
@@ -197,10 +200,8 @@ class SizingOutlook(_Model):
 
 
 class SizingResult(SizingOutlook):
-    """What the job concluded about one cluster."""
+    """What the job concluded about one cluster. Written with what an outlook is first, so that its begin is enough."""
 
-    instance: str
-    cluster: str
     generated_time: AwareDatetime
     from_time: AwareDatetime
     samples: int

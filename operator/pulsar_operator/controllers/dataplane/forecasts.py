@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.balance.autoscaling.outlook import Outlook, Read, outlook_of
 from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.traffic import results_url
-from pulsar_operator.domain.texts import without_userinfo
+from pulsar_operator.domain.texts import without_login
 from pulsar_operator.ports import Deps, Json, PortError
 
 EVERY_SECONDS: Final = 600.0
@@ -60,7 +60,7 @@ class Forecasts:
         return known.read
 
     async def _ask(self, url: str, cluster: str, last: Outlook | None) -> Read:
-        where = f"the sizing service at {without_userinfo(url)}"
+        where = f"the sizing service at {without_login(url)}"
         if self._deps.sizing is None:
             return Read(problem="this operator reads no sizing results")
         try:

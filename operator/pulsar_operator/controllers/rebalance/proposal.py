@@ -39,7 +39,7 @@ from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
-from pulsar_operator.domain.texts import without_userinfo
+from pulsar_operator.domain.texts import without_login
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5
@@ -110,7 +110,7 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
         result = await tools.deps.sizing.latest(url, name) if tools.deps.sizing is not None else None
         if result is None:
             return None, (
-                f"the sizing service at {without_userinfo(url)} has no result for cluster {name} yet: "
+                f"the sizing service at {without_login(url)} has no result for cluster {name} yet: "
                 "the Spark job has not run, or found too little data (see its report)"
             )
         age = (state.now - result.to_time).total_seconds()
