@@ -33,7 +33,7 @@ class HttpSizing:
             return None
         if len(body) > MAX_BYTES:
             raise RefusedError(f"the sizing result at {told} is larger than {MAX_BYTES} bytes")
-        return _read(body, SizingResult, told)
+        return _read(body, SizingResult, cluster, told)
 
     async def outlook(self, url: str, cluster: str) -> SizingOutlook | None:
         """See ports.SizingPort."""
@@ -43,7 +43,7 @@ class HttpSizing:
             return None
         told = without_login(url)
         if len(body) <= HEAD_BYTES:
-            return _read(body, SizingOutlook, told)
+            return _read(body, SizingOutlook, cluster, told)
         try:
             begin = from_json(body, allow_partial=True)
         except ValueError as error:
@@ -55,7 +55,7 @@ class HttpSizing:
                 f"the sizing result at {told} is larger than {HEAD_BYTES} bytes and does not begin with what is looked "
                 "for: it is by another job"
             )
-        return _read(begin, SizingOutlook, told)
+        return _read(begin, SizingOutlook, cluster, told)
 
 
 async def _body(url: str, cluster: str, most: int, headers: dict[str, str] | None = None) -> bytearray | None:
@@ -87,10 +87,13 @@ async def _body(url: str, cluster: str, most: int, headers: dict[str, str] | Non
     return body
 
 
-def _read(found: bytearray | dict[str, object], model: type[T], told: str) -> T:
+def _read(found: bytearray | dict[str, object], model: type[T], cluster: str, told: str) -> T:
     try:
-        return model.model_validate(found) if isinstance(found, dict) else model.model_validate_json(found)
+        read = model.model_validate(found) if isinstance(found, dict) else model.model_validate_json(found)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         what = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
         raise RefusedError(f"the sizing result at {told} cannot be read: {what}") from error
+    if read.cluster != cluster:
+        raise RefusedError(f"the sizing result at {told} is of cluster {read.cluster[:100]}, not of {cluster}")
+    return read

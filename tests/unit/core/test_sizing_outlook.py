@@ -22,6 +22,7 @@ OLD: dict[str, Any] = json.loads(
 )
 PROFILE = {"period": "Day", "hours": [1.0] * 24, "recorded": 48, "filled": 1}
 HOTTEST = {"topic": "persistent://t/n/hot", "weight": 2.0, "carries": 1.0, "target": 0.7}
+TINY, VAST = {"carries": 1e-200, "target": 1e-200}, {"carries": 1e200, "target": 1e200}
 Served = tuple[str, dict[str, Any]]
 
 
@@ -74,6 +75,9 @@ async def test_a_result_of_an_older_job_has_no_profile(served: Served) -> None:
         (OLD | {"profile": PROFILE | {"hours": [1.0] * 23}}, RefusedError, "a Day has 24 hours, not 23"),
         (OLD | {"profile": PROFILE | {"hours": [-1.0] * 24}}, RefusedError, "greater than or equal to 0"),
         (OLD | {"toTime": "2026-03-02T10:00:00"}, RefusedError, "toTime"),
+        (OLD | {"toTime": "0001-01-01T00:00:00+14:00"}, RefusedError, "toTime"),
+        (OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | TINY}}, RefusedError, "verdict.hottest: .* no amount"),
+        (OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | VAST}}, RefusedError, "verdict.hottest: .* no amount"),
         (b"[", RefusedError, "cannot be read"),
         (503, UnavailableError, "answered 503"),
     ],
@@ -137,6 +141,14 @@ async def test_an_answer_without_end_is_read_for_its_begin_alone(served: Served)
         with pytest.raises(RefusedError, match="does not begin with|cannot be read"):
             await HttpSizing().outlook(url, "east")
     assert pieces < 64
+
+
+async def test_a_result_of_another_cluster_is_none(served: Served) -> None:
+    url, answers = served
+    answers["/v1/sizing/west"] = OLD
+    for read in (HttpSizing().outlook, HttpSizing().latest):
+        with pytest.raises(RefusedError, match="is of cluster east, not of west"):
+            await read(url, "west")
 
 
 async def test_a_service_that_sends_elsewhere_is_not_followed(served: Served) -> None:

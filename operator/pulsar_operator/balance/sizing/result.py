@@ -7,7 +7,9 @@ traffic can be, or no boundary of Pulsar, is refused when it is read (pydantic's
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import pairwise
+from math import inf
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
@@ -16,6 +18,8 @@ from pydantic.alias_generators import to_camel
 from pulsar_operator.balance.model.ranges import boundary_points
 
 RESULT_VERSION: Final = 1
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""Nothing was recorded before. Some times of the year 1 are none that can be reckoned with."""
 LARGEST_WEIGHT: Final = 1e19
 """Byte-equivalents a second, above which a figure is an error of who wrote it: the job has whole numbers of 64 bits."""
 LARGEST_COUNT: Final = 0xFFFFFFFF
@@ -110,6 +114,12 @@ class HottestTopic(_Model):
     target: Annotated[float, Field(gt=0)]
     """Wanted share of that."""
 
+    @model_validator(mode="after")
+    def _amount(self) -> HottestTopic:
+        if not 0 < self.carries * self.target < inf:
+            raise ValueError(f"{self.target} of {self.carries} is no amount that a broker is wanted to carry")
+        return self
+
 
 class Verdict(_Model):
     """Whether there are too few, too many or enough brokers."""
@@ -192,7 +202,7 @@ class SizingOutlook(_Model):
     instance: str
     cluster: str
     """Name inside Pulsar."""
-    to_time: AwareDatetime
+    to_time: Annotated[AwareDatetime, Field(ge=EPOCH)]
     """End of what was recorded."""
     verdict: Verdict
     profile: TrafficProfile | None = None
