@@ -109,6 +109,9 @@ NOW = MONDAY.timestamp()
     [
         (Read(Outlook(NOW - 60, PROFILE, HOT)), True, 60.0, ""),
         (Read(Outlook(NOW + 1800, PROFILE, HOT)), True, 0.0, ""),  # it ends with the hour that it is
+        (Read(Outlook(NOW + 90000, PROFILE, HOT)), True, 0.0, ""),  # a collector whose clock ran ahead within the day
+        (Read(Outlook(NOW + 90001, PROFILE, HOT)), False, None, "no forecast: recorded traffic ends 25.0 h from now"),
+        (Read(Outlook(NOW + 3e11, PROFILE, HOT), "away"), False, None, "the operator is wrong; away"),
         (Read(Outlook(NOW - 3600, PROFILE, HOT)), True, 3600.0, ""),
         (Read(Outlook(NOW - 3601, PROFILE, HOT)), False, 3601.0, "no forecast: recorded traffic ends 1.0 h ago"),
         (Read(Outlook(NOW - 7200, PROFILE, HOT), "away"), False, 7200.0, "(3600); away"),

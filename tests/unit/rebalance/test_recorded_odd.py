@@ -147,3 +147,15 @@ async def test_what_is_permitted_can_be_planned_with(served: Served, weights: tu
     bodies.append(json.dumps(found).encode())
     await world.run(seconds=30)
     assert world.condition("ProposalReady")[1] not in ("NoData", "absent")
+
+
+@pytest.mark.parametrize(("end", "counts"), [("2026-01-02T01:00:00Z", True), ("9999-12-31T23:59:59-14:00", False)])
+async def test_a_record_that_ends_long_from_now_is_none(served: Served, end: str, counts: bool) -> None:
+    """It would be used for as long, whatever maxAgeSeconds says."""
+    world, bodies = served
+    bodies.append(json.dumps(document(world) | {"toTime": end}).encode())
+    await world.run(seconds=60)
+    assert (len(world.pulsar.boundaries[ORDERS]) == 4) == counts
+    if not counts:
+        text = next(str(c["message"]) for c in world.status()["conditions"] if c["type"] == "ProposalReady")
+        assert "h from now: the clock of the collector, the sizing job or the operator is wrong" in text

@@ -7,7 +7,7 @@ from typing import Final
 
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.values import HotTopic
-from pulsar_operator.balance.sizing.result import SizingOutlook, TrafficProfile
+from pulsar_operator.balance.sizing.result import SizingOutlook, TrafficProfile, ahead_in_words
 
 HOUR: Final = 3600.0
 MONDAY: Final = 4 * 24 * HOUR
@@ -63,10 +63,13 @@ def outlook_of(result: SizingOutlook) -> Outlook:
 
 
 def foreseen(read: Read, now: float, max_age: float) -> Foreseen:
-    """What counts now: nothing of a record that ends longer ago than ``max_age`` seconds."""
+    """What counts now: nothing of a record that ends longer ago than ``max_age`` seconds, or long from now."""
     found = read.outlook
     if found is None:
         return Foreseen(message=f"no forecast: {read.problem or 'nothing was read yet'}")
+    ahead = ahead_in_words(found.until - now)
+    if ahead is not None:
+        return Foreseen(message="; ".join(filter(None, (f"no forecast: recorded traffic {ahead}", read.problem))))
     # A result ends with the hour in which it is made.
     age = max(now - found.until, 0.0)
     if age > max_age:

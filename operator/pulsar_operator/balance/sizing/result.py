@@ -18,6 +18,9 @@ from pydantic.alias_generators import to_camel
 from pulsar_operator.balance.model.ranges import boundary_points
 
 RESULT_VERSION: Final = 1
+MOST_AHEAD: Final = 25 * 3600.0
+"""Seconds that what was recorded may end after now: a job takes in the day that begins within an hour, with all of its
+hours that a collector left whose clock ran ahead."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Nothing was recorded before. Some times of the year 1 are none that can be reckoned with."""
 LARGEST_WEIGHT: Final = 1e19
@@ -207,6 +210,14 @@ class SizingOutlook(_Model):
     verdict: Verdict
     profile: TrafficProfile | None = None
     """None = too little was recorded to say, or by a job that did not tell."""
+
+
+def ahead_in_words(ahead: float) -> str | None:
+    """Why a record that ends so many seconds from now does not count; None where it does. One of next year would be new
+    until then."""
+    if ahead <= MOST_AHEAD:
+        return None
+    return f"ends {ahead / 3600:.1f} h from now: the clock of the collector, the sizing job or the operator is wrong"
 
 
 class SizingResult(SizingOutlook):

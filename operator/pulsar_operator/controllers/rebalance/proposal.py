@@ -33,6 +33,7 @@ from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Observed, Usage
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
+from pulsar_operator.balance.sizing.result import ahead_in_words
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import results_url
 from pulsar_operator.controllers.rebalance.modelling import modelled
@@ -120,6 +121,9 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
                 None,
                 f"the newest sizing result ends {age / 3600:.1f} h ago, more than spec.sizing.maxAgeSeconds allows",
             )
+        ahead = ahead_in_words(-age)
+        if ahead is not None:
+            return None, f"the newest sizing result {ahead}"
         observed = await state.traffic.observe_with(result)
     return observed, "; ".join(observed.missing)
 
