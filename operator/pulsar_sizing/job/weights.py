@@ -121,7 +121,8 @@ def _whole_cost(hour: HourState, shares: Mapping[str, float]) -> float:
     absent = _absent(hour)
     # A broker that was never seen together with all others has the share of a mean broker.
     mean = 1 / max(len(hour.brokers), 1)
-    missing = sum(shares.get(name, mean) for name in absent)
+    # It is missing in the rounds in which it should have been there: in the others its topics were on other brokers.
+    missing = sum(shares.get(name, mean) * min(hour.brokers[name].expected / hour.rounds, 1.0) for name in absent)
     return seen / (1 - missing) if missing < 1 else seen
 
 

@@ -195,3 +195,40 @@ def test_the_job_tells_the_profile_of_what_was_recorded(lab: Callable[..., Any])
     assert found.profile.hours[9] == pytest.approx(sorted(days)[1] / 2, abs=1)
     assert found.from_time == datetime(2026, 3, 3, tzinfo=UTC), "the day before the window is in the profile alone"
     assert one.run(window_days=1).result.profile is None, "34 hours"
+
+
+@pytest.mark.parametrize("joins", [True, False], ids=["joins", "dies"])
+def test_a_broker_that_was_away_for_a_minute_makes_no_hour_busy(joins: bool) -> None:
+    """One that registers at the end of an hour before it answers, or is registered a little longer than it lives. Its
+    traffic is on the others in the rest of the hour, and is there already."""
+    full = {"a": BrokerHour(expected=ROUNDS, answered=ROUNDS, cost=500 * ROUNDS)}
+    full["b"] = BrokerHour(expected=ROUNDS, answered=ROUNDS, cost=500 * ROUNDS)
+    hours = {unit: _of(full) for unit in WEEK}
+    third = {name: each.model_copy(update={"cost": 333 * ROUNDS}) for name, each in full.items()}
+    third["c"] = BrokerHour(expected=ROUNDS, answered=ROUNDS, cost=334 * ROUNDS)
+    for unit in range(MONDAY + 10, MONDAY + 18):
+        hours[unit] = _of(third)
+    odd = MONDAY + (9 if joins else 18)
+    hours[odd] = _of(full | {"c": BrokerHour(expected=1, answered=0)})
+    found = profile(hours, ALWAYS, 0.8)
+    assert found is not None and found.filled == 0
+    assert found.hours[odd - MONDAY] == pytest.approx(1000, rel=0.01)
+    hours[odd] = _of(third | {"c": BrokerHour(expected=ROUNDS, answered=0)})
+    whole = profile(hours, ALWAYS, 0.6)
+    assert whole is not None and whole.hours[odd - MONDAY] == pytest.approx(1000, rel=0.01), "away all the hour"
+
+
+def _of(brokers: dict[str, BrokerHour]) -> HourState:
+    """An hour of some brokers."""
+    cost, answered = sum(each.cost for each in brokers.values()), sum(each.answered for each in brokers.values())
+    expected = sum(each.expected for each in brokers.values())
+    return HourState(
+        digest="",
+        samples=answered,
+        announced=answered,
+        cost=cost,
+        expected=expected,
+        answered=answered,
+        rounds=ROUNDS,
+        brokers=brokers,
+    )
