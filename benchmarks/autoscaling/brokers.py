@@ -13,6 +13,8 @@ from benchmarks.autoscaling.traces import QUARTER, Floats, Telemetry, Trace
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.outlook import HOUR
 
+COST = 1e8
+"""Byte-equivalents a second of a broker's worth of traffic, as the job counts it."""
 LIMIT = 0.85
 """Share of its CPU from which a broker violates: that of the table of balancers."""
 START = 3
@@ -98,7 +100,7 @@ class World:
 def profile_of(trace: Trace) -> Profile:
     """What the sizing job would have made of the week before: means of hours, which stand for their middles."""
     hours = trace.recorded.reshape(-1, 60 // QUARTER).mean(axis=1)
-    return Profile(HOUR, tuple(hours.tolist()), HOUR / 2)
+    return Profile(HOUR, tuple((hours * COST).tolist()), HOUR / 2)
 
 
 def scalers(trace: Trace, *, forecast: bool = True) -> list[Scaler]:

@@ -139,7 +139,7 @@ def test_a_topic_hotter_than_a_broker_asks_for_partitions() -> None:
     assert [each.reason for each in decided(cpu([1.0, 0.3, 0.3, 0.3]), hottest=cool).advice] == [REBALANCE]
 
 
-PEAK = Profile(3600.0, (1.0,) * 8 + (2.0,) * 9 + (1.0,) * 7)
+PEAK = Profile(3600.0, (1e9,) * 8 + (2e9,) * 9 + (1e9,) * 7)
 """Twice as much from eight on; the hour before is the way."""
 
 
@@ -162,6 +162,55 @@ def test_none_leaves_that_is_needed_again_within_the_hour() -> None:
     assert replicas(6.4) == 6
     verdict = Brokers(replicas=6, profile=PEAK, now=6.4 * 3600).look(3.0)
     assert "recorded traffic grows 1.40 times before one that leaves would" in verdict.message
+
+
+NOTHING = Profile(3600.0, (0.02,) * 8 + (2000.0,) * 9 + (0.02,) * 7, 1800.0)
+"""A message or two a second by day, in byte-equivalents, and a topic by night."""
+
+
+@pytest.mark.parametrize("share", [0.3, 0.4, 0.65])
+def test_what_idle_brokers_use_is_multiplied_by_no_record(share: float) -> None:
+    """Each that is added uses as much: three times that of more and more of them would go on up to maxReplicas."""
+    world = Brokers(replicas=2, profile=NOTHING, now=7.0 * 3600)
+    assert {world.look(share * world.replicas).desired for _ in range(180)} == {2}
+    busy = Profile(NOTHING.step, tuple(1e5 * each for each in NOTHING.weights), NOTHING.begin)
+    assert Brokers(replicas=2, profile=busy, now=7.5 * 3600).look(2 * share).desired > 2, "200 MB a second are much"
+
+
+def test_topics_and_sessions_do_not_grow_as_traffic_does() -> None:
+    """The record is of traffic; with four brokers that have as many topics as they should, four are enough."""
+    for name, desired in (("topics", 4), ("sessions", 4), ("messagesPerSecond", 5), ("bandwidthPercent", 5)):
+        values = dict.fromkeys(pods(4), 1000.0)
+        facts = BrokerFacts(
+            Workload(4, frozenset(values)), (Signal(name, values, 1000.0, 1.0, 0.0),), Foreseen(PEAK, age=60.0)
+        )
+        verdict = brokers.decide(facts, POLICY, State(), 7.5 * 3600)[0]
+        assert verdict.desired == desired, name
+        assert ("recorded traffic grows" in verdict.message) == (desired == 5)
+    both = replace(facts, signals=(Signal("topics", values, 1000.0, 1.0, 0.0), cpu([0.69] * 4, saturates=False)))
+    verdict = brokers.decide(both, POLICY, State(), 7.5 * 3600)[0]
+    assert verdict.desired == 5 and verdict.message.startswith("CpuPercent: "), "what grows may ask for most"
+
+
+@pytest.mark.parametrize("hours", [1, 2])
+def test_what_comes_back_after_an_hour_without_traffic_is_no_growth(hours: int) -> None:
+    """An outage on record, at an hour at which today there is none: of a week that was recorded once it is the rule."""
+    weights = [1e9] * 24
+    weights[10 : 10 + hours] = [0.0] * hours
+    world = Brokers(replicas=4, profile=Profile(3600.0, tuple(weights), 1800.0), now=8.0 * 3600)
+    seen = {world.look(4 * 0.65).desired for _ in range(60 * 8)}
+    assert max(seen) <= (4 if hours == 1 else 6) and min(seen) == 4
+
+
+def test_of_a_shorter_way_down_and_up_none_leaves() -> None:
+    """A real one: what was needed before is kept for what comes within the hour."""
+    weights = [1e9] * 24
+    weights[12] = 0.5e9
+    profile = Profile(3600.0, tuple(weights), 1800.0)
+    world = Brokers(replicas=8, profile=profile, now=11.5 * 3600)
+    for _ in range(120):
+        world.look(8 * 0.7 * profile.at(world.now) / 1e9)
+        assert world.replicas == 8
 
 
 SHARES = st.lists(st.floats(0.0, 3.0), min_size=2, max_size=8)

@@ -23,7 +23,7 @@ def test_the_forecast_is_what_the_job_makes_of_the_week_before() -> None:
     week = trace("daily", 1)
     found = brokers.profile_of(week)
     assert (len(found.weights), found.step) == (168, 3600.0)
-    assert found.at(10.5 * 3600) == pytest.approx(week.recorded[40:44].mean())
+    assert found.at(10.5 * 3600) == pytest.approx(brokers.COST * week.recorded[40:44].mean())
     ours, *_ = brokers.scalers(week, forecast=False)
     assert isinstance(ours, Ours) and ours.profile is None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_operator.balance.autoscaling.decide import decide as decided
-from pulsar_operator.balance.autoscaling.forecast import growth
+from pulsar_operator.balance.autoscaling.forecast import Profile, gain, growth
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.pressure import Ahead, Pressure, need_of, pressure, unbelievable
@@ -23,12 +23,20 @@ from pulsar_operator.balance.sizing.provisioning import hotter_than_a_broker
 REBALANCE: Final = "Rebalance"
 FORECAST: Final = "forecast"
 """Name of what recorded traffic says, beside those of targets."""
-TRAFFIC = frozenset({"cpuPercent", "bandwidthPercent", "messagesPerSecond"})
-"""Targets that a hot topic drives."""
+CPU: Final = "cpuPercent"
+TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
+"""Targets that traffic drives, of which the record is."""
 UNEVEN = 1.25
 """Busiest over mean load from which bundles are to be moved; that of `execution.steady`."""
 LEAD = 900.0
 """Seconds that a broker is asked for before a recorded rise: it starts, and gets its share."""
+BACK = 7200.0
+"""Seconds of the record before now: what they had is no rise. An hour without traffic, an outage, is on record until it
+falls out of the window, and what comes after it would be a rise from nothing at an hour at which today all is well."""
+CORE = 1e6
+"""Byte-equivalents a second that one core carries at least, 250 messages of 1 KiB in and out; some 50 times that where
+messages are many. So a rise from a message an hour to two does not multiply what idle brokers use, which would be more
+with each that is added."""
 HOLD = 3600.0
 """Seconds: a broker that a recorded rise needs again within them does not leave."""
 
@@ -56,20 +64,30 @@ def need(facts: BrokerFacts, policy: Policy, now: float) -> Need:
         return Need(None, why)
     recorded = facts.recorded or Foreseen()
     measured = [pressure(signal, workload) for signal in facts.signals]
-    pressures = [_without_excess(each, recorded.hottest) for each in measured]
-    ahead = Ahead(growth(recorded.profile, now, LEAD), growth(recorded.profile, now, HOLD))
-    found = need_of(pressures, workload, policy, ahead)
+    pressures = [_foreseen(_without_excess(each, recorded.hottest), recorded.profile, now) for each in measured]
+    found = need_of(pressures, workload, policy)
     grows = found.wanted is not None and found.wanted > workload.replicas
     advice = _partitions(measured, recorded.hottest) or (() if grows else _rebalance(pressures, policy))
     words = "; ".join(filter(None, [found.message, *(each.message for each in advice), recorded.message]))
-    return replace(found, message=words, advice=advice, inputs=(*found.inputs, *_forecast(recorded, ahead)))
+    return replace(found, message=words, advice=advice, inputs=(*found.inputs, *_forecast(recorded, now)))
 
 
-def _forecast(recorded: Foreseen, ahead: Ahead) -> tuple[Input, ...]:
+def _foreseen(found: Pressure, profile: Profile | None, now: float) -> Pressure:
+    """With what the record says of it: of traffic alone, and of CPU no more than traffic can use."""
+    if found.signal.name not in TRAFFIC:
+        return found
+    soon, later = growth(profile, now, LEAD, BACK), growth(profile, now, HOLD)
+    if found.signal.name == CPU and found.total > 0:
+        soon = min(soon, 1 + gain(profile, now, LEAD, BACK) / CORE / found.total)
+        later = min(later, 1 + gain(profile, now, HOLD) / CORE / found.total)
+    return replace(found, ahead=Ahead(soon, later))
+
+
+def _forecast(recorded: Foreseen, now: float) -> tuple[Input, ...]:
     """By how much the load grows until a broker that is asked for now serves."""
     if recorded.age is None:
         return ()
-    grows = None if recorded.profile is None else ahead.soon
+    grows = None if recorded.profile is None else growth(recorded.profile, now, LEAD, BACK)
     return (Input(FORECAST, grows, 1.0, recorded.age, "times"),)
 
 

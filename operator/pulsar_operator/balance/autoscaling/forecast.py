@@ -42,9 +42,17 @@ class Profile:
         return max(self.at(begin), self.at(begin + seconds), *inside)
 
 
-def growth(profile: Profile | None, now: float, seconds: float) -> float:
-    """Load at its highest within so many seconds, over that of now; 1 = no more than now, or nothing recorded."""
+def growth(profile: Profile | None, now: float, seconds: float, back: float = 0.0) -> float:
+    """Load at its highest within so many seconds, over that of now, or over the highest of the ``back`` seconds before;
+    1 = no more than that, or nothing recorded."""
     if profile is None:
         return 1.0
-    present = profile.at(now)
+    present = profile.peak(now - back, back)
     return min(max(profile.peak(now, seconds) / present, 1.0), MOST_GROWTH) if present > 0 else 1.0
+
+
+def gain(profile: Profile | None, now: float, seconds: float, back: float = 0.0) -> float:
+    """By how much that is more, in the unit of the profile."""
+    if profile is None:
+        return 0.0
+    return max(profile.peak(now, seconds) - profile.peak(now - back, back), 0.0)

@@ -16,6 +16,16 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """By how much a forecast says that the load grows, 1 = not at all."""
+
+    soon: float = 1.0
+    """Until a pod that is asked for now serves."""
+    later: float = 1.0
+    """Until a pod that leaves now would have been worth keeping."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pressure:
     """What one signal asks for."""
 
@@ -30,6 +40,7 @@ class Pressure:
     busiest: str
     busiest_share: float
     """Of what that pod carries."""
+    ahead: Ahead = Ahead()
 
     @property
     def saturated(self) -> bool:
@@ -107,30 +118,23 @@ def wanted(up: float, down: float, workload: Workload, tolerance: float) -> int:
     return (fewer if fewer < serving else max(serving, 1)) + workload.lost
 
 
-@dataclass(frozen=True, slots=True)
-class Ahead:
-    """By how much a forecast says that the load grows, 1 = not at all."""
-
-    soon: float = 1.0
-    """Until a pod that is asked for now serves."""
-    later: float = 1.0
-    """Until a pod that leaves now would have been worth keeping."""
-
-
-def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, ahead: Ahead = Ahead()) -> Need:
+def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy) -> Need:
     """What signals ask for: the most that one of them asks for. There must be one at least."""
-    top = max(pressures, key=lambda each: each.pods)
-    count = wanted(top.pods * ahead.soon, top.pods * ahead.later, workload, policy.tolerance)
+    top = max(pressures, key=lambda each: each.pods * each.ahead.soon)
+    keeps = max(pressures, key=lambda each: each.pods * each.ahead.later)
+    count = wanted(top.pods * top.ahead.soon, keeps.pods * keeps.ahead.later, workload, policy.tolerance)
     saturated = next((each for each in pressures if each.saturated), None)
     if saturated is not None and not workload.starting:
         # How much more is asked for cannot be seen; a half more at a time would take one start after another.
         top, count = saturated, max(count, 2 * workload.serving + workload.lost)
-    foreseen = count > wanted(top.pods, top.pods, workload, policy.tolerance) and not top.saturated
+    now = max(each.pods for each in pressures)
+    foreseen = count > wanted(now, now, workload, policy.tolerance) and not top.saturated
+    more, until = (top.ahead.soon, "until a new one serves")
+    if foreseen and count <= workload.replicas:
+        top = keeps
+        more, until = (top.ahead.later, "before one that leaves would have been worth keeping")
     text = in_words(top, workload)
     if foreseen:
-        more, until = (ahead.soon, "until a new one serves")
-        if count <= workload.replicas:
-            more, until = (ahead.later, "before one that leaves would have been worth keeping")
         text += f", and recorded traffic grows {more:.2f} times {until}"
     if count != workload.replicas:
         text += f": {count} are needed"
