@@ -76,8 +76,16 @@ async def test_a_result_of_an_older_job_has_no_profile(served: Served) -> None:
         (OLD | {"profile": PROFILE | {"hours": [-1.0] * 24}}, RefusedError, "greater than or equal to 0"),
         (OLD | {"toTime": "2026-03-02T10:00:00"}, RefusedError, "toTime"),
         (OLD | {"toTime": "0001-01-01T00:00:00+14:00"}, RefusedError, "toTime"),
-        (OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | TINY}}, RefusedError, "verdict.hottest: .* no amount"),
-        (OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | VAST}}, RefusedError, "verdict.hottest: .* no amount"),
+        (
+            OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | TINY}},
+            RefusedError,
+            "verdict.hottest: .* no amount",
+        ),
+        (
+            OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | VAST}},
+            RefusedError,
+            "verdict.hottest: .* no amount",
+        ),
         (b"[", RefusedError, "cannot be read"),
         (503, UnavailableError, "answered 503"),
     ],
@@ -138,7 +146,7 @@ async def test_an_answer_without_end_is_read_for_its_begin_alone(served: Served)
 
     answers["/v1/sizing/east"] = endless
     async with asyncio.timeout(20):
-        with pytest.raises(RefusedError, match="does not begin with|cannot be read"):
+        with pytest.raises(RefusedError, match="cannot be read"):
             await HttpSizing().outlook(url, "east")
     assert pieces < 64
 
