@@ -1,9 +1,9 @@
-"""A cluster gets other addresses, for its proxies go and come back: brokers of the other one are replaced each time,
-and what is published meanwhile arrives."""
+"""A cluster gets other addresses in the configuration store, by hand and back by its operator: the brokers of the other
+cluster are replaced each time, and what is published meanwhile arrives."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,43 +19,53 @@ from pulsar_conformance.counting.client import CountingRun
 
 TOPIC = "persistent://shop/moved/counted"
 BOTH = {"tenantRef": {"name": "shop"}, "replicationClusters": ["east", "west"], "deletionPolicy": "Delete"}
+PAUSED = "pulsaroperator.io/pause"
 
 
-def published(deployed: Deployed) -> dict[str, str]:
-    """The addresses of cluster west in the configuration store, as Pulsar reads them."""
+def remembered(deployed: Deployed) -> dict[str, Any]:
+    """What cluster east knows of the addresses of west."""
+    found = deployed.kubectl.get("pulsarcluster", deployed.namespace, "east")
+    assert found is not None
+    rows = found["status"].get("remoteClusters") or []
+    return next((row for row in rows if row["name"] == "west"), {})
+
+
+def by_hand(deployed: Deployed) -> None:
+    """West has another name for its brokers, which leads to the same ones; its operator looks away."""
+    deployed.kubectl.run("annotate", "pulsarcluster", "west", "-n", deployed.namespace, f"{PAUSED}=true")
     found = ask(deployed.admin_url, "GET", "clusters/west")
-    return {name: url for name, url in found.items() if name in ("serviceUrl", "brokerServiceUrl") and url}
+    found["brokerServiceUrl"] = f"pulsar://west-broker.{deployed.namespace}:6650"
+    ask(deployed.admin_url, "POST", "clusters/west", found)
 
 
-def proxies(deployed: Deployed, proxy: dict[str, Any] | None) -> None:
-    """Whether cluster west has proxies."""
-    body = json.dumps({"spec": {"proxy": proxy}})
-    deployed.kubectl.run("patch", "pulsarcluster", "west", "-n", deployed.namespace, "--type=merge", "-p", body)
+def by_its_operator(deployed: Deployed) -> None:
+    """Which looks again."""
+    deployed.kubectl.run("annotate", "pulsarcluster", "west", "-n", deployed.namespace, f"{PAUSED}-")
 
 
-def follows(deployed: Deployed, proxy: dict[str, Any] | None, word: str) -> dict[str, dict[str, str]]:
-    """Change the proxies, and wait until the addresses have a word and the brokers of east are others; pods of west."""
+def follows(deployed: Deployed, change: Callable[[Deployed], None], url: str) -> None:
+    """Change the addresses, and wait until west has this one and the brokers of east are others, and nobody else is."""
     before = uids(deployed.kubectl, deployed.namespace, "east")
-    proxies(deployed, proxy)
+    there = uids(deployed.kubectl, deployed.namespace, "west")
+    change(deployed)
     eventually(
-        lambda: all(word in url for url in published(deployed).values()),
-        within=300,
-        what=f"the addresses of west are those of its {word}",
+        lambda: ask(deployed.admin_url, "GET", "clusters/west")["brokerServiceUrl"] == url,
+        within=120,
+        what=f"west is at {url}",
         every=1.0,
     )
-    eventually(
-        lambda: (
-            uids(deployed.kubectl, deployed.namespace, "east")["broker"].items().isdisjoint(before["broker"].items())
-        ),
-        within=300,
-        what="the brokers of east are replaced",
-        every=1.0,
-    )
-    deployed.wait_ready()
+
+    def replaced() -> bool:
+        now = uids(deployed.kubectl, deployed.namespace, "east").get("broker", {})
+        told = remembered(deployed)
+        assert now.keys() == before["broker"].keys() and told.get("brokerServiceUrl") == url, (now, told)
+        return all(now[name] != uid for name, uid in before["broker"].items())
+
+    eventually(replaced, within=300, what="the brokers of east are replaced", every=1.0)
+    eventually(lambda: connected(deployed), within=300, what="connected, and nothing waits", every=1.0)
     after = uids(deployed.kubectl, deployed.namespace, "east")
     assert {**after, "broker": {}} == {**before, "broker": {}}, "nothing else of east is"
-    eventually(lambda: connected(deployed), within=300, what="connected, and nothing waits", every=1.0)
-    return uids(deployed.kubectl, deployed.namespace, "west")
+    assert uids(deployed.kubectl, deployed.namespace, "west") == there, "nobody of west is"
 
 
 def connected(deployed: Deployed) -> bool:
@@ -72,18 +82,17 @@ def test_brokers_follow_a_cluster_to_other_addresses(deployed: Deployed, capsys:
     kubectl.apply(yaml.safe_dump(west()))
     kubectl.apply(manifest("PulsarNamespace", "moved", BOTH))
     deployed.wait_ready()
+    own = ask(deployed.admin_url, "GET", "clusters/west")["brokerServiceUrl"]
     with CountingRun(
         deployed.service_url, TOPIC, rate=50, read_url=deployed.second_url, start_within=120, send_timeout=180
     ) as run:
         eventually(lambda: connected(deployed), within=120, what="west is connected", every=1.0)
-        pods = uids(kubectl, namespace, "west")
-        with run.operation("west without proxies"):
-            there = follows(deployed, None, "west-broker")
-        assert there["broker"] == pods["broker"] and "proxy" not in there, "nobody of west is replaced"
-        with run.operation("west with proxies again", settle_within=300):
-            back = follows(deployed, west()["spec"]["proxy"], "west-proxy")
-        assert back["broker"] == pods["broker"]
+        with run.operation("other addresses by hand", settle_within=300):
+            follows(deployed, by_hand, f"pulsar://west-broker.{namespace}:6650")
+        with run.operation("its own ones again", settle_within=300):
+            follows(deployed, by_its_operator, own)
         report = run.finish(drain_within=300)
+    deployed.wait_ready()
     told = [
         event["message"]
         for event in kubectl.items("events", namespace)
