@@ -85,6 +85,8 @@ async def test_what_was_decided_waits_for_the_store(
         assert await wanted(world) == before and await said(world) == AWAY
     assert await world.uids(STATEFUL_SETS) == pods
     world.unreachable.clear()
+    if after < before:
+        world.clock.step = 0.01  # looks at the clock are no window
     await world.run(rounds=300, each=loads.serve)
     await minutes(world, loads, 2)
     done = after > before or away < LOOK * 2
