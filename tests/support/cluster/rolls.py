@@ -47,6 +47,11 @@ async def three(change: Callable[[Json], Any] = lambda spec: None, jumps: str = 
     return await brought_up(*manifests, jumps=jumps)
 
 
+def one_of_each(spec: Json) -> None:
+    """One ZooKeeper server and one bookie."""
+    spec["metadataStore"]["managed"]["replicas"] = spec["bookkeeper"]["replicas"] = 1
+
+
 async def two(brokers: int, change: Callable[[Json], Any] = lambda spec: None) -> ClusterWorld:
     """Clusters east and west of one instance, at the older version."""
     instance, east = quickstart()[:2]

@@ -12,14 +12,10 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, Json, ResourceType
 from tests.support.cluster.copies import made_once
-from tests.support.cluster.rolls import BROKEN, WEEK, reason, two, version
+from tests.support.cluster.rolls import BROKEN, WEEK, one_of_each, reason, two, version
 from tests.support.cluster.world import NS, ClusterWorld
 
 HOUR = 3600.0
-
-
-def one_of_each(spec: Json) -> None:
-    spec["metadataStore"]["managed"]["replicas"] = spec["bookkeeper"]["replicas"] = 1
 
 
 def broken(spec: Json) -> None:

@@ -23,7 +23,7 @@ from pulsar_operator.domain.dataplane.remote_clusters import (
 )
 from pulsar_operator.ports import STATEFUL_SETS, Json, ZooKeeperSession
 from tests.support.cluster.copies import made_once
-from tests.support.cluster.rolls import two
+from tests.support.cluster.rolls import one_of_each, two
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld
 
@@ -167,10 +167,6 @@ async def pair() -> ClusterWorld:
     world = await two(2, one_of_each)
     await looked_again(world)
     return world
-
-
-def one_of_each(spec: Json) -> None:
-    spec["metadataStore"]["managed"]["replicas"] = spec["bookkeeper"]["replicas"] = 1
 
 
 async def looked_again(world: ClusterWorld) -> None:

@@ -9,43 +9,15 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, UnavailableError
-from tests.support.cluster.copies import made_once
-from tests.support.cluster.rolls import CLOSED, brought_up, two
+from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, UnavailableError
+from tests.support.cluster.outages import MANAGED, away, look, pair
+from tests.support.cluster.rolls import CLOSED, brought_up, one_of_each
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld, quickstart
 from tests.support.core.journal import KUBERNETES, PortCall
 
-MANAGED = "demo-configuration-store.pulsar.svc.cluster.local"
 EXTERNAL = "zk.example:2181"
 EAST, WEST = (tuple(f"{cluster}-broker-{n}" for n in (0, 1)) for cluster in ("east", "west"))
-
-
-def one_of_each(spec: Json) -> None:
-    spec["metadataStore"]["managed"]["replicas"] = spec["bookkeeper"]["replicas"] = 1
-
-
-@made_once
-async def pair() -> ClusterWorld:
-    """East and west, two brokers each, with a configuration store of neither."""
-    return await two(2, one_of_each)
-
-
-async def look(world: ClusterWorld, seconds: float = 0.0) -> None:
-    """The instance is looked at, after so many seconds."""
-    world.clock.forward(seconds)
-    (key,) = [each for each in await world.keys() if each.kind is Kind.INSTANCE]
-    await world.reconcile(key)
-
-
-async def away(world: ClusterWorld, seconds: float, host: str = MANAGED) -> None:
-    """The store gives no answer for so long; the operator looks at it as often as it does."""
-    await look(world)
-    world.unreachable.add(host)
-    for _ in range(int(seconds // 10)):
-        await look(world, 10)
-    world.unreachable.clear()
-    await look(world)
 
 
 async def windows(world: ClusterWorld, *, closed: bool) -> None:

@@ -25,12 +25,12 @@ from pulsar_operator.domain.dataplane.store_sessions import (
     with_store_away,
 )
 from pulsar_operator.ports import STATEFUL_SETS, Json
-from tests.support.cluster.copies import made_once
-from tests.support.cluster.rolls import brought_up, two
+from tests.support.cluster.outages import MANAGED, away, look, pair
+from tests.support.cluster.rolls import brought_up, one_of_each
 from tests.support.cluster.world import ClusterWorld, quickstart
 
 T = datetime(2026, 11, 25, 12, tzinfo=UTC)
-MANAGED, OWN = (f"{name}.pulsar.svc.cluster.local" for name in ("demo-configuration-store", "east-zookeeper"))
+OWN = "east-zookeeper.pulsar.svc.cluster.local"
 
 
 def at(seconds: float) -> datetime:
@@ -159,33 +159,6 @@ def test_templates(outage: OutageStatus | None, there: Json | None, told: str | 
 
 
 # --------------------------------------------------------------------------------------------------------- in memory
-
-
-def one_of_each(spec: Json) -> None:
-    spec["metadataStore"]["managed"]["replicas"] = spec["bookkeeper"]["replicas"] = 1
-
-
-@made_once
-async def pair() -> ClusterWorld:
-    """East and west, two brokers each, with a configuration store of neither."""
-    return await two(2, one_of_each)
-
-
-async def look(world: ClusterWorld, seconds: float = 0.0) -> None:
-    """The instance is looked at, after so many seconds."""
-    world.clock.forward(seconds)
-    (key,) = [each for each in await world.keys() if each.kind is Kind.INSTANCE]
-    await world.reconcile(key)
-
-
-async def away(world: ClusterWorld, seconds: float, host: str = MANAGED) -> None:
-    """The store gives no answer for so long; the operator looks at it as often as it does."""
-    await look(world)
-    world.unreachable.add(host)
-    for _ in range(int(seconds // 10)):
-        await look(world, 10)
-    world.unreachable.clear()
-    await look(world)
 
 
 def gone(world: ClusterWorld, mark: int) -> list[str]:
