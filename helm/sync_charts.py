@@ -1,7 +1,6 @@
 """Keep what the charts repeat in step with crds/: ``python helm/sync_charts.py`` writes, ``--check`` compares.
 
 Two products, both committed, because a packaged chart can only hold files of its own folder:
-
 - helm/pulsar-operator/files/crds/: copies of the custom resource definitions, byte for byte;
 - helm/pulsar/values.schema.json: the schema of that chart's values, with the specifications taken from the definitions,
   so that helm refuses a wrong value before anything is sent to Kubernetes.

@@ -175,13 +175,7 @@ def configurations(template: Mapping[str, Any]) -> frozenset[str]:
 def with_annotation(manifest: Mapping[str, Any], name: str, value: str) -> dict[str, Any]:
     """A StatefulSet's manifest with an annotation in its pod template, which is another revision by it; what is given
     stays."""
-    spec, template = manifest["spec"], manifest["spec"]["template"]
-    metadata = template.get("metadata") or {}
-    annotations = {**(metadata.get("annotations") or {}), name: value}
-    return {
-        **manifest,
-        "spec": {**spec, "template": {**template, "metadata": {**metadata, "annotations": annotations}}},
-    }
+    return _annotated(manifest, {**_annotations(manifest["spec"]["template"]), name: value})
 
 
 def with_annotations_of(
@@ -189,9 +183,16 @@ def with_annotations_of(
 ) -> dict[str, Any]:
     """A StatefulSet's manifest with those of the annotations in its pod template as another template has them, or has
     them not; what is given stays."""
-    spec, mine = manifest["spec"], manifest["spec"]["template"]
-    metadata = mine.get("metadata") or {}
-    theirs = (template.get("metadata") or {}).get("annotations") or {}
-    kept = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in names}
-    annotations = kept | {name: theirs[name] for name in names if name in theirs}
-    return {**manifest, "spec": {**spec, "template": {**mine, "metadata": {**metadata, "annotations": annotations}}}}
+    kept = {key: value for key, value in _annotations(manifest["spec"]["template"]).items() if key not in names}
+    theirs = _annotations(template)
+    return _annotated(manifest, kept | {name: theirs[name] for name in names if name in theirs})
+
+
+def _annotations(template: Mapping[str, Any]) -> dict[str, Any]:
+    return (template.get("metadata") or {}).get("annotations") or {}
+
+
+def _annotated(manifest: Mapping[str, Any], annotations: Mapping[str, Any]) -> dict[str, Any]:
+    spec, template = manifest["spec"], manifest["spec"]["template"]
+    metadata = {**(template.get("metadata") or {}), "annotations": dict(annotations)}
+    return {**manifest, "spec": {**spec, "template": {**template, "metadata": metadata}}}
