@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 from zlib import crc32
@@ -35,7 +36,8 @@ class Traffic:
     """Publishes ``size`` bytes at each topic's messages a second, and consumes them, from one thread and one client.
 
     What is not sent in time is left out, not made up for. What was sent and received is counted in all, and what failed
-    by reason: for losses use pulsar_conformance.counting. ``connect`` makes a client of a URL; tests replace it.
+    by topic and reason: for losses use pulsar_conformance.counting. ``connect`` makes a client of a URL; tests replace
+    it.
     """
 
     def __init__(
@@ -108,7 +110,8 @@ class Traffic:
         self._rates = self._rates | dict(rates)
 
     def failures(self) -> list[str]:
-        """What went wrong, as sentences: sends and receives that failed by reason, a thread that ended, no message.
+        """What went wrong, as sentences: sends that failed by topic and reason, receives that failed by reason, a
+        thread that ended, no message.
 
         After the end also sends that were never answered. Empty where the traffic went on as it should.
         """
@@ -144,14 +147,14 @@ class Traffic:
         with self._lock:
             self._asked += 1
         try:
-            self._producers[topic].send_async(self._payload, self._answered)
+            self._producers[topic].send_async(self._payload, partial(self._answered, topic))
         except pulsar.PulsarException as error:
-            self._account(type(error).__name__)
+            self._account(topic, type(error).__name__)
 
-    def _answered(self, result: Any, _: object) -> None:
-        self._account(None if result == pulsar.Result.Ok else result.name)
+    def _answered(self, topic: str, result: Any, _: object) -> None:
+        self._account(topic, None if result == pulsar.Result.Ok else result.name)
 
-    def _account(self, reason: str | None) -> None:
+    def _account(self, topic: str, reason: str | None) -> None:
         """One send has its outcome; what comes while the client is closed counts no more."""
         with self._lock:
             if self._closed:
@@ -160,7 +163,7 @@ class Traffic:
             if reason is None:
                 self.sent += 1
             else:
-                self._failed[f"send failed: {reason}"] += 1
+                self._failed[f"send to {topic} failed: {reason}"] += 1
 
     def _consume(self) -> None:
         while not self._stop.is_set():
