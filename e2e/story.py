@@ -9,7 +9,8 @@ Broker starts and bring-ups are most of the time, so nothing is changed back tha
 5. brokers: three of them, load evened out, all rolled under traffic, scaled in again.
 6. bookies: three of them, rolled under traffic, one out and in again, the operator killed meanwhile.
 7. conformance_configured: what Pulsar promises under those settings, by brokers and bookies that came and went.
-8. life_cycle: parents, cluster, release and Kubernetes namespace are deleted and come back. Nothing can come after it.
+8. geo_region: a second region joins, dies under traffic, comes back and leaves.
+9. life_cycle: parents, cluster, release and Kubernetes namespace are deleted and come back. Nothing can come after it.
 
 A long test of an area (tests/suite/areas.py) begins with a session of its own, and its module may stand anywhere.
 """
@@ -31,6 +32,7 @@ CHAPTERS = (
     "test_brokers",
     "test_bookies",
     "test_conformance_configured",
+    "test_geo_region",
     "test_life_cycle",
 )
 AREAS = (
@@ -48,6 +50,7 @@ AREAS = (
     "test_geo_addresses",
     "test_geo_promises",
     "test_geo_store",
+    "test_geo_stuck",
     "test_pauses",
     "test_proxies",
     "test_racks",

@@ -9,40 +9,21 @@ import pytest
 import yaml
 
 from e2e.conftest import Deployed
-from e2e.kind.kindconfig import SECOND_NODE_PORT
 from e2e.support.admin import ask
 from e2e.support.deleting import delete_childless
-from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
+from e2e.support.mirrored import CLUSTERS, leaves, mirrored, west
 from e2e.support.objects import condition, is_current, is_ready
 from e2e.support.writes import changed, znode_versions
 from pulsar_conformance.counting import simple
 from pulsar_conformance.counting.client import CountingRun
 
-CLUSTERS = ["east", "west"]
 TOPIC = "persistent://shop/mirrored/orders"
 BACK = "persistent://shop/mirrored/answers"
 LEFT = "persistent://shop/mirrored/left"
 SERVED = "persistent://shop/mirrored/served"
 REGISTERED = ("/admin/clusters", "/pulsar-operator/clusters")
 """In the configuration store, which is the metadata store of cluster east."""
-
-
-def west() -> dict[str, Any]:
-    """The quickstart's cluster once more, under another name and at the second door."""
-    documents = yaml.safe_load_all(QUICKSTART.read_text())
-    (found,) = [each for each in documents if each["kind"] == "PulsarCluster"]
-    found["metadata"]["name"] = "west"
-    found["spec"]["proxy"]["service"]["nodePorts"] = {"pulsar": SECOND_NODE_PORT}
-    return dict(found)
-
-
-MIRRORED = {
-    "apiVersion": "pulsaroperator.io/v1alpha1",
-    "kind": "PulsarNamespace",
-    "metadata": {"name": "mirrored", "namespace": "pulsar"},
-    "spec": {"tenantRef": {"name": "shop"}, "replicationClusters": CLUSTERS},
-}
 
 
 class Seen:
@@ -99,7 +80,7 @@ def test_a_cluster_is_away_and_comes_back(deployed: Deployed, capsys: pytest.Cap
     kubectl, namespace, seen = deployed.kubectl, deployed.namespace, Seen(deployed)
     before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in kubectl.items("pods", namespace)}
     kubectl.apply(yaml.safe_dump(west()))
-    kubectl.apply(yaml.safe_dump(MIRRORED))
+    kubectl.apply(yaml.safe_dump(mirrored()))
     deployed.wait_ready()
     after = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in kubectl.items("pods", namespace)}
     assert {name: after.get(name) for name in before} == before, "a cluster that joins replaces nobody's pods"
@@ -151,7 +132,7 @@ def test_a_cluster_is_away_and_comes_back(deployed: Deployed, capsys: pytest.Cap
 def test_what_was_published_before_a_cluster_was_asked_for_stays_where_it_is(deployed: Deployed) -> None:
     """Replication begins where it is switched on: what a namespace had before is no message for the new cluster."""
     kubectl, namespace = deployed.kubectl, deployed.namespace
-    alone = {**MIRRORED, "metadata": {"name": "late", "namespace": namespace}}
+    alone = {**mirrored(), "metadata": {"name": "late", "namespace": namespace}}
     alone["spec"] = {"tenantRef": {"name": "shop"}, "replicationClusters": ["east"]}
     kubectl.apply(yaml.safe_dump(alone))
     late = "persistent://shop/late/orders"
@@ -208,32 +189,6 @@ def test_a_cluster_leaves_once_what_waits_is_delivered(deployed: Deployed, capsy
     eventually(lambda: accepted(deployed)[0] == "Valid", within=120, what="west is out by consent", every=1.0)
     away(deployed, begin=False)
     deployed.wait_ready()
-
-
-def leaves(deployed: Deployed, name: str) -> None:
-    """A namespace is no more in cluster west: first without replication, then, with consent, without its data."""
-    agreed = {"action": "RemoveCluster", "cluster": "west", "expiresTime": "2099-01-01T00:00:00Z"}
-    for spec in ({"replicationClusters": ["east"]}, {"allowedClusters": ["east"], "confirmations": [agreed]}):
-        deployed.kubectl.run(
-            "patch", "pulsarnamespace", name, "-n", deployed.namespace, "--type=merge", "-p", json.dumps({"spec": spec})
-        )
-
-        def done() -> bool:
-            found = deployed.kubectl.get("pulsarnamespace", deployed.namespace, name)
-            assert found is not None and is_current(found)
-            return bool(condition(found, "Accepted")["reason"] == "Valid")
-
-        eventually(done, within=180, what=f"{name} is accepted", every=1.0)
-
-    def gone() -> bool:
-        live = ask(deployed.admin_url, "GET", f"namespaces/shop/{name}")
-        assert live["replication_clusters"] == live["allowed_clusters"] == ["east"], live
-        found = deployed.kubectl.get("pulsarnamespace", deployed.namespace, name)
-        held = [each["name"] for each in (found or {})["status"]["clusters"] if each.get("exists")]
-        assert held == ["east"], held
-        return True
-
-    eventually(gone, within=120, what=f"{name} has left west", every=1.0)
 
 
 def registered(deployed: Deployed) -> dict[str, tuple[int, int]]:

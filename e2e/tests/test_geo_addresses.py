@@ -12,9 +12,9 @@ import yaml
 from e2e.conftest import Deployed
 from e2e.support.admin import ask
 from e2e.support.eventually import eventually
+from e2e.support.mirrored import west
 from e2e.support.trading import manifest
 from e2e.support.watched import uids
-from e2e.tests.test_geo import west
 from pulsar_conformance.counting.client import CountingRun
 
 TOPIC = "persistent://shop/moved/counted"

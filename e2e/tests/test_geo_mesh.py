@@ -16,10 +16,10 @@ from e2e.support.admin import ask
 from e2e.support.deploy import QUICKSTART
 from e2e.support.eventually import eventually
 from e2e.support.killing import kill_the_operator
+from e2e.support.mirrored import west
 from e2e.support.objects import condition, is_current
 from e2e.support.trading import manifest
 from e2e.support.writes import port_forward
-from e2e.tests.test_geo import west
 from pulsar_conformance.counting import simple
 from pulsar_conformance.counting.client import CountingRun
 

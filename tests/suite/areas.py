@@ -66,6 +66,7 @@ SLICES: Sequence[Slice] = (
     Slice("geo", 3, "a minute without the configuration store of two clusters"),
     Slice("geo", 4, "twelve minutes without it", soak=True),
     Slice("geo", 5, "a third cluster joins and leaves, the operator killed in each phase; one gets other addresses"),
+    Slice("geo", 6, "a replicator that is connected and delivers nothing"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
 )
