@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +16,10 @@ import pytest
 
 from e2e.conftest import Deployed
 from e2e.support.changes import patch_cluster
-from e2e.support.deploy import ROOT
-from e2e.support.evening import STATS_SECONDS, Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
+from e2e.support.evening import Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
 from e2e.support.moves import Moves
+from e2e.support.recording import Recording, recording
 from e2e.support.rolling import even
 from e2e.support.skew import BOUNDS, NAMESPACE, Attempt, Brokers, imbalance, rates_of, skew, span, table
 from e2e.support.traffic import Traffic
@@ -172,78 +170,29 @@ EXECUTORS = {
 """One executor in a pod of its own, small enough for a machine that runs everything else as well."""
 
 
-@contextmanager
-def recording(deployed: Deployed, more: Mapping[str, str]) -> Iterator[None]:
-    """The chart's collector and Spark job beside the quickstart's cluster, with more of its values."""
-    values = {
-        "instance.create": "false",
-        "instance.name": "demo",
-        "cluster.name": "east",
-        "sizing.enabled": "true",
-        "sizing.image.tag": "dev",
-        "sizing.collector.intervalSeconds": str(STATS_SECONDS),
-        "sizing.storage.size": "1Gi",
-        "sizing.job.growth": "1",
-        "sizing.job.resources.requests.cpu": "100m",
-    }
-    settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
-    settings += [part for key, value in more.items() for part in ("--set-string", f"{key}={value}")]
-    rendered = deployed.helm.run(
-        *("template", "east", str(ROOT / "helm/pulsar"), "-n", deployed.namespace, "--kube-version", "1.35.0"),
-        *("--show-only", "templates/sizing.yaml", *settings),
-    )
-    deployed.kubectl.apply(rendered)
-    try:
-        deployed.kubectl.run(
-            *("rollout", "status", "deployment/demo-sizing", "-n", deployed.namespace, "--timeout=180s"), timeout=200
-        )
-        yield
-    finally:
-        deployed.kubectl.run("delete", "-n", deployed.namespace, "-f", "-", "--ignore-not-found", stdin=rendered)
-
-
 @pytest.fixture(params=[pytest.param({}, id="local"), pytest.param(EXECUTORS, id="executors")])
-def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[bool]:
+def recorded(deployed: Deployed, request: pytest.FixtureRequest) -> Iterator[tuple[Recording, bool]]:
     """A collector and a job; whether the job has executors."""
-    with recording(deployed, request.param):
-        yield bool(request.param)
-
-
-def sampled(deployed: Deployed, rows: int) -> None:
-    """Wait until the collector has so many rows more than it had."""
-
-    def count() -> float:
-        path = f"/api/v1/namespaces/{deployed.namespace}/services/demo-sizing:8080/proxy/metrics"
-        found = re.search(r"^pulsar_sizing_rows_total\S* (\S+)$", deployed.kubectl.run("get", "--raw", path), re.M)
-        assert found is not None, "no rows counted"
-        return float(found[1])
-
-    first = eventually(lambda: (count(),), within=60, what="the collector's metrics")[0]
-    eventually(lambda: count() > first + rows, within=240, what=f"{rows} more rows of the collector")
-
-
-def size(deployed: Deployed, job: str) -> None:
-    """Run the Spark job now."""
-    kubectl, namespace = deployed.kubectl, deployed.namespace
-    kubectl.run("create", "job", job, "--from=cronjob/demo-sizing", "-n", namespace)
-    kubectl.run("wait", "job", job, "-n", namespace, "--for=condition=Complete", "--timeout=240s", timeout=250)
+    with recording(deployed.kubectl, deployed.helm, deployed.namespace, request.param) as found:
+        yield found, bool(request.param)
 
 
 @pytest.mark.balance(1)
 def test_a_proposal_from_the_files_of_the_collector(
-    deployed: Deployed, skewed: list[str], recorded: bool, capsys: pytest.CaptureFixture[str]
+    deployed: Deployed, skewed: list[str], recorded: tuple[Recording, bool], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Recorded from these brokers, sized by Spark, proposed, executed; nothing else knows the traffic."""
     kubectl, namespace = deployed.kubectl, deployed.namespace
+    collector, executors = recorded
     with Traffic(deployed.service_url, rates_of(skewed)) as traffic:
-        sampled(deployed, 6 * len(skewed))
+        collector.sampled(6 * len(skewed))
         sized: list[str] = []
 
         def proposed() -> dict[str, Any]:
             # The first samples may be from before the rates were there: the job runs until it saw the hot broker.
             name = f"size-{len(sized)}"
             sized.append(name)
-            size(deployed, name)
+            collector.size(name)
             budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 60}
             rebalance(kubectl, namespace, "sized", trafficSource="Recorded", budget=budget)
             annotate(kubectl, namespace, "sized", "refresh")
@@ -260,7 +209,7 @@ def test_a_proposal_from_the_files_of_the_collector(
         print(f"before {proposal['before']}, promised {proposal['after']}, measured {done['status']['measured']}")
     assert traffic.failures() == []
     ran = {e["involvedObject"]["name"] for e in kubectl.items("events", namespace) if e["reason"] == "Started"}
-    assert any("-exec-" in name for name in ran) is recorded, ran
+    assert any("-exec-" in name for name in ran) is executors, ran
     before = float(proposal["before"]["imbalance"])
     assert float(done["status"]["measured"]["imbalance"]) < before / 1.6
 
@@ -290,12 +239,14 @@ def test_brokers_of_different_size_in_rounds_of_the_default_budget(
         rounds.append(wait_for(kubectl, namespace, name, "Completed", within=240)["status"])
         return not rounds[-1]["progress"]["total"]
 
-    with recording(deployed, {}), Traffic(deployed.service_url, rates_of(skewed)) as traffic:
+    with (
+        recording(kubectl, deployed.helm, namespace) as collector,
+        Traffic(deployed.service_url, rates_of(skewed)) as traffic,
+    ):
         brokers.unevenness(published, within=120)
-        sampled(deployed, 6 * len(skewed))
-        size(deployed, "size-mixed")
-        path = f"/api/v1/namespaces/{namespace}/services/demo-sizing:8080/proxy/v1/sizing/east"
-        sized = json.loads(kubectl.run("get", "--raw", path))
+        collector.sampled(6 * len(skewed))
+        collector.size("size-mixed")
+        sized = collector.result()
         while not settled():
             pass
         loads = eventually(lambda: brokers.loads(published), within=60, what="rates of the whole traffic")
