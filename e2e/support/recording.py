@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+from e2e.support import history
 from e2e.support.deploy import ROOT, Helm
 from e2e.support.evening import STATS_SECONDS
 from e2e.support.eventually import eventually
@@ -42,6 +45,15 @@ class Recording:
 
         first = eventually(lambda: (count(),), within=60, what="the collector's metrics")[0]
         eventually(lambda: count() > first + rows, within=240, what=f"{rows} more rows of the collector")
+
+    def write_history(self, now: datetime, topics: Sequence[history.Placed]) -> str:
+        """Days before the hour of ``now`` into the collector's store, by a process in its pod; what that says."""
+        return self.kubectl.run(
+            *("exec", "-i", f"deployment/{SERVICE}", "-n", self.namespace, "--", "python3", "-"),
+            *history.arguments("/data", INSTANCE, CLUSTER, now, topics),
+            stdin=Path(history.__file__).read_text(encoding="utf-8"),
+            timeout=300,
+        )
 
     def size(self, job: str) -> None:
         """Run the Spark job now."""
