@@ -39,6 +39,7 @@ AREAS = (
     "test_autoscaling",
     "test_autoscaling_bookies",
     "test_autoscaling_disks",
+    "test_autoscaling_forecast",
     "test_balance",
     "test_bookie_volumes",
     "test_bookies_area",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from e2e.support.admin import ask
 from e2e.support.eventually import eventually
@@ -24,6 +25,16 @@ def patch_cluster(kubectl: Kubectl, namespace: str, name: str, spec: Mapping[str
         return True
 
     eventually(rolled, within=300, what=f"the pods of {name} rolled")
+
+
+@contextmanager
+def paused(kubectl: Kubectl, kind: str, namespace: str, name: str) -> Iterator[None]:
+    """The operator looks at an object and changes nothing of what it stands for."""
+    kubectl.run("annotate", kind, name, "-n", namespace, "--overwrite", "pulsaroperator.io/pause=true")
+    try:
+        yield
+    finally:
+        kubectl.run("annotate", kind, name, "-n", namespace, "pulsaroperator.io/pause-")
 
 
 def look_again(kubectl: Kubectl, kind: str, namespace: str, name: str) -> None:

@@ -34,3 +34,17 @@ def kill_the_operator(kubectl: Kubectl) -> None:
         "delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator",
         "--grace-period=0", "--force", "--wait=false",
     )  # fmt: skip
+
+
+def replace_the_operator(kubectl: Kubectl) -> None:
+    """The same, and another one is ready."""
+
+    def pods() -> dict[str, bool]:
+        found = kubectl.items("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=pulsar-operator")
+        return {pod["metadata"]["uid"]: is_up(pod) for pod in found}
+
+    before = pods()
+    kill_the_operator(kubectl)
+    eventually(
+        lambda: any(up for uid, up in pods().items() if uid not in before), within=180, what="another operator is ready"
+    )
