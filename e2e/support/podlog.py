@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -119,3 +119,11 @@ class PodLog:
         finally:
             self._process.terminate()
             self._process.wait(timeout=20)
+
+
+def lines_about(kubectl: Kubectl, namespace: str, pod: str, words: Iterable[str], most: int = 80) -> str:
+    """The last lines of a pod's log that have one of these words, shortened: what is asked for when a test fails."""
+    wanted = list(words)
+    text = kubectl.run("logs", pod, "-n", namespace, "--timestamps")
+    found = [line[:240] for line in text.splitlines() if any(word in line for word in wanted)]
+    return "\n".join(found[-most:])

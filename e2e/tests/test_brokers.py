@@ -17,7 +17,7 @@ from e2e.support.eventually import eventually
 from e2e.support.idle import DECLARED, FAST, MARKER, SWITCHED_ON, topics
 from e2e.support.moves import Moves
 from e2e.support.objects import condition, is_ready
-from e2e.support.podlog import NANOS
+from e2e.support.podlog import NANOS, lines_about
 from e2e.support.rolling import even
 from e2e.support.skew import COUNTED, Brokers
 from e2e.support.traffic import Traffic
@@ -168,7 +168,9 @@ def test_scale_in_drains_the_brokers_that_leave(
         with capsys.disabled():
             print(f"\n{deployed.kubectl.run('get', 'prb', '-n', deployed.namespace)}\n{report.text()}")
         assert report.failures() == [], report.text()
-        assert traffic.failures() == []
+        failed = traffic.failures()
+        about = [topic for topic in topic_names if any(topic in each for each in failed)]
+        assert failed == [], lines_about(deployed.kubectl, deployed.namespace, "east-broker-0", about) if about else ""
     assert broker_uids(deployed) == {name: uid for name, uid in before.items() if name == "east-broker-0"}
     drained_first(deployed)
 
