@@ -40,11 +40,13 @@ class Brokers:
     restarts: bool = False
     """Whether the operator is a new one at each look: it has what stands in status."""
     blocks: tuple[Block, ...] = ()
+    limited: bool = False
+    """Whether a broker uses no more than its limit, whatever is asked of it."""
 
     def look(self, load: float, *, age: float = 30.0) -> Verdict:
         """One look at a load in brokers that are fully used, spread evenly; a minute passes."""
-        share = load / self.replicas
-        signal = cpu([share] * self.replicas, age=age, saturates=False)
+        share = min(load / self.replicas, 1.0) if self.limited else load / self.replicas
+        signal = cpu([share] * self.replicas, age=age, saturates=self.limited)
         workload = Workload(self.replicas, frozenset(pods(self.replicas)), blocks=self.blocks)
         facts = brokers.BrokerFacts(workload, (signal,), Foreseen(self.profile))
         if self.restarts:

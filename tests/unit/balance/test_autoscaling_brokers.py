@@ -60,6 +60,29 @@ def test_all_that_is_there_is_used_so_that_more_cannot_be_seen() -> None:
     assert "more may be asked for" in decided(cpu([1.0] * 4)).message
 
 
+@pytest.mark.parametrize(
+    ("share", "saturates", "lost", "hour", "wanted", "known"),
+    [
+        (1.0, True, 0, None, 8, 6),
+        (1.0, True, 1, None, 9, 7),
+        (0.95, True, 0, None, 8, 6),
+        (1.0, False, 0, None, 6, None),
+        (0.7, False, 0, 7.5, 5, 4),  # the record grows by a sixth
+        (0.9, False, 0, 7.5, 6, None),  # to what is measured, rounded up
+        (0.95, False, 0, 7.5, 7, 6),
+        (0.7, False, 0, 12.0, 4, None),
+        (0.6, False, 0, 7.5, 4, None),  # none is added
+    ],
+)
+def test_what_is_asked_for_beyond_what_is_measured(
+    share: float, saturates: bool, lost: int, hour: float | None, wanted: int, known: int | None
+) -> None:
+    workload = Workload(4 + lost, frozenset(pods(4)), lost)
+    facts = BrokerFacts(workload, (cpu([share] * 4, saturates=saturates),), Foreseen(PEAK) if hour else None)
+    need = brokers.need(facts, POLICY, (hour or 0.0) * 3600)
+    assert (need.wanted, need.known) == (wanted, known)
+
+
 def test_what_starts_is_counted_and_what_is_lost_replaced() -> None:
     assert decided(cpu([0.9] * 4, saturates=False), starting=2).desired == 6
     verdict = decided(cpu([0.7] * 4), lost=1)

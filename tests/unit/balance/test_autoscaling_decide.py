@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.autoscaling.blocks import MESSAGES, blocks
 from pulsar_operator.balance.autoscaling.decide import decide
+from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.values import Need, Policy, Ramp, Workload
 from tests.support.balancing.autoscaling import MINUTE, POLICY, TARGET, Brokers, pods
@@ -167,6 +168,51 @@ def test_none_leaves_while_something_is_against_it(need: Need, starting: int) ->
     assert "none leaves" in verdict.message
 
 
+@pytest.mark.parametrize(
+    ("need", "desired", "known"),
+    [
+        (Need(8, "load", known=6), 8, 6),
+        (Need(99, "load", known=6), 8, 6),  # as the ramp allows
+        (Need(99, "load", known=9), 8, None),  # which is less than what was measured
+        (Need(6, "load"), 6, None),
+        (Need(4, "load", known=3), 4, 2),  # no change: what the last one was made from
+        (Need(3, "load"), 3, None),
+    ],
+)
+def test_a_change_remembers_what_it_was_a_guess_above(need: Need, desired: int, known: int | None) -> None:
+    before = replace(settled(need.wanted or 0), scaled=0.0, upwards=True, known=2)
+    verdict, state = decide(need, workload(4), POLICY, before, 3601.0)
+    assert (verdict.desired, state.known) == (desired, known)
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted", "after", "desired"),
+    [
+        (6, 6, 1800.0, 8),  # what was measured then is asked for still
+        (6, 7, 1800.0, 8),
+        (6, 5, 1800.0, 7),  # the load fell below it
+        (6, 6, 3600.0, 8),
+        (6, 6, 3601.0, 7),
+        (None, 6, 1800.0, 7),  # no guess
+        (6, 9, 1800.0, 9),  # more are added at any time
+    ],
+)
+def test_a_guess_is_taken_back_when_the_load_falls_or_an_hour_later(
+    known: int | None, wanted: int, after: float, desired: int
+) -> None:
+    guessed = replace(settled(wanted), scaled=3600.0 - after, upwards=True, known=known)
+    verdict, _ = decide(Need(wanted, "load"), workload(8), POLICY, guessed, 3600.0)
+    assert verdict.desired == desired
+    if desired == 8:
+        assert (verdict.reason, verdict.limited_by) == (Reason.STABILIZING, None)
+        assert "fewer than 6 are needed, or 3600 s after" in verdict.message
+
+
+def test_a_maximum_that_is_lowered_waits_for_no_guess() -> None:
+    guessed = replace(settled(7), scaled=3000.0, upwards=True, known=6)
+    assert decide(Need(7, "load"), workload(8), replace(POLICY, most=7), guessed, 3600.0)[0].desired == 7
+
+
 def test_after_a_gap_the_window_begins_anew() -> None:
     """What the load was while nothing was measured is not known."""
     state = settled(3)
@@ -241,3 +287,34 @@ def test_stale_inputs_never_decide(loads: list[float], ages: list[float]) -> Non
 def test_a_restarted_operator_decides_the_same(loads: list[float], start: int) -> None:
     """One that starts anew at every look, with what stands in status."""
     assert Brokers(replicas=start, restarts=True).week(loads) == Brokers(replicas=start).week(loads)
+
+
+RISES = Profile(3600.0, (1e9,) * 2 + (3e9,) + (1e9,) * 21)
+"""A peak that was recorded, and does not come."""
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    load=st.floats(0.5, 18.0),
+    wobble=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=15),
+    start=st.integers(2, 20),
+    policy=st.sampled_from([POLICY, BARE]),
+    profile=st.sampled_from([None, RISES]),
+    restarts=st.booleans(),
+)
+@example(load=4.6, wobble=[0.0], start=4, policy=POLICY, profile=None, restarts=True)
+@example(load=4.6, wobble=[1.0, 0.0], start=4, policy=BARE, profile=None, restarts=False)
+@example(load=2.7, wobble=[0.0], start=4, policy=BARE, profile=RISES, restarts=False)
+def test_a_load_that_nobody_could_see_is_guessed_once_an_hour(
+    load: float, wobble: list[float], start: int, policy: Policy, profile: Profile | None, restarts: bool
+) -> None:
+    """Brokers that use all of their CPU, and a record of a peak, ask for more than a load that keeps its height needs:
+    that is not taken back within the hour, and not asked for again where no record says so."""
+    world = Brokers(replicas=start, policy=policy, profile=profile, restarts=restarts, limited=True)
+    found = world.week([load * (1 + 0.0999 * wobble[minute % len(wobble)]) for minute in range(240)])
+    changes = [(at, right - left) for at, (left, right) in enumerate(pairwise([start, *found])) if right != left]
+    for (then, before), (at, after) in pairwise(changes):
+        if before > 0 > after:
+            assert at - then > 60
+        if before < 0 < after:
+            assert profile is not None

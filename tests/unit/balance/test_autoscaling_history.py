@@ -19,6 +19,7 @@ from pulsar_operator.balance.autoscaling.history import (
     extreme,
     from_status,
     remembered,
+    scaled,
     to_status,
 )
 from pulsar_operator.balance.autoscaling.values import Policy
@@ -44,9 +45,10 @@ def test_extremes_are_those_of_all_recommendations(numbers: list[int], minutes: 
 
 
 @settings(max_examples=100, deadline=None)
-@given(numbers=st.lists(st.integers(1, 1024), min_size=1, max_size=200))
-def test_status_keeps_it_whole_and_small(numbers: list[int]) -> None:
-    state, now = of(numbers), len(numbers) * MINUTE
+@given(numbers=st.lists(st.integers(1, 1024), min_size=1, max_size=200), known=st.none() | st.integers(0, 1024))
+def test_status_keeps_it_whole_and_small(numbers: list[int], known: int | None) -> None:
+    now = len(numbers) * MINUTE
+    state = scaled(of(numbers), now, upwards=True, known=known)
     assert from_status(json.loads(json.dumps(to_status(state))), now) == state
     assert max(len(state.highs), len(state.lows)) <= LONGEST
 
@@ -92,14 +94,17 @@ def test_a_window_is_covered_from_its_begin_on() -> None:
         },
         {"since": 0, "seen": 60, "highs": 7, "lows": 7},
         {"since": -5, "seen": 60},
+        {"scaled": 60, "upwards": True, "known": "x"},
     ],
 )
 def test_what_is_no_state_is_forgotten(status: dict[str, Any] | None) -> None:
     assert from_status(status, 3600.0) == State()
 
 
-def test_the_time_of_the_last_change_outlives_the_rest() -> None:
+def test_the_last_change_outlives_the_rest() -> None:
     assert from_status({"scaled": 60.0, "upwards": True}, 3600.0) == State(scaled=60.0, upwards=True)
+    guessed = {"scaled": 60.0, "upwards": True, "known": 6}
+    assert from_status(guessed, 3600.0) == State(scaled=60.0, upwards=True, known=6)
 
 
 DAY = Profile(3600.0, (1.0,) * 8 + (2.0,) + (4.0,) * 8 + (1.0,) * 7)

@@ -80,6 +80,9 @@ class ScalingHistoryStatus(ApiModel):
     """When the number was last changed."""
     upwards: bool = False
     """Whether that was to more."""
+    known: Annotated[int, Field(ge=0, le=1048576)] | None = None
+    """Replicas that the measured load asked for then, where it was to more than that: for CPU that was all in use, or
+    before a recorded rise."""
     stored: Annotated[
         list[StoredStatus],
         Field(max_length=48, json_schema_extra={"x-kubernetes-list-type": "atomic"}),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pulsar_operator.balance.autoscaling.decide import HOLD
 from pulsar_operator.balance.autoscaling.decide import decide as decided
 from pulsar_operator.balance.autoscaling.forecast import Profile, gain, growth
 from pulsar_operator.balance.autoscaling.history import State
@@ -37,8 +38,6 @@ CORE = 1e6
 """Byte-equivalents a second that one core carries at least, 250 messages of 1 KiB in and out; some 50 times that where
 messages are many. So a rise from a message an hour to two does not multiply what idle brokers use, which would be more
 with each that is added."""
-HOLD = 3600.0
-"""Seconds: a broker that a recorded rise needs again within them does not leave."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from pulsar_operator.balance.autoscaling.values import Need, Policy, Verdict, Wo
 MIN, MAX = "minReplicas", "maxReplicas"
 UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
 """Fields of spec.<component>.autoscaling, by which a verdict names its limit."""
+HOLD = 3600.0
+"""Seconds for which a pod is worth keeping, rather than to be taken back and asked for again."""
 PASSED_BY_URGENT = frozenset(
     {
         Reason.UNDER_REPLICATED,
@@ -56,7 +58,8 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
         state = remembered(state, now, _clamped(need.wanted, policy, need.floor), policy)
     step = _step(need, workload, policy, state, now)
     if step.desired != current:
-        state = scaled(state, now, upwards=step.desired > current)
+        unseen = need.known is not None and step.desired > max(need.known, current)
+        state = scaled(state, now, upwards=step.desired > current, known=need.known if unseen else None)
     message = f"{need.message[:1].upper()}{need.message[1:]}"
     text = f"{message}; {step.note}." if step.note else f"{message}."
     return Verdict(step.desired, step.reason, text, step.limited_by, need.inputs, need.advice), state
@@ -139,6 +142,10 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
     agreed = extreme(state.highs, now - window) if covers(state, now, window) else current
     if agreed >= current:
         return _stabilizing(current, f"some leave when that holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
+    if state.scaled is not None and state.known is not None and agreed >= state.known and now - state.scaled <= HOLD:
+        # A guess, and the load is not below what was measured then: whoever takes it back now may guess again.
+        note = f"the last ones were added for load that could not be seen, and leave once fewer than {state.known} are "
+        return _stabilizing(current, f"{note}needed, or {HOLD:.0f} s after they were asked for", None)
     if state.scaled is not None and now - state.scaled < policy.down.cooldown:
         left = policy.down.cooldown - (now - state.scaled)
         return _Step(

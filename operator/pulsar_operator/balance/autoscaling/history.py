@@ -39,6 +39,8 @@ class State:
     """When the number was last changed."""
     upwards: bool = False
     """Whether that was to more."""
+    known: int | None = None
+    """Replicas that the measured load asked for then, where it was to more than that; None = it was not."""
 
 
 def remembered(state: State, now: float, wanted: int, policy: Policy) -> State:
@@ -87,9 +89,9 @@ def covers(state: State, now: float, window: float) -> bool:
     return state.since is not None and now - state.since >= window
 
 
-def scaled(state: State, now: float, *, upwards: bool) -> State:
+def scaled(state: State, now: float, *, upwards: bool, known: int | None = None) -> State:
     """The state after a change."""
-    return replace(state, scaled=now, upwards=upwards)
+    return replace(state, scaled=now, upwards=upwards, known=known)
 
 
 def to_status(state: State) -> dict[str, Any]:
@@ -101,6 +103,7 @@ def to_status(state: State) -> dict[str, Any]:
         "lows": [{"since": since, "replicas": number} for since, number in state.lows],
         "scaled": state.scaled,
         "upwards": state.upwards,
+        "known": state.known,
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -116,11 +119,12 @@ def from_status(status: Mapping[str, Any] | None, now: float) -> State:
             _runs(found.get("lows"), now),
             _time(found.get("scaled"), now),
             found.get("upwards") is True,
+            None if found.get("known") is None else int(found["known"]),
         )
     except (TypeError, ValueError, KeyError, AttributeError):
         return State()
     if state.since is None or state.seen is None or not state.highs or not state.lows:
-        return State(scaled=state.scaled, upwards=state.upwards)
+        return State(scaled=state.scaled, upwards=state.upwards, known=state.known)
     return state
 
 

@@ -128,6 +128,7 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy) -
         # How much more is asked for cannot be seen; a half more at a time would take one start after another.
         top, count = saturated, max(count, 2 * workload.serving + workload.lost)
     now = max(each.pods for each in pressures)
+    known = ceil(now - ROUNDING) + workload.lost
     foreseen = count > wanted(now, now, workload, policy.tolerance) and not top.saturated
     more, until = (top.ahead.soon, "until a new one serves")
     if foreseen and count <= workload.replicas:
@@ -138,7 +139,8 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy) -
         text += f", and recorded traffic grows {more:.2f} times {until}"
     if count != workload.replicas:
         text += f": {count} are needed"
-    return Need(count, text, inputs_of(pressures, workload))
+    unseen = count > max(known, workload.replicas)
+    return Need(count, text, inputs_of(pressures, workload), known=known if unseen else None)
 
 
 def in_words(top: Pressure, workload: Workload) -> str:

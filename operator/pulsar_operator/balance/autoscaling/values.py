@@ -139,6 +139,9 @@ class Need:
     """What is told while one would leave and is held."""
     advice: tuple[Advice, ...] = ()
     """What helps where replicas do not."""
+    known: int | None = None
+    """Replicas that the measured load asks for, where more are wanted for load that nobody has seen: CPU that is all in
+    use, or a rise that is only recorded. None = what is wanted was measured."""
 
 
 @dataclass(frozen=True)
