@@ -195,6 +195,8 @@ def test_a_change_remembers_what_it_was_a_guess_above(need: Need, desired: int, 
         (6, 6, 3601.0, 7),
         (None, 6, 1800.0, 7),  # no guess
         (6, 9, 1800.0, 9),  # more are added at any time
+        (2, 2, 1800.0, 8),
+        (2, 1, 1800.0, 7),  # also below the minimum of two
     ],
 )
 def test_a_guess_is_taken_back_when_the_load_falls_or_an_hour_later(
@@ -205,7 +207,7 @@ def test_a_guess_is_taken_back_when_the_load_falls_or_an_hour_later(
     assert verdict.desired == desired
     if desired == 8:
         assert (verdict.reason, verdict.limited_by) == (Reason.STABILIZING, None)
-        assert "fewer than 6 are needed, or 3600 s after" in verdict.message
+        assert f"fewer than {known} are needed, or 3600 s after" in verdict.message
 
 
 def test_a_maximum_that_is_lowered_waits_for_no_guess() -> None:

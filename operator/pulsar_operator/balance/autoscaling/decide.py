@@ -142,7 +142,9 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
     agreed = extreme(state.highs, now - window) if covers(state, now, window) else current
     if agreed >= current:
         return _stabilizing(current, f"some leave when that holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
-    if state.scaled is not None and state.known is not None and agreed >= state.known and now - state.scaled <= HOLD:
+    # A minimum hides how far the load fell, but for what is wanted now.
+    still = agreed if agreed > policy.least else need.wanted or 0
+    if state.scaled is not None and state.known is not None and still >= state.known and now - state.scaled <= HOLD:
         # A guess, and the load is not below what was measured then: whoever takes it back now may guess again.
         note = f"the last ones were added for load that could not be seen, and leave once fewer than {state.known} are "
         return _stabilizing(current, f"{note}needed, or {HOLD:.0f} s after they were asked for", None)
