@@ -63,6 +63,8 @@ def test_what_is_heavy_and_has_a_sum_is_planned_on(heavy: float) -> None:
 
 @settings(deadline=None)
 @example(topics=[(0, 2.804113595762052e-180)], carried=0.0, smoothed=1.1618207060069265e-157)
+@example(topics=[(0, 1.0), (1, 1.0)], carried=0.0, smoothed=5e-324)
+@example(topics=[(0, 1.0), (1, 1.0)], carried=5e-324, smoothed=1.0)
 @given(
     st.lists(st.tuples(st.integers(0, 0xFFFFFFFF), st.floats(0, 1e12)), max_size=8),
     st.floats(0.0, 1e12),

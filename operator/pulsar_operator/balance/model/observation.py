@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum, inf
+from sys import float_info
 from typing import Any
 
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
@@ -215,6 +216,8 @@ def _at_least(bundle: Bundle, weight: float) -> Bundle:
 
 def weighing(bundle: Bundle, weight: float) -> Bundle:
     """A bundle with another weight; the proportions of its cells stay."""
+    if weight < float_info.min:
+        weight = 0.0  # what is smaller has no halves
     if bundle.weight == weight:
         return bundle
     if bundle.weight > 0:
