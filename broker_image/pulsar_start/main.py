@@ -2,10 +2,12 @@
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from pulsar_start import java, layering, zookeeper
 from pulsar_start.components import COMPONENTS, Component, component_named
@@ -14,6 +16,7 @@ from pulsar_start.files import read, read_if_there, write_atomically
 from pulsar_start.paths import Paths
 from pulsar_start.probe import probe_zookeeper
 from pulsar_start.rack import await_rack
+from pulsar_start.registration import await_registration
 
 USAGE = f"usage: pulsar_start {{{'|'.join(COMPONENTS)}}} | pulsar_start probe zookeeper"
 
@@ -36,6 +39,9 @@ def main(arguments: Sequence[str]) -> int:
                 print(reason)
                 return 0 if ready else 1
             case [name]:
+                # Process 1 of a container gets no signal that it has no handler for (pid_namespaces(7)), and whoever
+                # deletes a pod would wait for its whole grace period. Java, which comes next, has its own.
+                signal.signal(signal.SIGTERM, _end)
                 start = prepare(component_named(name), os.environ, _say)
             case _:
                 print(USAGE, file=sys.stderr)
@@ -70,15 +76,25 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
             say(f"{component.name}: {zookeeper.await_leader(server)} leads a quorum")
         conf, computed = prepared.conf, prepared.jvm
     else:
-        waited = await_rack(environ) if component.name == "bookie" else None
-        if waited is not None:
-            say(f"{component.name}: {waited}")
         conf, computed = paths.rendered / component.conf_file, []
-        write_atomically(conf, layering.layer(read(paths.stock_conf / component.conf_file), overrides))
+        text = layering.layer(read(paths.stock_conf / component.conf_file), overrides)
+        write_atomically(conf, text)
+        if component.name == "bookie":
+            _await_turn(dict(layering.parse(text)), tuning, environ, lambda line: say(f"{component.name}: {line}"))
     say(f"{component.name}: java {layering.describe_arguments(tuning)}")
     # What is computed protects data, so it comes last and counts.
     argv = java.command(component, java=java.find_java(environ), conf=conf, paths=paths, jvm=[*tuning, *computed])
     return Start(argv=argv, environ=_java_environ(environ), folder=paths.home)
+
+
+def _await_turn(
+    conf: Mapping[str, str], tuning: Sequence[str], environ: Mapping[str, str], say: Callable[[str], None]
+) -> None:
+    """A bookie must not register before its rack is known, and cannot before an earlier process's session is over."""
+    rack = await_rack(environ)
+    if rack is not None:
+        say(rack)
+    await_registration(conf, [*tuning, *(environ.get(name, "") for name in java.OPTION_VARIABLES)], say)
 
 
 def _overrides(component: Component, paths: Paths, environ: Mapping[str, str]) -> dict[str, str]:
@@ -121,6 +137,11 @@ def _java_environ(environ: Mapping[str, str]) -> dict[str, str]:
     }
     # As Pulsar's own environment script sets it; the exporter itself stays off unless configured.
     return {"OTEL_SEMCONV_STABILITY_OPT_IN": "jvm", **kept}
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """Ends at the next step of the interpreter, and tells the status of a process that a signal ended."""
+    raise SystemExit(128 + number)
 
 
 def _say(line: str) -> None:
