@@ -95,8 +95,10 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         ports=PORTS,
         probes=Probes(
             readiness=http_get("/api/v1/bookie/is_ready", "http"),
-            # A bookie killed hard and restarted within its ZooKeeper session fails to register and stays up as a zombie
-            # with /heartbeat 200 (observed on 4.0.8); only is_ready tells, and it is 200 on a read-only bookie.
+            # A bookie that fails to register may stay up as a zombie with /heartbeat 200 (observed on 4.0.8); only
+            # is_ready tells, and it is 200 on a read-only bookie. After a hard kill the start program waits for the
+            # session of the killed process (pulsar_start/registration.py). What is left for the probe: a wait that
+            # lasted as long as it may, a process of the same id that lives elsewhere, a bookie that ended by itself.
             liveness=http_get("/api/v1/bookie/is_ready", "http"),
             startup=http_get("/heartbeat", "http"),
             # HTTP comes up after the journal has been replayed, which takes as long as the journal is big.
