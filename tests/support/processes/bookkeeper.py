@@ -7,6 +7,7 @@ that they need. The store must have been prepared as the operator prepares it.
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from types import TracebackType
 from urllib.request import urlopen
@@ -18,6 +19,8 @@ from tests.support.processes.zookeeper import LOG4J, pulsar_home
 BOOKIE, AUTORECOVERY = "org.apache.bookkeeper.server.Main", "org.apache.bookkeeper.replication.AutoRecoveryMain"
 START_SECONDS = 180.0
 DRIVERS = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
+JVM = ("-Xmx192m", "-XX:MaxDirectMemorySize=128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+START_PROGRAM = Path(__file__).parents[3] / "broker_image" / "pulsar_start"
 CONF = """\
 metadataServiceUri=metadata-store:zk:{store}
 zkServers=
@@ -70,9 +73,20 @@ class BookKeeperProcess:
     ) -> None:
         self.stop()
 
+    def begin_as_in_the_image(self) -> None:
+        """Start a bookie by the start program, over the stock settings; ``wait`` waits until it serves."""
+        config = self._folder / "config"
+        config.mkdir(exist_ok=True)
+        (config / "overrides.conf").write_text((self._folder / "bookkeeper.conf").read_text())
+        (config / "jvm.conf").write_text("\n".join(JVM) + "\n")
+        folders = {"DATA": "data", "LOGS": "logs", "RENDERED": "rendered", "OPERATOR_CONFIG": "config"}
+        places = {f"PULSAR_{name}": str(self._folder / each) for name, each in folders.items()}
+        command = [sys.executable, str(START_PROGRAM), "bookie"]
+        self._process = launch(self.log, command, {"PULSAR_HOME": str(pulsar_home()), **places})
+
     def begin(self) -> None:
-        """Start the process; ``serves`` waits until it is there."""
-        command = ["java", "-Xmx192m", "-XX:MaxDirectMemorySize=128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        """Start the process; ``wait`` waits until it serves."""
+        command = ["java", *JVM]
         command += [f"-Dlog4j.configurationFile={self._folder / 'log4j2.xml'}"]
         command += [f"-Dbookkeeper.metadata.{side.lower()}.drivers={DRIVERS}{side}Driver" for side in SIDES]
         command += ["-cp", f"{pulsar_home() / 'lib'}/*", self._main, "--conf", str(self._folder / "bookkeeper.conf")]
