@@ -4,7 +4,6 @@ leaves: nobody who publishes or reads notices."""
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from e2e.conftest import Deployed
 from e2e.support.bookies import COPIES, Bookies
 from e2e.support.changes import answers, patch_cluster
-from e2e.support.deploy import OPERATOR_NAMESPACE
 from e2e.support.eventually import eventually
 from e2e.support.watched import uids
 from pulsar_conformance.counting import simple
@@ -92,62 +90,4 @@ def test_bookies_follow_their_disks(deployed: Deployed, three: Bookies, capsys: 
     assert {"ReadOnly", "Verifying", "Forgetting"} <= three.steps, "it left by the way every bookie leaves"
     assert uids(kubectl, namespace, "east") == others, "a change of the number replaces nobody"
     assert {name: uid for name, uid in three.claims().items() if name in claims} == claims
-    assert three.told("Replicated")["status"] == "True"
-
-
-def with_history(three: Bookies, used: int) -> None:
-    """As if this much had been stored for hours: written to the status while no operator runs, as a backup would."""
-    kubectl, hour = three.kubectl, 3600
-    operator = ("deployment", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator")
-    kubectl.run("scale", *operator, "--replicas=0")
-    try:
-        label = "app.kubernetes.io/name=pulsar-operator"
-        eventually(lambda: not kubectl.items("pods", OPERATOR_NAMESPACE, label), within=60, what="no operator")
-        now = int(time.time())
-        stored = [{"time": now - ago * hour, "usedBytes": used} for ago in range(6, 0, -1)]
-        patch = {"status": {"autoscaling": {"bookkeeper": {"history": {"stored": stored}}}}}
-        where = (three.cluster, "-n", three.namespace, "--subresource=status", "--type=merge")
-        kubectl.run("patch", "pulsarcluster", *where, "-p", json.dumps(patch))
-    finally:
-        kubectl.run("scale", *operator, "--replicas=1")
-
-
-@pytest.mark.autoscaling(2)
-def test_bookies_become_fewer_once_growth_is_known(
-    deployed: Deployed, three: Bookies, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nobody asks: four hold what three could, but none leaves before it is known how fast that grows."""
-    simple.subscribe(deployed.service_url, BEFORE, "kept")
-    published = simple.publish(deployed.service_url, BEFORE, 100, prefix="kept")
-    three.patch(replicas=4)
-    eventually(lambda: three.are(4), within=300, what="four bookies", every=1.0)
-    claims = three.claims()
-    rules = {"stabilizationWindowSeconds": 60, "cooldownSeconds": 60}
-    high = {"lowDiskPercent": 92, "diskPercent": 93, "fullDiskPercent": 94}
-    three.patch(autoscaling={"minReplicas": 3, "maxReplicas": 4, "targets": high, "behavior": {"scaleDown": rules}})
-    with CountingRun(deployed.service_url, PAYMENTS, rate=50, keys=8, send_timeout=60) as run:
-
-        def held() -> str:
-            assert three.decided(4, "Stabilizing")
-            assert "how fast what is stored grows is not known yet" in three.scaling()["message"], three.scaling()
-            return str(three.scaling()["message"])
-
-        text = eventually(held, within=180, what="it is said why none leaves", every=2.0)
-        used = next(each["value"] for each in three.scaling()["inputs"] if each["name"] == "diskPercent")
-        with run.operation("a bookie fewer"):
-            with_history(three, int(float(used)))
-            eventually(lambda: three.decided(3, "ScaledIn", "AtLimit"), within=600, what="three bookies", every=0.5)
-        shrunk = three.scaling()
-        report = run.finish(drain_within=120)
-    with capsys.disabled():
-        print(f"\n{text}\n{json.dumps(shrunk)}\n{report.text()}")
-    assert report.failures() == [], report.text()
-    assert simple.consume(deployed.service_url, BEFORE, "kept", len(published)) == published
-    assert [each for each in three.events("ScaledIn") if each.startswith("Scale bookies from 4 to 3")]
-    assert shrunk["replicas"] == 4, "spec was never written"
-    assert {"ReadOnly", "Verifying", "Forgetting"} <= three.steps, "it left by the way every bookie leaves"
-    left = {name for name in claims if name.endswith("-bookie-3")}
-    assert {name: uid for name, uid in three.claims().items() if name not in left} == {
-        name: uid for name, uid in claims.items() if name not in left
-    }
     assert three.told("Replicated")["status"] == "True"

@@ -1,10 +1,12 @@
 """Three bookies become four as their disks fill for real, each with a small one of its own, and the operator is killed
-meanwhile: nobody who publishes or reads notices, and everything that was written is read."""
+meanwhile; and three again by themselves. Nobody who publishes or reads notices, and all that was written is read.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +14,7 @@ import pytest
 
 from e2e.conftest import CLUSTER, Deployed
 from e2e.support.bookies import Bookies
-from e2e.support.deploy import NAMESPACE, Helm, install_operator
+from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, Helm, install_operator
 from e2e.support.eventually import eventually
 from e2e.support.filling import Filling
 from e2e.support.idletopic import kept_for_ever, names_any, on_bookies
@@ -29,6 +31,7 @@ MOST = MEBIBYTES * 1024**2 // 2
 and 80 % of a disk where one bookie has a copy of all."""
 NEVER = 85
 """Percent that no disk may reach: from 95 on a bookie takes no more writes."""
+BEFORE = "persistent://shop/orders/published-before-a-bookie-left"
 COUNTERS = ("lost", "unconfirmed", "duplicated", "unprovoked", "redelivered", "out_of_order", "foreign")
 
 
@@ -122,4 +125,63 @@ def test_a_bookie_more_as_disks_fill(small: Small, capsys: pytest.CaptureFixture
     assert sum(filled[disk] >= FULL for disk in placed.values()) >= 1, filled
     after = uids(kubectl, namespace, "east")
     assert after["bookie"].pop(fourth) and after == others, "nobody is replaced"
+    assert bookies.told("Replicated")["status"] == "True"
+
+
+def with_history(bookies: Bookies, used: int) -> None:
+    """As if this much had been stored for hours: written to the status while no operator runs, as a backup would."""
+    kubectl, hour = bookies.kubectl, 3600
+    operator = ("deployment", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=pulsar-operator")
+    kubectl.run("scale", *operator, "--replicas=0")
+    try:
+        label = "app.kubernetes.io/name=pulsar-operator"
+        eventually(lambda: not kubectl.items("pods", OPERATOR_NAMESPACE, label), within=60, what="no operator")
+        now = int(time.time())
+        stored = [{"time": now - ago * hour, "usedBytes": used} for ago in range(6, 0, -1)]
+        patch = {"status": {"autoscaling": {"bookkeeper": {"history": {"stored": stored}}}}}
+        where = (bookies.cluster, "-n", bookies.namespace, "--subresource=status", "--type=merge")
+        kubectl.run("patch", "pulsarcluster", *where, "-p", json.dumps(patch))
+    finally:
+        kubectl.run("scale", *operator, "--replicas=1")
+
+
+@pytest.mark.autoscaling(3)
+def test_a_bookie_fewer_once_growth_is_known(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody asks: four hold what three could, but none leaves before it is known how fast that grows."""
+    deployed, bookies = small.deployed, small.bookies
+    kubectl, namespace = deployed.kubectl, deployed.namespace
+    simple.subscribe(deployed.service_url, BEFORE, "kept")
+    published = simple.publish(deployed.service_url, BEFORE, 100, prefix="kept")
+    others, placed = uids(kubectl, namespace, "east"), small.placed()
+    high = {"lowDiskPercent": 92, "diskPercent": 93, "fullDiskPercent": 94}
+    rules = {"stabilizationWindowSeconds": 60, "cooldownSeconds": 60}
+    bookies.patch(autoscaling={"targets": high, "behavior": {"scaleDown": rules}})
+    with CountingRun(deployed.service_url, PAYMENTS, rate=50, keys=8, send_timeout=60) as run:
+
+        def held() -> str:
+            bookies.decided(4, "Stabilizing")
+            text = str(bookies.scaling()["message"])
+            assert "how fast what is stored grows is not known yet" in text, text
+            return text
+
+        text = eventually(held, within=240, what="it is said why none leaves", every=2.0)
+        used = sum(small.disks.used()[disk] for disk in placed.values()) / 100 * MEBIBYTES * 1024**2
+        with run.operation("a bookie fewer"):
+            with_history(bookies, int(used))
+            eventually(lambda: bookies.decided(3, "ScaledIn", "AtLimit"), within=600, what="three bookies", every=0.5)
+        shrunk = bookies.scaling()
+        report = run.finish(drain_within=120)
+    with capsys.disabled():
+        print(f"\n{text}\n{json.dumps(shrunk)}\n{report.text()}")
+    assert report.failures() == [], report.text()
+    assert {name: getattr(report, name) for name in COUNTERS} == dict.fromkeys(COUNTERS, 0), report.text()
+    assert simple.consume(deployed.service_url, BEFORE, "kept", len(published)) == published
+    assert len([each for each in bookies.events("ScaledIn") if each.startswith("Scale bookies from 4 to 3")]) == 1
+    assert shrunk["replicas"] == 3, "spec was never written"
+    assert {"ReadOnly", "Verifying", "Forgetting"} <= bookies.steps, "it left by the way every bookie leaves"
+    fourth = bookies.name(3)
+    assert {pod: disk for pod, disk in small.placed().items() if pod != fourth} == {
+        pod: disk for pod, disk in placed.items() if pod != fourth
+    }
+    assert others["bookie"].pop(fourth) and uids(kubectl, namespace, "east") == others, "nobody is replaced"
     assert bookies.told("Replicated")["status"] == "True"
