@@ -32,6 +32,7 @@ and 80 % of a disk where one bookie has a copy of all."""
 NEVER = 85
 """Percent that no disk may reach: from 95 on a bookie takes no more writes."""
 BEFORE = "persistent://shop/orders/published-before-a-bookie-left"
+CALM = ("WithinTarget", "AtLimit", "Stabilizing")
 COUNTERS = ("lost", "unconfirmed", "duplicated", "unprovoked", "redelivered", "out_of_order", "foreign")
 
 
@@ -71,8 +72,7 @@ def small(kubectl: Kubectl, helm: Helm, clean: None) -> Iterator[Small]:
 def test_a_bookie_more_as_disks_fill(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
     deployed, bookies, admin = small.deployed, small.bookies, small.deployed.admin_url
     kubectl, namespace = deployed.kubectl, deployed.namespace
-    calm = ("WithinTarget", "AtLimit", "Stabilizing")
-    eventually(lambda: bookies.decided(3, *calm), within=180, what="three bookies are enough", every=2.0)
+    eventually(lambda: bookies.decided(3, *CALM), within=180, what="three bookies are enough", every=2.0)
     others, placed, empty = uids(kubectl, namespace, "east"), small.placed(), small.disks.used()
     assert max(empty.values()) < FULL, empty
     with (
@@ -168,7 +168,7 @@ def test_a_bookie_fewer_once_growth_is_known(small: Small, capsys: pytest.Captur
         used = sum(small.disks.used()[disk] for disk in placed.values()) / 100 * MEBIBYTES * 1024**2
         with run.operation("a bookie fewer"):
             with_history(bookies, int(used))
-            eventually(lambda: bookies.decided(3, "ScaledIn", "AtLimit"), within=600, what="three bookies", every=0.5)
+            eventually(lambda: bookies.decided(3, "ScaledIn", *CALM), within=600, what="three bookies", every=0.5)
         shrunk = bookies.scaling()
         report = run.finish(drain_within=120)
     with capsys.disabled():
