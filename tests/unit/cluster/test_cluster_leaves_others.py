@@ -6,9 +6,9 @@ import copy
 
 import pytest
 
-from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.api.constants import API_VERSION, FINALIZER, Kind
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS, Json, Key, UnavailableError
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS, ForbiddenError, Json, Key, UnavailableError
 from tests.support.cluster.copies import ready_world
 from tests.support.cluster.leaving import (
     EXTERNAL,
@@ -32,6 +32,7 @@ from tests.support.core.journal import ZOOKEEPER, PortCall
 
 SOUTH = "/admin/clusters/south"
 ELSEWHERE = "elsewhere"
+DEMO = {"name": "demo", "namespace": NS}
 
 
 # ------------------------------------------------------------------------- clusters that have no PulsarCluster here
@@ -184,11 +185,11 @@ async def test_topics_of_a_namespace_that_names_nobody_keep_it(lists: bytes) -> 
 # ------------------------------------------------------------- whoever may not refer to the instance
 
 
-async def stranger(world: ClusterWorld, record: Json | None = None) -> None:
+async def stranger(world: ClusterWorld, record: Json | None = None, of: Json = DEMO) -> None:
     """Somebody who may make objects in another Kubernetes namespace has one deleted that says it is cluster east."""
     evil = again("evil", await world.get(Kind.CLUSTER, "east"))
     evil["metadata"] = {"name": "evil", "namespace": ELSEWHERE, "finalizers": [FINALIZER]}
-    evil["spec"] |= {"clusterName": "east", "instanceRef": {"name": "demo", "namespace": NS}}
+    evil["spec"] |= {"clusterName": "east", "instanceRef": of}
     if record is not None:
         meta = {"name": "evil-instance-id", "namespace": ELSEWHERE}
         await world.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": record})
@@ -217,6 +218,37 @@ async def test_nor_does_one_that_is_allowed_while_the_owner_of_the_name_is_there
     await world.run()
     assert ensemble(world).versions() == before
     assert any("is of PulsarCluster pulsar/east" in text for text in told(world, "NotDeleted"))
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_nor_does_one_of_another_instance_that_has_the_same_store(readable: bool) -> None:
+    """Also where the operator may not look whether the owner of the name is there."""
+    world = await alone(external=True)
+    before = ensemble(world, EXTERNAL).versions()
+
+    refused = 0
+
+    def forbidden(call: PortCall) -> None:
+        nonlocal refused
+        if (call.verb, call.kind, call.name) == ("get", "PulsarCluster", "east") and not readable:
+            refused += 1
+            raise ForbiddenError("pulsarclusters is forbidden")
+
+    spec = {"configurationStore": {"external": {"servers": EXTERNAL}}}
+    meta = {"name": "another", "namespace": ELSEWHERE}
+    await world.apply({"apiVersion": API_VERSION, "kind": "PulsarInstance", "metadata": meta, "spec": spec})
+    await world.reconcile(Key(Kind.INSTANCE, ELSEWHERE, "another"))
+    world.journal.before.append(forbidden)
+    record = (await world.get(CONFIG_MAPS, "east-instance-id"))["data"]
+    await stranger(world, record, {"name": "another"})
+    await world.reconcile(Key(Kind.CLUSTER, ELSEWHERE, "evil"))
+    world.journal.before.clear()
+    assert bool(refused) is not readable
+    await world.run()
+    assert ensemble(world, EXTERNAL).versions() == before
+    assert any("is of PulsarCluster pulsar/east" in text for text in told(world, "NotDeleted"))
+    assert await world.names(CUSTOM[Kind.CLUSTER]) == ["east"]
+    assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
 
 
 async def test_one_that_was_allowed_once_leaves_all_the_same() -> None:

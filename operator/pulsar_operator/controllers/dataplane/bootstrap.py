@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.controllers.dataplane.claims import claimant_there
 from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.domain.dataplane.metadata import (
     INSTANCE_ID_PATH,
@@ -38,14 +39,12 @@ from pulsar_operator.domain.dataplane.registration import (
     RegistrationFacts,
     Stored,
     claim_path,
-    claimant,
     paths_to_read,
     plan_registration,
 )
 from pulsar_operator.domain.render import Quorum
 from pulsar_operator.ports import (
     CONFIG_MAPS,
-    CUSTOM,
     ConflictError,
     Deps,
     Json,
@@ -274,8 +273,8 @@ class _Bootstrap:
             node = await _asked(session.get(path))
             nodes[path] = None if node is None else Stored(node.data, node.version)
         claim = nodes[claim_path(record.cluster_name)]
-        other = claimant(claim.data if claim is not None else None, record.instance_id, self.request.owner)
-        there = other is not None and await self.deps.kube.get(CUSTOM[Kind.CLUSTER], *other) is not None
+        data = claim.data if claim is not None else None
+        there = await claimant_there(self.deps, data, record.instance_id, self.request.owner)
         plan = plan_registration(
             RegistrationFacts(
                 cluster_name=record.cluster_name,

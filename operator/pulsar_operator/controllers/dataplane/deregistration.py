@@ -18,6 +18,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import allows, instance_of, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.bootstrap import Store
+from pulsar_operator.controllers.dataplane.claims import claimant_there
 from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy, still_runs
 from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.controllers.dataplane.namespaces_there import (
@@ -261,20 +262,21 @@ class Leaving:
             nodes |= await _nodes(session, paths_of_lists(tenants, of_pulsar))
         if nodes[claim] is not None and not brokers_run:
             below = await _below(session, entry)
-        known = (self._obj.get("status") or {}).get("instanceId")
+        instance_id = record.instance_id if record is not None else (self._obj.get("status") or {}).get("instanceId")
+        data, owner = node.data if (node := nodes[claim]) is not None else None, owner_text(self._obj)
         return plan_leaving(
             LeavingFacts(
                 cluster_name=self._name,
-                instance_id=record.instance_id if record is not None else known,
+                instance_id=instance_id,
                 registered=record is not None and record.registered,
                 store=str(self._store),
-                owner=owner_text(self._obj),
+                owner=owner,
                 last=last,
                 brokers_run=brokers_run,
                 nodes=nodes,
                 below=below,
                 allowed=allows(self._instance, self._obj),
-                owners=self._others.owners,
+                claimant_there=await claimant_there(self._deps, data, instance_id, owner),
             )
         )
 

@@ -137,8 +137,6 @@ class Others:
     """PulsarClusters that are not being deleted too."""
     going: frozenset[str]
     """What Pulsar calls those that are."""
-    owners: frozenset[str]
-    """All of them, as namespace/name."""
 
     def apart(self, registered: Iterable[str], name: str) -> frozenset[str]:
         """Of the entries of the configuration store those of clusters, other than the one of that name, that go on and
@@ -154,7 +152,6 @@ async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
     return Others(
         [each for each in found if "deletionTimestamp" not in each["metadata"]],
         frozenset(pulsar_name(each) for each in found if "deletionTimestamp" in each["metadata"]),
-        frozenset(owner_text(each) for each in found),
     )
 
 

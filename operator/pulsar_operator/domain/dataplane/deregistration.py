@@ -61,8 +61,8 @@ class LeavingFacts:
     """All nodes below the entry."""
     allowed: bool = True
     """Whether the instance allows the PulsarCluster to refer to it. One that it does not is told nothing of others."""
-    owners: frozenset[str] = frozenset()
-    """Other PulsarClusters of the instance, as namespace/name."""
+    claimant_there: bool = False
+    """Whether the PulsarCluster that the claim names is there, and is another one."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
             f"{claim} in the configuration store {facts.store} is not readable ({error}), so it is not known whose "
             f"{entry} is: repair the node, or delete it if that entry may stay",
         )
-    if facts.instance_id is None or owner.instance_id != facts.instance_id or owner.owner in facts.owners:
+    if facts.instance_id is None or owner.instance_id != facts.instance_id or facts.claimant_there:
         text = (
             f"{entry} in the configuration store {facts.store} stays: {claim} is of PulsarCluster {owner.owner} with "
             f"instance id {owner.instance_id}, ours is {facts.instance_id or 'not known'}"
