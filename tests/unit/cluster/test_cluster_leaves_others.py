@@ -7,9 +7,10 @@ import copy
 import pytest
 
 from pulsar_operator.api.constants import API_VERSION, FINALIZER, Kind
+from pulsar_operator.controllers.dataplane.namespaces_there import SILENT_SECONDS
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS, ForbiddenError, Json, Key, UnavailableError
-from tests.support.cluster.copies import ready_world
+from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.leaving import (
     EXTERNAL,
     SHARED,
@@ -67,13 +68,59 @@ async def test_a_cluster_with_the_store_of_others_is_kept_while_it_answers(silen
         world.unreachable.add(f"east-zookeeper.{NS}.svc.cluster.local")
     await world.delete_all()  # the instance first
     await world.run()
-    if not silent:
+    if silent:
+        found = await blocked(world, "east")
+        assert found is not None and "are registered in its metadata store is not known" in found[1]
+        world.clock.forward(SILENT_SECONDS)
+        await world.run()
+    else:
         found = await blocked(world, "east")
         assert found is not None and "are registered in its metadata store: south" in found[1]
         assert "east-broker" in await world.names(STATEFUL_SETS)
         own(world, "east").remove(SOUTH)
         await world.run()
     assert await world.live(Kind.CLUSTER, "east") is None
+
+
+@pytest.mark.parametrize("what", ["a lost answer", "a short outage", "a lost status"])
+async def test_so_it_is_where_that_is_not_known_for_a_moment(what: str) -> None:
+    """Its brokers are deleted in that moment, and with them all that keeps the store."""
+    instance, east = quickstart()[:2]
+    east["spec"].pop("proxy")
+    world = await converged(instance, east)
+    own(world, "east").put(SOUTH, b"{}")
+    host, lost = f"east-zookeeper.{NS}.svc.cluster.local", list[PortCall]()
+
+    def lose(call: PortCall) -> None:
+        if call.port == ZOOKEEPER and call.name == "/admin/clusters" and not lost:
+            lost.append(call)
+            raise UnavailableError("connection loss")
+
+    if what == "a lost answer":
+        world.journal.before.append(lose)
+    elif what == "a short outage":
+        world.unreachable.add(host)
+    else:
+        await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", lambda obj: obj.pop("status"))
+    await world.delete(Kind.CLUSTER, "east")
+    for _ in range(4):
+        await world.reconcile(Key(Kind.CLUSTER, NS, "east"))
+        world.clock.forward(20)
+    world.unreachable.clear()
+    await world.run()
+    assert bool(lost) is (what == "a lost answer")
+    found = await blocked(world, "east")
+    assert found is not None and "are registered in its metadata store: south" in found[1]
+    assert "east-broker" in await world.names(STATEFUL_SETS)
+
+
+async def test_a_standalone_cluster_has_a_store_of_nobody_and_goes() -> None:
+    instance, east = quickstart()[:2]
+    east["spec"] = {"instanceRef": {"name": "demo"}, "mode": "Standalone", "preset": "Small", "standalone": {}}
+    world = await converged(instance, east)
+    assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
+    await go(world, "east")
+    assert await blocked(world, "east") is None
 
 
 async def test_it_leaves_the_lists_that_a_cluster_from_elsewhere_has_too() -> None:

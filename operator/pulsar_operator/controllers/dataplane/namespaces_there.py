@@ -7,12 +7,15 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, pulsar_name
+from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.deregistration import is_claimed_by
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH, claim_path
@@ -25,6 +28,8 @@ AT_ONCE: Final = 32
 """Reads in flight."""
 MANAGED_LEDGERS: Final = "/managed-ledgers"
 """Of persistent topics, below tenant, namespace and domain, in the cluster's own store (class MetaStoreImpl)."""
+SILENT_SECONDS: Final = 120.0
+"""How long a cluster that has the configuration store of others is kept for a store that does not answer."""
 NAMED: Final = 20
 """Namespaces that a message names."""
 LISTS: Final = ("replication_clusters", "allowed_clusters")
@@ -107,20 +112,34 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
 
 
 async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None:
-    """Who has registered in the cluster's own metadata store from elsewhere: what they share goes with it. A store that
-    does not answer has nothing that anybody could still use."""
+    """Who has registered in the cluster's own metadata store and is not of its instance here: what they share goes with
+    it. A store that does not answer for long has nothing that anybody could still use."""
+    if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
+        return None  # nobody can reach it
     local = cluster.get("status") or {}
-    servers = local.get("metadataStoreServers")
+    servers, unknown = local.get("metadataStoreServers"), "whether other clusters are registered in its metadata store"
     if not servers:
-        return None
+        return f"{unknown} is not known: no status says where that is yet"
     try:
         store = await deps.zookeeper.session(servers, local.get("metadataStoreChroot"))
         found = sorted(others.apart(await store.children(CLUSTERS_PATH) or (), pulsar_name(cluster)))
-    except PortError:
-        return None
+    except PortError as error:
+        return None if _silent_for_long(cluster, deps.clock.now()) else f"{unknown} is not known: {error}"
     if not found:
         return None
-    return f"{len(found)} clusters that have no PulsarCluster here are registered in its metadata store: {named(found)}"
+    return (
+        f"{len(found)} clusters that are not of its instance here are registered in its metadata store: {named(found)}"
+    )
+
+
+def _silent_for_long(cluster: Json, now: datetime) -> bool:
+    """Whether the cluster's own store has not been well for a while, as its status says: servers that are replaced, or
+    a network that fails, are back in a moment."""
+    told = condition_of(cluster, ConditionType.METADATA_READY)
+    if told is None or told["status"] == "True":
+        return False
+    since = parse_time(str(told["lastTransitionTime"]))
+    return since is not None and seconds_since(since, now) >= SILENT_SECONDS
 
 
 def named(found: Sequence[str]) -> str:
