@@ -20,6 +20,11 @@ def pulsar_name(cluster: Json) -> str:
     return str((cluster.get("spec") or {}).get("clusterName") or cluster["metadata"]["name"])
 
 
+def owner_text(cluster: Json) -> str:
+    """A PulsarCluster as claims name it: namespace/name."""
+    return f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
+
+
 def instance_of(cluster: Json) -> Key | None:
     """The instance that spec.instanceRef names."""
     return next(iter(references(Kind.CLUSTER, cluster)), None)

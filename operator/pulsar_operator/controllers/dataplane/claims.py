@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.registration import claimant
-from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError
+from pulsar_operator.controllers.core.clusters import owner_text, pulsar_name
+from pulsar_operator.domain.dataplane.metadata import parse_marker
+from pulsar_operator.domain.dataplane.registration import claim_path, claimant
+from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, PortError
+
+ATTEMPTS: Final = 2
+"""A server that went takes an answer with it, not the store."""
 
 
 async def claimant_there(deps: Deps, claim: bytes | None, instance_id: str | None, owner: str) -> bool:
@@ -18,3 +26,28 @@ async def claimant_there(deps: Deps, claim: bytes | None, instance_id: str | Non
         return await deps.kube.get(CUSTOM[Kind.CLUSTER], *other) is not None
     except ForbiddenError:
         return True
+
+
+async def registered_with(deps: Deps, cluster: Json, others: Sequence[Json]) -> list[Json]:
+    """Those of some PulsarClusters that are registered in a cluster's own metadata store, as their claims there say; no
+    status does, for anybody may write that of his own. A store that gives no answer, twice, has none."""
+    status = cluster.get("status") or {}
+    servers = status.get("metadataStoreServers")
+    if not servers or not others:
+        return []
+    for _ in range(ATTEMPTS):
+        try:
+            session = await deps.zookeeper.session(servers, status.get("metadataStoreChroot"))
+            nodes = [await session.get(claim_path(pulsar_name(each))) for each in others]
+        except PortError:
+            continue
+        claims = [node.data if node is not None else None for node in nodes]
+        return [each for each, claim in zip(others, claims, strict=True) if _names(claim, owner_text(each))]
+    return []
+
+
+def _names(claim: bytes | None, owner: str) -> bool:
+    try:
+        return claim is not None and parse_marker(claim).owner == owner
+    except ValueError:
+        return False

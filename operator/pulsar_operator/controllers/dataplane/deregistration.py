@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import allows, instance_of, pulsar_name
+from pulsar_operator.controllers.core.clusters import allows, instance_of, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.claims import claimant_there
@@ -29,7 +29,6 @@ from pulsar_operator.controllers.dataplane.namespaces_there import (
     named,
     needed_by_namespaces,
     other_clusters,
-    owner_text,
     with_cursor,
 )
 from pulsar_operator.domain.conditions import parse_time, seconds_since

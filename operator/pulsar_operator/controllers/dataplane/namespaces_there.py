@@ -12,7 +12,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
-from pulsar_operator.controllers.core.clusters import allows, instance_of, members, pulsar_name
+from pulsar_operator.controllers.core.clusters import allows, instance_of, members, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.domain.conditions import parse_time, seconds_since
@@ -172,11 +172,6 @@ async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
         [each for each in found if "deletionTimestamp" not in each["metadata"]],
         frozenset(pulsar_name(each) for each in found if "deletionTimestamp" in each["metadata"]),
     )
-
-
-def owner_text(cluster: Json) -> str:
-    """A PulsarCluster as claims name it."""
-    return f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
 
 
 def has_own_store(instance: Json, cluster: Json) -> bool:

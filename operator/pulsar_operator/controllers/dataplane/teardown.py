@@ -12,12 +12,19 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import allows, instance_of, published_endpoint, pulsar_name, referring
+from pulsar_operator.controllers.core.clusters import (
+    allows,
+    instance_of,
+    owner_text,
+    published_endpoint,
+    pulsar_name,
+    referring,
+)
 from pulsar_operator.controllers.core.finalizers import release_finalizer
-from pulsar_operator.controllers.core.index import SERVING_PARTS
 from pulsar_operator.controllers.core.kube_namespaces import is_going
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
+from pulsar_operator.controllers.dataplane.claims import registered_with
 from pulsar_operator.controllers.dataplane.dependents import runs
 from pulsar_operator.controllers.dataplane.deregistration import Waiting, leaving
 from pulsar_operator.controllers.dataplane.ensemble import delete_ours, delete_records, delete_volumes
@@ -70,28 +77,25 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
 
 
 async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
-    """Other clusters of the instance, where this one's metadata store is the instance's configuration store."""
+    """Other clusters of the instance, where this one's metadata store is the instance's configuration store. One that
+    the instance does not allow, or did before it was taken away, is one of them where it is registered there: anybody
+    may make a PulsarCluster that refers to any instance."""
     meta, key = obj["metadata"], instance_of(obj)
     if key is None:
         return []
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name)
-    if instance is None:
-        return []
-    store = (instance.get("spec") or {}).get("configurationStore") or {}
-    if key.namespace != meta["namespace"] or (store.get("cluster") or {}).get("name") != meta["name"]:
+    store = ((instance or {}).get("spec") or {}).get("configurationStore") or {}
+    named = key.namespace == meta["namespace"] and (store.get("cluster") or {}).get("name") == meta["name"]
+    if instance is not None and not named:
         return []
     others = [
-        each["metadata"]
+        each
         for each in referring(await deps.kube.list(CUSTOM[Kind.CLUSTER], None), key)
-        if each["metadata"]["uid"] != meta["uid"] and (allows(instance, each) or _ran(each))
+        if each["metadata"]["uid"] != meta["uid"]
     ]
-    return sorted(f"{each['namespace']}/{each['name']}" for each in others)
-
-
-def _ran(cluster: Json) -> bool:
-    """Whether a cluster that the instance does not allow had brokers, as one that was allowed once; anybody may make
-    one that never was."""
-    return any((cluster.get("status") or {}).get(part) for part in SERVING_PARTS)
+    users = [each for each in others if instance is not None and allows(instance, each)]
+    users += await registered_with(deps, obj, [each for each in others if each not in users])
+    return sorted(owner_text(each) for each in users)
 
 
 async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> Waiting | None:
