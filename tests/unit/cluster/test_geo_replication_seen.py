@@ -124,16 +124,16 @@ def test_what_is_delivered_within_its_minute_is_never_trouble(backlogs: list[int
     looks = ReplicationLooks()
     for number, backlog in enumerate(backlogs):
         reading = Reading(connected, connected, backlog, rate_out=(backlog + 1) / 60)
-        looks.keep("uid", NOW + timedelta(seconds=30 * number), {"a": {"b": reading}})
+        looks.keep("uid", NOW + timedelta(seconds=30 * number), {"a": {"b": reading}}, ())
         assert looks.trouble("uid", "a", "b") is None
 
 
 def test_a_cluster_that_was_silent_begins_anew() -> None:
     looks = ReplicationLooks()
     for number, answer in enumerate([{"b": down(9)}, None, {"b": down(10)}]):
-        looks.keep("uid", NOW + timedelta(seconds=30 * number), {"a": answer})
+        looks.keep("uid", NOW + timedelta(seconds=30 * number), {"a": answer}, ())
     assert looks.trouble("uid", "a", "b") is None
-    looks.keep("uid", NOW + timedelta(seconds=90), {"a": {"b": down(11)}})
+    looks.keep("uid", NOW + timedelta(seconds=90), {"a": {"b": down(11)}}, ())
     assert looks.trouble("uid", "a", "b") is APART
     looks.forget("uid")
     assert looks.answers("uid") == {}

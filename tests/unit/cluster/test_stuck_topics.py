@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,8 +14,9 @@ from pulsar_operator.controllers.dataplane.geo_replication import LOOK_SECONDS
 from pulsar_operator.domain.dataplane.counters import parse
 from pulsar_operator.domain.dataplane.geo_replication import MOST_STILL, NAMES, Reading, ReplicationLooks, readings
 from pulsar_operator.domain.dataplane.stuck_topics import STUCK_AFTER, UNLOADED_AGAIN_AFTER, UNLOADS, StuckTopics
-from pulsar_operator.ports import Json
+from pulsar_operator.ports import PODS, Json
 from tests.support.cluster.rolls import two
+from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import ClusterWorld
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -61,7 +63,7 @@ def test_stuck_is_what_moved_at_no_look_of_five_minutes(backlogs: list[int]) -> 
     topics, since = StuckTopics(), None
     for number, backlog in enumerate(backlogs):
         now = NOW + LOOK * number
-        topics.follow(now, {PAIR: {TOPIC: backlog}} if backlog else {})
+        topics.follow(now, {PAIR: {TOPIC: backlog}} if backlog else {}, PAIR)
         if not backlog:
             since = None
         elif since is None or backlog < backlogs[number - 1]:
@@ -69,10 +71,10 @@ def test_stuck_is_what_moved_at_no_look_of_five_minutes(backlogs: list[int]) -> 
         assert bool(topics.stuck()) is (since is not None and now - since >= STUCK_AFTER)
 
 
-def stood_still(topics: StuckTopics, begin: datetime, *names: str) -> datetime:
+def stood_still(topics: StuckTopics, begin: datetime, *names: str, well: Collection[str] = PAIR) -> datetime:
     now = begin
     while now - begin <= STUCK_AFTER:
-        topics.follow(now, {PAIR: dict.fromkeys(names, 5)})
+        topics.follow(now, {PAIR: dict.fromkeys(names, 5)}, well)
         now += LOOK
     return now
 
@@ -95,9 +97,28 @@ def test_each_is_unloaded_once_an_hour_and_few_at_once() -> None:
 
 def test_what_lies_between_looks_far_apart_is_not_known() -> None:
     topics = StuckTopics()
-    topics.follow(NOW, {PAIR: {TOPIC: 5}})
-    topics.follow(NOW + timedelta(minutes=10), {PAIR: {TOPIC: 5}})
+    topics.follow(NOW, {PAIR: {TOPIC: 5}}, PAIR)
+    topics.follow(NOW + timedelta(minutes=10), {PAIR: {TOPIC: 5}}, PAIR)
     assert topics.stuck() == []
+
+
+@pytest.mark.parametrize("away", PAIR)
+def test_nothing_is_unloaded_before_both_clusters_could_store_for_as_long(away: str) -> None:
+    topics, others = StuckTopics(), [each for each in PAIR if each != away]
+    now = stood_still(topics, NOW, TOPIC, well=others)
+    assert [each.topic for each in topics.stuck()] == [TOPIC] and topics.due() == {}
+    topics.follow(now, {PAIR: {TOPIC: 5}}, PAIR)
+    assert topics.due() == {}, "it goes on by itself, perhaps"
+    stood_still(topics, now + LOOK, TOPIC)
+    assert topics.due() == {"east": [TOPIC]}
+
+
+def test_those_that_are_well_have_theirs_unloaded() -> None:
+    topics = StuckTopics()
+    for number in range(12):
+        pairs = {pair: {TOPIC: 5} for pair in (PAIR, ("east", "north"), ("north", "east"))}
+        topics.follow(NOW + LOOK * number, pairs, PAIR)
+    assert topics.due() == {"east": [TOPIC]}
 
 
 @pytest.mark.parametrize("west", [None, "absent"])
@@ -107,10 +128,10 @@ def test_where_those_that_receive_are_silent_or_not_ours_nothing_is_stuck(west: 
         answers: dict[str, dict[str, Reading] | None] = {"east": seen(page(5))}
         if west is None:
             answers["west"] = None
-        looks.keep("uid", NOW + LOOK * number, answers)
+        looks.keep("uid", NOW + LOOK * number, answers, PAIR)
     assert looks.topics("uid").stuck() == []
     for more in range(20):
-        looks.keep("uid", NOW + LOOK * (number + more), {"east": seen(page(5)), "west": {}})
+        looks.keep("uid", NOW + LOOK * (number + more), {"east": seen(page(5)), "west": {}}, PAIR)
     assert [each.topic for each in looks.topics("uid").stuck()] == [TOPIC]
 
 
@@ -147,6 +168,23 @@ async def test_a_stuck_topic_is_unloaded_once_and_told() -> None:
     assert len(unloads(world)) == 1, "once an hour"
     condition = await looks_at(world, page(6, rate=3.0), 1)
     assert condition["status"] == "True"
+
+
+@pytest.mark.parametrize("where", ["east", "west"])
+async def test_none_is_unloaded_while_bookies_of_either_cluster_are_away(where: str) -> None:
+    world = await two(1)
+    world.workloads.troubles.append(Trouble(pod=f"{where}-bookie-*"))
+    for number in range(3):
+        await world.backstage.remove(PODS, world.namespace, f"{where}-bookie-{number}")
+    await world.idle_steps(3)
+    await world.run()
+    assert (await world.condition(Kind.CLUSTER, where, "BookKeeperReady"))[0] == "False"
+    condition = await looks_at(world, page(5), 60)
+    assert (unloads(world), condition["reason"]) == ([], "NotDelivering")
+    world.workloads.troubles.clear()
+    await world.run()
+    await looks_at(world, page(5), 12)
+    assert len(unloads(world)) == 1
 
 
 async def test_a_paused_instance_says_what_it_would_do() -> None:

@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.instance import ReplicationPair, Waiting
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import broker_endpoint, pulsar_name, serving_endpoint
-from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.core.status import condition_of, is_true
 from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, timestamp
 from pulsar_operator.domain.dataplane.counters import PATHS
@@ -23,6 +23,8 @@ from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
 LOOK_SECONDS: Final = 30.0
 """Between two looks: three make a trend, and brokers count their rates once a minute."""
 ASK_SECONDS: Final = 5.0
+STORES: Final = (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY)
+"""Conditions of a cluster that can take messages, and open a topic again."""
 AT_ONCE: Final = 8
 """Pages that are read at the same time."""
 MAX_NAME: Final = 2048
@@ -41,8 +43,8 @@ WORDS: Final[Mapping[Reason, str]] = {
     ),
     Reason.NOT_DELIVERING: (
         "{pair}: {stuck} topics have messages that wait, and none was delivered for 5 minutes although their "
-        "replicators are connected: {topics}. Each is unloaded once an hour; where that does not help, look at the log "
-        "of its broker, and at whether {target} takes messages (backlog quotas, its bookies)"
+        "replicators are connected: {topics}. Each is unloaded once an hour while bookies of both are well; where that "
+        "does not help, look at the log of its broker, and at whether {target} takes messages (backlog quotas)"
     ),
     Reason.EXPIRING: (
         "{pair}: messages expire before they are replicated ({backlog} wait), and {target} never gets them: raise "
@@ -72,7 +74,8 @@ async def _look(deps: Deps, uid: str, found: list[Json]) -> None:
         return
     limit = asyncio.Semaphore(AT_ONCE)
     answers = await asyncio.gather(*(_cluster(deps, each, limit) for each in found))
-    deps.replication.keep(uid, now, dict(zip(map(pulsar_name, found), answers, strict=True)))
+    well = {pulsar_name(each) for each in found if all(is_true(each, kind) for kind in STORES)}
+    deps.replication.keep(uid, now, dict(zip(map(pulsar_name, found), answers, strict=True)), well)
 
 
 async def _cluster(deps: Deps, cluster: Json, limit: asyncio.Semaphore) -> Targets | None:

@@ -11,7 +11,7 @@ moves, so that it takes several looks; a process that was just started knows non
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
@@ -198,9 +198,9 @@ class ReplicationLooks:
         known = self._known.get(instance)
         return known is None or (now - known.at).total_seconds() >= every
 
-    def keep(self, instance: str, now: datetime, answers: Mapping[str, Targets | None]) -> None:
+    def keep(self, instance: str, now: datetime, answers: Mapping[str, Targets | None], well: Collection[str]) -> None:
         """Remember a look. Of a cluster of which nothing is known now, earlier looks count no more: what happened
-        between is not known either."""
+        between is not known either. ``well`` are clusters whose bookies and metadata store are."""
         old = self._known.get(instance)
         now_known = _Known(now, {source: None if each is None else dict(each) for source, each in answers.items()})
         for source, targets in answers.items():
@@ -211,7 +211,7 @@ class ReplicationLooks:
                 now_known.troubles[pair] = trouble(looks, old.troubles.get(pair) if old is not None else None)
         if old is not None:
             now_known.topics = old.topics
-        now_known.topics.follow(now, _still(answers))
+        now_known.topics.follow(now, _still(answers), well)
         self._known[instance] = now_known
 
     def answers(self, instance: str) -> Mapping[str, Targets | None]:

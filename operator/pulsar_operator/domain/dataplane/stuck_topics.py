@@ -2,11 +2,13 @@
 
 Pulsar has had replicators that wait for nothing (apache/pulsar#25097; mended after 4.0.8); loading the topic anew
 helps, and clients hardly feel it. So each is unloaded once; one that is stuck again within the hour is reported only.
+Where bookies or the metadata store of either cluster are away that is why nothing is delivered: no unload helps, and in
+the cluster that has the topic it could not be opened again. So these have to be well for as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -36,12 +38,15 @@ class StuckTopic:
     since: datetime
     unloaded: datetime | None
     """When it was unloaded in the last hour; None = it was not."""
+    well: datetime | None
+    """Since when it is so although both clusters can store; None = one of them cannot."""
 
 
 @dataclass(frozen=True)
 class _Seen:
     since: datetime
     backlog: int
+    well: datetime | None
 
 
 class StuckTopics:
@@ -52,34 +57,40 @@ class StuckTopics:
         self._unloaded: dict[tuple[str, str], datetime] = {}
         self._at: datetime | None = None
 
-    def follow(self, now: datetime, pairs: Mapping[tuple[str, str], Still]) -> None:
+    def follow(self, now: datetime, pairs: Mapping[tuple[str, str], Still], well: Collection[str]) -> None:
         """Take a look: what stands still by source and target, of sources and targets whose brokers all answer. A topic
-        of which less waits than before is not stuck."""
+        of which less waits than before is not stuck. ``well`` are clusters that can store."""
         fresh = self._at is not None and timedelta(0) <= now - self._at <= LOOKS_APART
         before, self._seen, self._at = (self._seen if fresh else {}), {}, now
         for (source, target), still in pairs.items():
             for topic, backlog in still.items():
                 old = before.get((source, target, topic))
-                since = old.since if old is not None and backlog >= old.backlog else now
-                self._seen[source, target, topic] = _Seen(since, backlog)
+                if old is None or backlog < old.backlog:
+                    old = _Seen(now, backlog, None)
+                since = (old.well or now) if {source, target} <= set(well) else None
+                self._seen[source, target, topic] = _Seen(old.since, backlog, since)
         self._unloaded = {key: at for key, at in self._unloaded.items() if now - at < UNLOADED_AGAIN_AFTER}
 
     def stuck(self) -> list[StuckTopic]:
         """Those that are, at the last look; which waits longest is first."""
         found = [
-            StuckTopic(source, target, topic, seen.backlog, seen.since, self._unloaded.get((source, topic)))
+            StuckTopic(source, target, topic, seen.backlog, seen.since, self._unloaded.get((source, topic)), seen.well)
             for (source, target, topic), seen in self._seen.items()
-            if self._at is not None and self._at - seen.since >= STUCK_AFTER
+            if self._long(seen.since)
         ]
         return sorted(found, key=lambda each: (each.since, each.source, each.topic, each.target))
 
+    def _long(self, since: datetime | None) -> bool:
+        return self._at is not None and since is not None and self._at - since >= STUCK_AFTER
+
     def due(self) -> dict[str, list[str]]:
         """Topics to be unloaded now, by the cluster that has them."""
-        topics = dict.fromkeys((each.source, each.topic) for each in self.stuck() if each.unloaded is None)
-        found: dict[str, list[str]] = {}
+        found = [each for each in self.stuck() if each.unloaded is None and self._long(each.well)]
+        topics = dict.fromkeys((each.source, each.topic) for each in found)
+        due: dict[str, list[str]] = {}
         for source, topic in list(topics)[:UNLOADS]:
-            found.setdefault(source, []).append(topic)
-        return found
+            due.setdefault(source, []).append(topic)
+        return due
 
     def unloaded(self, source: str, topic: str, now: datetime) -> None:
         """It was, or it was tried."""
