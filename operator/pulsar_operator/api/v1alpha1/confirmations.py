@@ -51,17 +51,20 @@ class UsedConfirmation(Confirmation):
     """When it was seen to be used: the cluster was out of the list, or was declared to stay."""
 
 
+MAX_CONFIRMATIONS = 64
+"""Of a namespace, in its specification and in its status."""
+
 Confirmations = Annotated[
     list[Confirmation],
     Field(
-        max_length=64,
+        max_length=MAX_CONFIRMATIONS,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},
     ),
 ]
 UsedConfirmations = Annotated[
     list[UsedConfirmation],
     Field(
-        max_length=64,
+        max_length=MAX_CONFIRMATIONS,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},
     ),
 ]

@@ -13,7 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.api.v1alpha1.confirmations import Confirmation, ConfirmationAction, UsedConfirmation
+from pulsar_operator.api.v1alpha1.confirmations import (
+    MAX_CONFIRMATIONS,
+    Confirmation,
+    ConfirmationAction,
+    UsedConfirmation,
+)
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, Verb
@@ -67,7 +72,8 @@ def _until(confirmation: Confirmation) -> datetime:
 def used_confirmations(
     spec: PulsarNamespaceSpec, before: Iterable[UsedConfirmation], live: Mapping[str, Any], now: datetime
 ) -> list[UsedConfirmation]:
-    """status.usedConfirmations after a pass that saw the namespace.
+    """status.usedConfirmations after a pass that saw the namespace: those that are declared, or would count if they
+    were declared again.
 
     A confirmation is used up when its cluster was seen outside of the list that it is about, or is declared to stay:
     what joins later is not meant by it. Known from what is there, not from what was done, so that a status write that
@@ -86,7 +92,10 @@ def used_confirmations(
             out.append(known[_key(confirmation)])
         elif confirmation.cluster in stays or confirmation.cluster not in there:
             out.append(UsedConfirmation(**confirmation.model_dump(), used_time=timestamp(now)))
-    return out
+    told = {(each.action, each.cluster) for each in out}
+    return (out + [each for each in known.values() if (each.action, each.cluster) not in told and _until(each) > now])[
+        :MAX_CONFIRMATIONS
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------- the plan
