@@ -112,11 +112,20 @@ class LedgerWorld(ClusterWorld):
     @classmethod
     @made_once
     async def up(
-        cls, bookies: int = 3, *, topics: Collection[str] = TOPICS, closed: int = 0, **keeper: Any
+        cls,
+        bookies: int = 3,
+        *,
+        topics: Collection[str] = TOPICS,
+        closed: int = 0,
+        configuration_store: Json | None = None,
+        **keeper: Any,
     ) -> LedgerWorld:
-        """The quickstart with so many bookies, with topics that write and with so many closed ledgers, converged."""
+        """The quickstart with so many bookies, with topics that write and with so many closed ledgers, converged;
+        ``configuration_store`` None = the cluster's metadata store is that too."""
         world = cls.empty()
         manifests = quickstart()
+        if configuration_store is not None:
+            manifests[0]["spec"]["configurationStore"] = configuration_store
         manifests[1]["spec"]["bookkeeper"] |= {"replicas": bookies, **keeper}
         await world.apply(*manifests)
         await world.run()

@@ -30,7 +30,9 @@ def known_away(facts: ClusterFacts) -> str | None:
 def answers_since(facts: ClusterFacts, component: Component, clock: Clock) -> datetime | None:
     """Since when the store answers that a component's pods read to start: what became of them before says nothing of
     their template. Now while it does not, or no status says that it does; None = the component does not read it."""
-    if component not in READERS:
-        return None
-    since = parse_time(facts.instance.store.since) if known_away(facts) is None else None
-    return since or clock.now()
+    return (back_since(facts) or clock.now()) if component in READERS else None
+
+
+def back_since(facts: ClusterFacts) -> datetime | None:
+    """Since when the store answers; None while it does not, or no status says that it does."""
+    return parse_time(facts.instance.store.since) if known_away(facts) is None else None

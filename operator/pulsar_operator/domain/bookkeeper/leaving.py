@@ -202,7 +202,8 @@ def empty(bookie: Leaving) -> str:
 
 def too_late(bookie: Leaving, memo: LeavingMemo) -> Next | None:
     """It is given up where it takes too long."""
-    if (bookie.now - memo.since).total_seconds() < bookie.timeout:
+    since = memo.since if bookie.counts_from is None else max(memo.since, bookie.counts_from)
+    if (bookie.now - since).total_seconds() < bookie.timeout:
         return None
     if bookie.scan is None:
         return Next(Act.LOOK, "", shown(bookie))

@@ -121,6 +121,8 @@ class Leaving:
     now: datetime
     timeout: float
     """Seconds."""
+    counts_from: datetime | None = None
+    """No time before it counts towards the time-out: no topic could be unloaded."""
     scan: LedgerScan | None = None
     """What a look at all ledgers found, made in this pass after all of the above; None = not looked yet."""
     cookie: int | None = None

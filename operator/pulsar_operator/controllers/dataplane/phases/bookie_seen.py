@@ -8,6 +8,7 @@ from typing import Any
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.controllers.dataplane.outage import back_since
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
@@ -142,6 +143,7 @@ class Seen:
             generation=step.facts.meta.generation,
             now=now,
             timeout=keeper.decommission.timeout_seconds,
+            counts_from=back_since(step.facts),
             uid=pod.uid if pod is not None else "",
             ends=pod is not None and pod.terminating,
             rack=self._has_rack(bookie, ordinal, wanted),
