@@ -14,7 +14,7 @@ from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
-from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
+from pulsar_operator.controllers.dataplane.phases.tiers import not_ours, replicas_of
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, ScaleFact
 from pulsar_operator.domain.dataplane.pods import pods_of
 from pulsar_operator.ports import STATEFUL_SETS, Json
@@ -33,7 +33,7 @@ async def scale(step: Step) -> ScaleFact:
         if component in READERS and (away := store_away(step)) is not None:
             found = replace(found, held=found.held or f"{component.value} pods wait for {away}")
             continue
-        if component in READERS and not step.facts.instance.store_known:
+        if component in READERS and (not step.facts.instance.store_known or not_ours(step)):
             continue
         if component is Component.BOOKIE:
             if replicas_of(there) < wanted:

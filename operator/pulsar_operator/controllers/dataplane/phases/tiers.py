@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.children import apply_children
+from pulsar_operator.controllers.dataplane.outage import READERS
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.racks import not_written
@@ -19,6 +20,8 @@ from pulsar_operator.domain.dataplane.cluster_view import TierFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import STATEFUL_SETS, Json
+
+_REFUSED = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT})
 
 
 async def bookies(step: Step) -> TierFact:
@@ -49,7 +52,7 @@ async def _tier(step: Step, *components: Component) -> TierFact:
         found[component] = gate
         if gate is not None and component not in there:
             continue
-        if component in (Component.BROKER, Component.PROXY) and not instance.store_known:
+        if component in READERS and (not instance.store_known or (component in there and not_ours(step))):
             continue
         if component is Component.BOOKIE and component not in there and step.facts.bookie_volumes:
             found[component] = gate = await _by_volumes(step, wanted(step, component))
@@ -61,6 +64,13 @@ async def _tier(step: Step, *components: Component) -> TierFact:
         manifests = await dressed(step, component)
         await apply_children(step.hand, step.live, _as_many(live, component, manifests))
     return TierFact(found)
+
+
+def not_ours(step: Step) -> bool:
+    """Whether the configuration store is not the one that the cluster was registered in, or is somebody else's: a pod
+    that is made again must not get a template that names it."""
+    found = step.view.metadata
+    return found is not None and found.local_ready and found.reason in _REFUSED
 
 
 def wanted(step: Step, component: Component) -> int:
