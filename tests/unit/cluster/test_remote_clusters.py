@@ -10,18 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS, Kind
+from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_REMOTE_URLS, Kind
 from pulsar_operator.api.v1alpha1.cluster_status import RemoteClusterStatus
 from pulsar_operator.domain.dataplane.registration import cluster_path
 from pulsar_operator.domain.dataplane.remote_clusters import (
     RemoteUrls,
+    known_urls,
     looked_at,
     remote_changes,
     remote_rows,
     remote_urls,
+    with_known_urls,
     with_remote_clusters,
 )
-from pulsar_operator.ports import STATEFUL_SETS, Json, ZooKeeperSession
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, ZooKeeperSession
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.rolls import one_of_each, two
 from tests.support.cluster.workloads import Trouble
@@ -161,6 +163,72 @@ def test_brokers_are_told_of_every_change_and_of_nothing_else(course: list[Any])
             known = urls
 
 
+class Course:
+    """A cluster's passes over another one of its instance, on a status and a StatefulSet that last."""
+
+    def __init__(self) -> None:
+        self.status: Json = {}
+        self.workload: Json | None = None
+        self.now = NOW
+
+    def a_pass(self, urls: RemoteUrls | None, *, held: bool = False) -> None:
+        """What is applied and stored; ``held`` = the template's turn has not come."""
+        self.now += timedelta(minutes=1)
+        there = self.workload
+        template = there["spec"]["template"] if there is not None else None
+        given = {"metadata": {"annotations": {"other": "stays"}}, **manifest()}
+        made = with_remote_clusters(with_known_urls(given, self.status, there), self.status, template)
+        if held and template is not None:
+            made["spec"] = {"template": template}
+        self.workload = made
+        found = {} if urls is None else {"west": urls}
+        told, kept = remote_changes(made["spec"]["template"]), known_urls(made)
+        rows = remote_rows(self.status, found, self.now, told, kept)
+        self.status = {**status(*rows), "conditions": [{"type": "Ready"}]}
+
+    def told(self) -> dict[str, str]:
+        assert self.workload is not None
+        return remote_changes(self.workload["spec"]["template"])
+
+
+@given(st.lists(st.tuples(st.sampled_from([WEST, MOVED]), st.booleans(), st.booleans()), min_size=1, max_size=8))
+def test_a_status_that_is_lost_or_restored_hides_no_change_and_makes_none(steps: list[tuple[Any, bool, bool]]) -> None:
+    """Whether it was lost in the moment of the change, and whether the template has to wait for its turn."""
+    course, known = Course(), WEST
+    for _ in range(4):
+        course.a_pass(WEST)
+    backup = course.status
+    for number, (urls, lost, held) in enumerate(steps):
+        before = course.told()
+        if lost:
+            course.status = backup if number % 2 else {}
+        for _ in range(2):
+            course.a_pass(urls, held=held)
+        for _ in range(4):
+            course.a_pass(urls)
+        assert (course.told() != before) is (urls != known), (number, urls)
+        known = urls
+
+
+def test_what_was_noted_for_another_template_or_by_another_hand_says_nothing() -> None:
+    course = Course()
+    for _ in range(3):
+        course.a_pass(WEST)
+    assert course.workload is not None and list(known_urls(course.workload)) == ["west"]
+    assert course.workload["metadata"]["annotations"]["other"] == "stays"
+    for text in ("", "{", "[]", '{"west": "x"}', '{"west": ["", 1]}', f'{{"west": ["{THEN}", "x"]}}'):
+        course.workload["metadata"]["annotations"][ANNOTATION_REMOTE_URLS] = text
+        assert known_urls(course.workload) == {}
+    assert known_urls(None) == {}
+
+
+def test_one_that_left_and_came_back_replaces_nothing() -> None:
+    course = Course()
+    for urls in (WEST, WEST, WEST, None, None, MOVED, MOVED, MOVED):
+        course.a_pass(urls)
+    assert course.told() == {}
+
+
 @made_once
 async def pair() -> ClusterWorld:
     """East and west, each with two brokers, Ready, as often looked at as it takes to know each other."""
@@ -204,6 +272,29 @@ async def test_the_others_brokers_are_replaced_one_after_another() -> None:
     assert rows[0]["brokerServiceUrl"] == "pulsar://west.example:6650" and rows[0]["changed"]
     await looked_again(world)
     assert world.journal.pods_gone()[before:] == gone
+
+
+@pytest.mark.parametrize("restored", [False, True])
+async def test_so_they_are_where_the_status_was_lost_in_that_moment(restored: bool) -> None:
+    world = await pair()
+    old = await world.status(Kind.CLUSTER, "east")
+    await world.pause(Kind.CLUSTER, "west")
+    before = len(world.journal.pods_gone())
+    if restored:  # it has what the store has by then, and brokers have not
+        await moves(world, "west", "pulsar://west.example:6650")
+        await looked_again(world)
+        await moves(world, "west", old["remoteClusters"][0]["brokerServiceUrl"])
+    else:
+        await moves(world, "west", "pulsar://west.example:6650")
+    went = len(world.journal.pods_gone()) - before
+    await world.backstage.edit(
+        CUSTOM[Kind.CLUSTER], world.namespace, "east", lambda obj: obj.update(status=old if restored else {})
+    )
+    await looked_again(world)
+    assert sorted(world.journal.pods_gone()[before + went :]) == ["east-broker-0", "east-broker-1"]
+    await world.backstage.edit(CUSTOM[Kind.CLUSTER], world.namespace, "east", lambda obj: obj.update(status={}))
+    await looked_again(world)
+    assert len(world.journal.pods_gone()) == before + went + 2, "lost alone it replaces nobody"
 
 
 async def test_a_clock_that_was_ahead_hides_no_change_of_one_that_left_and_came_back() -> None:

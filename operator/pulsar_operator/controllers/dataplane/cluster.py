@@ -52,7 +52,7 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceFact
-from pulsar_operator.domain.dataplane.remote_clusters import with_remote_clusters
+from pulsar_operator.domain.dataplane.remote_clusters import with_known_urls, with_remote_clusters
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.running import record_of
 from pulsar_operator.domain.dataplane.store_sessions import session_of, with_store_away
@@ -258,7 +258,8 @@ def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: C
         return _restarted(manifest, asked, facts, component)
     there, broker, store = facts.live.stateful_set(component), facts.spec.broker, facts.instance.store
     applied = there["spec"]["template"] if there is not None else None
-    told = with_remote_clusters(manifest, facts.obj.get("status"), applied)
+    status = facts.obj.get("status")
+    told = with_remote_clusters(with_known_urls(manifest, status, there), status, applied)
     session = session_of(broker.config if broker is not None else None, store.session)
     told = with_store_away(told, () if own_store else store.outages, there, session)
     newest, record = _restarted(told, asked, facts, component), record_of(facts.live, component)

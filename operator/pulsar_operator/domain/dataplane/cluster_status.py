@@ -25,7 +25,7 @@ from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane import scaling
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
-from pulsar_operator.domain.dataplane.remote_clusters import remote_changes, remote_rows
+from pulsar_operator.domain.dataplane.remote_clusters import known_urls, remote_changes, remote_rows
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.dataplane.wanted import rows_of
@@ -341,6 +341,7 @@ def cluster_status(
     store, quorum = (rendered.metadata_store, rendered.quorum) if rendered else (None, None)
     brokers = view.live.stateful_set(Component.BROKER) if view.live is not None else None
     told = remote_changes(brokers["spec"]["template"]) if brokers is not None else {}
+    remote = view.metadata.remote if view.metadata else None
     parts: dict[str, Any] = {}
     for component in Component:
         facts = view.components.get(component)
@@ -375,7 +376,7 @@ def cluster_status(
             "bookies": _bookies(old, view, now),
             "placement": old.get("placement") if view.placement is None else view.placement.status,
             "drain": _drain(old, view),
-            "remoteClusters": remote_rows(old, view.metadata.remote if view.metadata else None, now, told),
+            "remoteClusters": remote_rows(old, remote, now, told, known_urls(brokers)),
             "autoscaling": scaling.status_of(rows_of(old) if view.scaling is None else view.scaling.rows),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
             "instanceId": instance_id,

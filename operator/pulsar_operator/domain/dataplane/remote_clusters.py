@@ -6,7 +6,8 @@ still went to the old name). So brokers are replaced when a cluster that they ma
 is known to no broker yet, and one that leaves is forgotten by them.
 
 What a cluster had is in its status. When it changed is in the pod template of the brokers, which is another revision by
-it; the entry stays as long as the workload, for taking it out would be a change too.
+it; the entry stays as long as the workload, for taking it out would be a change too. A status may be lost, or be an old
+one that was restored: so the workload says what brokers have too, beside the template, where it is no revision.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS
+from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_REMOTE_URLS
 from pulsar_operator.api.v1alpha1.cluster_status import (
     MAX_REMOTE,
     MAX_REMOTE_NAME,
@@ -26,6 +27,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     PulsarClusterStatus,
     RemoteClusterStatus,
 )
+from pulsar_operator.domain.apply import manifest_hash
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.templates import with_annotation
 from pulsar_operator.domain.stored import readable
@@ -80,10 +82,11 @@ def remote_rows(
     found: Mapping[str, RemoteUrls | None] | None,
     now: datetime,
     told: Mapping[str, str] | None = None,
+    kept: Mapping[str, str] | None = None,
 ) -> list[RemoteClusterStatus]:
     """Rows by name, with the time at which the URLs became others. ``found`` has the clusters that the store names,
     None for one that cannot be read; None for all = the store did not answer, and what was known stays. ``told`` is
-    what brokers know already (remote_changes)."""
+    what brokers know already (remote_changes), ``kept`` what they have (known_urls)."""
     before = {row.name: row for row in _stored(status)}
     if found is None:
         return list(before.values())
@@ -95,9 +98,12 @@ def remote_rows(
             continue
         known = None if old is None else _urls(old)
         changed = old.changed if old is not None else None
-        if known is not None and known != urls and known.reachable:
+        since = (told or {}).get(name, "")
+        have = (kept or {}).get(name) if (changed or "") <= since else None
+        left = known is not None and known != urls and known.reachable
+        if have != _digest(urls) if have is not None else left:
             # Later than the last time in any case, whose clock that was: brokers are told by what is later.
-            last = parse_time(max(changed or "", (told or {}).get(name, "")))
+            last = parse_time(max(changed or "", since))
             changed = timestamp(now if last is None else max(now, last + timedelta(seconds=1)))
         rows.append(
             RemoteClusterStatus(
@@ -137,6 +143,54 @@ def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:
     if not isinstance(found, dict):
         return {}
     return {name: time for name, time in found.items() if isinstance(time, str) and _TIME.fullmatch(time)}
+
+
+def with_known_urls(
+    manifest: Mapping[str, Any], status: Mapping[str, Any] | None, workload: Mapping[str, Any] | None
+) -> Json:
+    """The manifest of the brokers' StatefulSet, which says for its pod template what URLs other clusters have; as given
+    where it knows none. What it says for that template stays, whatever a status says that was lost or restored.
+    ``workload`` is the StatefulSet as it is, None = there is none yet."""
+    told = remote_changes(workload["spec"]["template"]) if workload is not None else {}
+    before = _noted(workload)
+    known = {} if (status or {}).get("conditions") else dict(before)
+    for row in _stored(status):
+        since = told.get(row.name, "")
+        if row.name in before and ((row.changed or "") > since or before[row.name][0] == since):
+            known[row.name] = before[row.name]
+        elif (row.changed or "") <= since and _urls(row).reachable:
+            known[row.name] = [since, _digest(_urls(row))]
+    if not known:
+        return dict(manifest)
+    meta = manifest["metadata"]
+    value = json.dumps(known, sort_keys=True, separators=(",", ":"))
+    annotations = {**(meta.get("annotations") or {}), ANNOTATION_REMOTE_URLS: value}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}
+
+
+def known_urls(workload: Mapping[str, Any] | None) -> dict[str, str]:
+    """By cluster, a digest of the URLs that brokers of the pod template have; none that was noted for another one."""
+    told = remote_changes(workload["spec"]["template"]) if workload is not None else {}
+    return {name: digest for name, (since, digest) in _noted(workload).items() if since == told.get(name, "")}
+
+
+def _noted(workload: Mapping[str, Any] | None) -> dict[str, list[str]]:
+    annotations = ((workload or {}).get("metadata") or {}).get("annotations") or {}
+    try:
+        found = json.loads(annotations.get(ANNOTATION_REMOTE_URLS) or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: each
+        for name, each in found.items()
+        if isinstance(each, list) and len(each) == 2 and all(isinstance(text, str) for text in each)
+    }
+
+
+def _digest(urls: RemoteUrls) -> str:
+    return manifest_hash(asdict(urls))
 
 
 def _stored(status: Mapping[str, Any] | None) -> Sequence[RemoteClusterStatus]:
