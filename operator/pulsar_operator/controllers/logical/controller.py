@@ -118,6 +118,10 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         """Why an object that is as declared is of no use; Ready is then False. None = it is fine."""
         return None
 
+    async def look_before(self, p: LogicalPass[SpecT, StatusT], scope: Scope, action: Action) -> None:
+        """Look at the real thing before a call that nobody can take back. Raises ObstacleError."""
+        return None
+
     def look_again(self, facts: FactsT, *, wrote: bool) -> float | None:
         """Seconds until the next pass where nothing else asks for one; None = events and the resync are enough."""
         return None
@@ -245,6 +249,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         self, p: LogicalPass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory
     ) -> str | None:
         """Make one call; returns Pulsar's words when it refuses."""
+        await self.look_before(p, scope, action)
         log.info("%s %s/%s: %s", self.kind.value, p.meta.namespace, p.meta.name, action.reason)
         try:
             if action.cluster is None:

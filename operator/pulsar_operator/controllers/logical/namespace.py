@@ -29,6 +29,7 @@ from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.controllers.logical.stored_lists import look_before_deletion, look_before_write
 from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, replication_of, used_confirmations
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
@@ -39,7 +40,7 @@ from pulsar_operator.domain.logical.namespace import (
     plan_namespace,
     wanted_policies,
 )
-from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.ports import ConflictError, Deps, PortError, RefusedError
 
@@ -145,6 +146,12 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             unreachable=tuple(sorted({*unreachable, *mute})),
         )
 
+    async def look_before(self, p: NamespacePass, scope: Scope, action: Action) -> None:
+        """A cluster that leaves a list may lose all that it holds."""
+        if action.verb is not Verb.CREATE:
+            leaving = _confirmed(p, ConfirmationAction.REMOVE_CLUSTER)
+            await look_before_write(self.deps, scope, self.name_in_pulsar(p, scope), action, leaving)
+
     def plan(self, p: NamespacePass, facts: NamespaceFacts, memory: Memory) -> Plan:
         """See domain.logical.namespace."""
         return plan_namespace(p.spec, facts, memory)
@@ -199,6 +206,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         if found is None:
             return None
         holders = clusters_of(found[1])
+        if not force:
+            await look_before_deletion(self.deps, scope, f"{tenant}/{name}", holders)
         blocker = None if force else await self._contents(scope, tenant, name, holders)
         if blocker is not None:
             return blocker

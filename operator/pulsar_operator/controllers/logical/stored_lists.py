@@ -1,0 +1,72 @@
+"""The lists of clusters of a namespace as the configuration store has them, read before a cluster is taken out.
+
+Brokers answer from what they remember. Those whose session with the store ended in an outage are told of no later
+change until they are restarted (measured on 4.0.8; domain/dataplane/store_sessions.py), and what a write takes out by
+their answer may be what another writer put in since: Pulsar deletes all that such a cluster holds within a second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.logical.scope import ObstacleError, Scope
+from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.domain.logical.clusters import ALLOWED, CLUSTERS, allowed_of, replication_of
+from pulsar_operator.domain.logical.plan import Action
+from pulsar_operator.ports import Deps, Json, PortError
+
+
+async def look_before_write(deps: Deps, scope: Scope, name: str, action: Action, leaving: Collection[str]) -> None:
+    """Raise ObstacleError where a list would be written without a cluster that loses what it holds by it, and is not
+    ``leaving`` with it by consent. ``name`` is tenant/namespace."""
+    if action.field not in (CLUSTERS, ALLOWED) or not isinstance(action.call.body, list):
+        return
+    stored = await _stored(deps, scope, name)
+    if stored is None:
+        return
+    replication, allowed, written = set(replication_of(stored)), set(allowed_of(stored)), set(action.call.body)
+    lost = replication - written - allowed if action.field == CLUSTERS else (replication | allowed) - written
+    _refuse(name, stored, lost - (set(leaving) if action.field == ALLOWED else set()))
+
+
+async def look_before_deletion(deps: Deps, scope: Scope, name: str, holders: Collection[str]) -> None:
+    """Raise ObstacleError where the store has clusters for a namespace that nobody looked into for its topics. Where
+    all clusters go there is nothing to lose, and the store may be gone."""
+    if all(cluster.deleting for cluster in scope.clusters):
+        return
+    stored = await _stored(deps, scope, name)
+    if stored is not None:
+        _refuse(name, stored, {*replication_of(stored), *allowed_of(stored)} - set(holders))
+
+
+def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
+    if not lost:
+        return
+    text = (
+        f"The configuration store has {', '.join(sorted(lost))} in the lists of clusters of {name} (replication "
+        f"{replication_of(stored)}, allowed {allowed_of(stored)}) and brokers do not say so: nothing is taken out by "
+        "what they answer. After an outage of the store they are told of nothing until they are restarted"
+    )
+    raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
+
+
+async def _stored(deps: Deps, scope: Scope, name: str) -> Json | None:
+    """Policies in the store; None where no status says where it is, or it has none that can be read. Raises
+    ObstacleError."""
+    status = scope.chain[-1].get("status") or {}
+    servers = status.get("configurationStoreServers")
+    if not servers:
+        return None
+    try:
+        session = await deps.zookeeper.session(str(servers), status.get("configurationStoreChroot"))
+        node = await session.get(f"{POLICIES_PATH}/{name}")
+    except PortError as error:
+        text = f"Nothing is taken out of the lists of clusters of {name}: the configuration store: {error}"
+        raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, text) from error
+    try:
+        found = json.loads(node.data) if node is not None and node.data else None
+        return found if isinstance(found, dict) and [*replication_of(found), *allowed_of(found)] else None
+    except (ValueError, TypeError):
+        return None
