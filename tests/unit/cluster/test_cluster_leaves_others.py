@@ -149,6 +149,48 @@ async def test_whether_there_are_any_is_not_known_while_the_store_does_not_answe
     assert await world.live(Kind.CLUSTER, "east") is None
 
 
+@pytest.mark.parametrize("servers", [EXTERNAL, SHARED])
+async def test_nor_does_a_lost_answer_say_so_while_the_instance_is_deleted_too(servers: str) -> None:
+    """The store stays until all clusters are gone, or is none of ours."""
+    world = await with_south(servers)
+    ensemble(world, servers).put("/admin/policies/shop/shared", b'{"replication_clusters": ["east", "south"]}')
+    lost: list[PortCall] = []
+
+    def lose(call: PortCall) -> None:
+        if call.port == ZOOKEEPER and call.name == "/admin/clusters" and not lost:
+            lost.append(call)
+            raise UnavailableError("connection loss")
+
+    await world.delete(Kind.INSTANCE, "demo")
+    await world.delete(Kind.CLUSTER, "east")
+    world.journal.before.append(lose)
+    for _ in range(3):  # once in each pass
+        lost.clear()
+        await world.reconcile(Key(Kind.CLUSTER, NS, "east"))
+        there = await world.get(STATEFUL_SETS, "east-proxy")
+        assert "deletionTimestamp" not in there["metadata"]
+    assert lost
+    await world.run()
+    found = await blocked(world, "east")
+    assert found is not None and "shop/shared (its clusters: east, south)" in found[1]
+
+
+async def test_a_refused_one_of_the_same_name_that_goes_too_does_not_stand_for_a_cluster_from_elsewhere() -> None:
+    world = await with_south()
+    double = again("south", await world.get(Kind.CLUSTER, "east"))
+    await world.apply(double)
+    for _ in range(10):
+        await world.round()
+    assert (await world.condition(Kind.CLUSTER, "south", "MetadataReady"))[1] == "MetadataConflict"
+    ensemble(world, EXTERNAL).put("/admin/policies/shop/shared", b'{"replication_clusters": ["east", "south"]}')
+    for name in ("east", "south"):
+        await world.delete(Kind.CLUSTER, name)
+    await world.run()
+    assert await world.names(CUSTOM[Kind.CLUSTER]) == ["east"]
+    found = await blocked(world, "east")
+    assert found is not None and "shop/shared (its clusters: east, south)" in found[1]
+
+
 async def test_clusters_that_are_deleted_with_it_are_none() -> None:
     world = await pair()
     put(world, "shop/shared", {"replication_clusters": ["east", "west"]})

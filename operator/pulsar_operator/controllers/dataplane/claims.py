@@ -7,7 +7,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.clusters import owner_text, pulsar_name
-from pulsar_operator.domain.dataplane.metadata import parse_marker
+from pulsar_operator.domain.dataplane.deregistration import is_claim_of
 from pulsar_operator.domain.dataplane.registration import claim_path, claimant
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, PortError
 
@@ -42,12 +42,9 @@ async def registered_with(deps: Deps, cluster: Json, others: Sequence[Json]) -> 
         except PortError:
             continue
         claims = [node.data if node is not None else None for node in nodes]
-        return [each for each, claim in zip(others, claims, strict=True) if _names(claim, owner_text(each))]
+        return [
+            each
+            for each, claim in zip(others, claims, strict=True)
+            if claim is not None and is_claim_of(claim, owner_text(each))
+        ]
     return []
-
-
-def _names(claim: bytes | None, owner: str) -> bool:
-    try:
-        return claim is not None and parse_marker(claim).owner == owner
-    except ValueError:
-        return False

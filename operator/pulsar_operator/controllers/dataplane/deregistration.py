@@ -41,7 +41,7 @@ from pulsar_operator.domain.dataplane.deregistration import (
     plan_leaving,
 )
 from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, Refusal, parse_record
-from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH, Stored, claim_path, cluster_path
+from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, Stored, claim_path, cluster_path
 from pulsar_operator.domain.logical.delivery import REPLICATOR
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -252,8 +252,7 @@ class Leaving:
         session = await self._session()
         claim, entry = claim_path(self._name), cluster_path(self._name)
         nodes = await _nodes(session, [claim, entry])
-        registered = await _answer(session.children(CLUSTERS_PATH)) or []
-        last = not (self._others.staying or self._others.apart(registered, self._name))
+        last = not (self._others.staying or await _answer(self._others.apart(session, self._name)))
         self._last, below = last, dict[str, Stored]()
         if nodes[claim] is not None and not last:
             tenants = await _answer(session.children(POLICIES_PATH)) or []

@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pulsar_operator.api.constants import ConditionType, Kind
+from pulsar_operator.api.constants import Component, ConditionType, Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.controllers.dataplane.dependents import still_runs
 from pulsar_operator.domain.conditions import parse_time, seconds_since
-from pulsar_operator.domain.dataplane.deregistration import is_claimed_by
+from pulsar_operator.domain.dataplane.deregistration import is_claim_of, is_claimed_by
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH, claim_path
 from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.delivery import SYSTEM
-from pulsar_operator.ports import CUSTOM, Deps, Json, Node, PortError, ZooKeeperSession
+from pulsar_operator.ports import CUSTOM, Deps, Json, Node, PortError, RefusedError, ZooKeeperSession
 
 AT_ONCE: Final = 32
 """Reads in flight."""
@@ -87,15 +88,13 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     servers, own = store.get("configurationStoreServers"), local.get("metadataStoreServers")
     if has_own_store(instance, cluster) and not (others.staying and own):
         return await _shared_apart(deps, others, cluster)
-    # The store may be on its way out with all of them.
-    all_go = not others.staying and "deletionTimestamp" in instance["metadata"]
+    all_go = not others.staying and await _goes_with_all(deps, instance)
     unknown = "whether namespaces in Pulsar need it is not known"
     if not servers:
         return None if all_go else f"{unknown}: no status says where the configuration store is yet"
     try:
         shared = await deps.zookeeper.session(servers, store.get("configurationStoreChroot"))
-        registered = () if others.staying else await shared.children(CLUSTERS_PATH) or ()
-        if not others.staying and not others.apart(registered, pulsar_name(cluster)):
+        if not others.staying and not await others.apart(shared, pulsar_name(cluster)):
             return None
         if not own:
             return f"{unknown}: no status says where its own metadata store is yet"
@@ -111,6 +110,18 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     return f"{len(found)} namespaces in Pulsar still need it: {named(found)}" if found else None
 
 
+async def _goes_with_all(deps: Deps, instance: Json) -> bool:
+    """Whether the store may be on its way out with all clusters: its instance is, and what runs there of it was stopped
+    by somebody else, since it is kept for the clusters."""
+    store = (instance.get("spec") or {}).get("configurationStore") or {}
+    if "deletionTimestamp" not in instance["metadata"] or store.get("external") is not None:
+        return False
+    try:
+        return not await still_runs(deps, instance, Component.CONFIGURATION_STORE)
+    except RefusedError:
+        return True  # its Kubernetes namespace goes, and rights in it first
+
+
 async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None:
     """Who has registered in the cluster's own metadata store and is not of its instance here: what they share goes with
     it. A store that does not answer for long has nothing that anybody could still use."""
@@ -122,7 +133,7 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
         return f"{unknown} is not known: no status says where that is yet"
     try:
         store = await deps.zookeeper.session(servers, local.get("metadataStoreChroot"))
-        found = sorted(others.apart(await store.children(CLUSTERS_PATH) or (), pulsar_name(cluster)))
+        found = sorted(await others.apart(store, pulsar_name(cluster)))
     except PortError as error:
         return None if _silent_for_long(cluster, deps.clock.now()) else f"{unknown} is not known: {error}"
     if not found:
@@ -154,14 +165,22 @@ class Others:
 
     staying: Sequence[Json]
     """PulsarClusters that are not being deleted too."""
-    going: frozenset[str]
-    """What Pulsar calls those that are."""
+    going: Sequence[Json]
+    """Those that are."""
 
-    def apart(self, registered: Iterable[str], name: str) -> frozenset[str]:
+    async def apart(self, store: ZooKeeperSession, name: str) -> frozenset[str]:
         """Of the entries of the configuration store those of clusters, other than the one of that name, that go on and
-        have no PulsarCluster here: a store may have clusters of several Kubernetes clusters."""
+        have no PulsarCluster here: a store may have clusters of several Kubernetes clusters. One that is being deleted
+        stands for its name where it was registered, and not refused. Raises PortError."""
         here = {pulsar_name(each) for each in self.staying}
-        return frozenset(registered) - self.going - here - {name, GLOBAL}
+        found = frozenset(await store.children(CLUSTERS_PATH) or ()) - here - {name, GLOBAL}
+        gone = [each for each in self.going if pulsar_name(each) in found]
+        claims = await asyncio.gather(*(store.get(claim_path(pulsar_name(each))) for each in gone))
+        return found - {
+            pulsar_name(each)
+            for each, claim in zip(gone, claims, strict=True)
+            if claim is not None and is_claim_of(claim.data, owner_text(each))
+        }
 
 
 async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
@@ -170,7 +189,7 @@ async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
     found = [each for each in members(every, instance) if each["metadata"]["uid"] != cluster["metadata"]["uid"]]
     return Others(
         [each for each in found if "deletionTimestamp" not in each["metadata"]],
-        frozenset(pulsar_name(each) for each in found if "deletionTimestamp" in each["metadata"]),
+        [each for each in found if "deletionTimestamp" in each["metadata"]],
     )
 
 

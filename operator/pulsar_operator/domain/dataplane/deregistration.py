@@ -106,6 +106,14 @@ def is_claimed_by(data: bytes, instance_id: str | None, owner: str) -> bool:
     return instance_id is not None and (found.instance_id, found.owner) == (instance_id, owner)
 
 
+def is_claim_of(data: bytes, owner: str) -> bool:
+    """Whether a claim was made for a PulsarCluster, namespace/name."""
+    try:
+        return parse_marker(data).owner == owner
+    except ValueError:
+        return False
+
+
 def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
     """What to take back next, or why it cannot be known what there is."""
     name, claim, entry = facts.cluster_name, claim_path(facts.cluster_name), cluster_path(facts.cluster_name)
