@@ -11,6 +11,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.logical.namespace import NamespaceController
+from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.admin import AdminCall
@@ -157,3 +158,20 @@ async def test_a_namespace_is_not_deleted_while_the_store_has_it_elsewhere(going
         stale.put(["a"], ["a"])
         await w.run()
         assert "t/n" not in w.pulsar.namespaces
+
+
+@pytest.mark.parametrize(("allowed", "held"), [([], True), (["a", "b"], False)])
+async def test_the_global_list_of_a_topic_is_not_written_by_what_brokers_remember(
+    allowed: list[str], held: bool
+) -> None:
+    stale = await world(**BOTH, allowedClusters=["a", "b"])
+    w = stale.w
+    deps = replace(w.controllers[Kind.TOPIC].deps, zookeeper=stale.zookeeper)
+    w.controllers[Kind.TOPIC] = TopicController(deps)
+    stale.put(["a", "b"], allowed)
+    w.topic("x", policyScope="Global", replicationClusters=["a"])
+    await w.run()
+    status, reason, text = w.condition(Kind.TOPIC, "x")
+    assert (reason == "AdminUnreachable" and "has b in the lists" in text) is held, (status, reason, text)
+    written = [path for method, path in w.admin.writes if method == "POST" and "/x/replication" in path]
+    assert bool(written) is not held

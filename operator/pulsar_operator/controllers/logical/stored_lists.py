@@ -15,6 +15,7 @@ from pulsar_operator.controllers.logical.scope import ObstacleError, Scope
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.domain.logical.clusters import ALLOWED, CLUSTERS, allowed_of, replication_of
 from pulsar_operator.domain.logical.plan import Action
+from pulsar_operator.domain.logical.topic import GLOBAL_CLUSTERS
 from pulsar_operator.ports import Deps, Json, PortError
 
 
@@ -29,6 +30,15 @@ async def look_before_write(deps: Deps, scope: Scope, name: str, action: Action,
     replication, allowed, written = set(replication_of(stored)), set(allowed_of(stored)), set(action.call.body)
     lost = replication - written - allowed if action.field == CLUSTERS else (replication | allowed) - written
     _refuse(name, stored, lost - (set(leaving) if action.field == ALLOWED else set()))
+
+
+async def look_before_topic_write(deps: Deps, scope: Scope, name: str, action: Action) -> None:
+    """The same where the global list of a topic of a namespace is written: it counts instead of the namespace's."""
+    if action.field != GLOBAL_CLUSTERS or not isinstance(action.call.body, list):
+        return
+    stored = await _stored(deps, scope, name)
+    if stored is not None:
+        _refuse(name, stored, set(replication_of(stored)) - set(action.call.body) - set(allowed_of(stored)))
 
 
 async def look_before_deletion(deps: Deps, scope: Scope, name: str, holders: Collection[str]) -> None:

@@ -23,6 +23,7 @@ from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
@@ -39,7 +40,7 @@ from pulsar_operator.domain.logical.names import (
     topic_name_problem,
     topic_path,
 )
-from pulsar_operator.domain.logical.plan import Memory, Plan, concerned
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, concerned
 from pulsar_operator.domain.logical.subscriptions import concerned_subscriptions
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
 from pulsar_operator.domain.logical.topic_set import Selection
@@ -155,6 +156,10 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 Reason.PARENT_NOT_READY, f"namespace {tenant}/{namespace} does not exist in Pulsar", known=True
             )
         return dict(found[1])
+
+    async def look_before(self, p: TopicPass, scope: Scope, action: Action) -> None:
+        """A cluster that a global list leaves out may lose the topic."""
+        await look_before_topic_write(self.deps, scope, "/".join(_place(scope)), action)
 
     def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
         """See domain.logical.topic."""
