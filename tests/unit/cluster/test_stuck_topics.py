@@ -187,9 +187,10 @@ async def test_none_is_unloaded_while_bookies_of_either_cluster_are_away(where: 
     assert len(unloads(world)) == 1
 
 
-async def test_a_paused_instance_says_what_it_would_do() -> None:
+@pytest.mark.parametrize(("kind", "name"), [(Kind.INSTANCE, "demo"), (Kind.CLUSTER, "east")])
+async def test_while_it_is_paused_it_is_said_what_would_be_done(kind: Kind, name: str) -> None:
     world = await two(1)
-    await world.pause(Kind.INSTANCE, "demo")
+    await world.pause(kind, name)
     condition = await looks_at(world, page(5), 12)
     assert unloads(world) == []
     assert condition["pending"] == [f"Unload {TOPIC} in east: nothing of it is replicated"]

@@ -11,6 +11,7 @@ from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.instance import ReplicationPair, Waiting
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import broker_endpoint, pulsar_name, serving_endpoint
+from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of, is_true
 from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, timestamp
@@ -103,11 +104,11 @@ async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
     """Load anew what is connected and delivers nothing, each topic once an hour."""
     deps, topics = actor.deps, actor.deps.replication.topics(uid)
     for source, names in topics.due().items():
-        endpoints = [serving_endpoint(each) for each in clusters if pulsar_name(each) == source]
-        if not actor.act:
+        found = [each for each in clusters if pulsar_name(each) == source]
+        if not actor.act or any(meta.paused or meta.dry_run for meta in map(meta_of, found)):
             actor.pending += [f"Unload {name} in {source}: nothing of it is replicated" for name in names]
             continue
-        tried = await unload(deps, endpoints[0] if endpoints else None, names)
+        tried = await unload(deps, serving_endpoint(found[0]) if found else None, names)
         for name in names:
             topics.unloaded(source, name, deps.clock.now())
         done, failed = tried.done, tried.failures
