@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import API_VERSION, Kind
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json
-from tests.support.cluster.leaving import EXTERNAL
+from tests.support.cluster.leaving import EXTERNAL, again, blocked, confirm, go
 from tests.support.cluster.outages import pair
 from tests.support.cluster.world import NS, ClusterWorld
 
@@ -46,3 +46,27 @@ async def test_no_broker_is_given_a_store_that_lacks_its_cluster() -> None:
         mounted = [each["configMap"]["name"] for each in pod["spec"]["volumes"] if "configMap" in each]
         assert before[name.rpartition("-")[0]] in mounted
     assert "east-broker" in await world.names(STATEFUL_SETS)
+
+
+async def test_no_cluster_goes_while_others_would_miss_it_and_nobody_knows_by_whom_it_is_needed() -> None:
+    world = await pair()
+    instance = await world.get(Kind.INSTANCE, "demo")
+    await gone_by_force(world)
+    await go(world)
+    found = await blocked(world)
+    assert found is not None and "PulsarInstance pulsar/demo" in found[1] and "east would miss it" in found[1]
+    assert "west-broker" in await world.names(STATEFUL_SETS)
+    await world.apply(again("demo", instance))
+    await world.run()
+    assert await blocked(world) is None
+    await gone_by_force(world)
+    await go(world, "east")
+    assert await world.live(Kind.CLUSTER, "east") is None, "the last one"
+
+
+async def test_with_consent_it_goes() -> None:
+    world = await pair()
+    await gone_by_force(world)
+    await confirm(world)
+    await go(world)
+    assert await blocked(world) is None

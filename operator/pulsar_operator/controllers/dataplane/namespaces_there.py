@@ -12,7 +12,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
-from pulsar_operator.controllers.core.clusters import allows, instance_of, members, owner_text, pulsar_name
+from pulsar_operator.controllers.core.clusters import allows, instance_of, members, owner_text, pulsar_name, referring
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.dependents import still_runs
@@ -23,7 +23,7 @@ from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIE
 from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.delivery import SYSTEM
-from pulsar_operator.ports import CUSTOM, Deps, Json, Node, PortError, RefusedError, ZooKeeperSession
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, Node, PortError, RefusedError, ZooKeeperSession
 
 AT_ONCE: Final = 32
 """Reads in flight."""
@@ -82,7 +82,7 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     key = instance_of(cluster)
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
     if instance is None:
-        return None
+        return await _instance_gone(deps, key, cluster) if key is not None else None
     others = await other_clusters(deps, instance, cluster)
     store, local = instance.get("status") or {}, cluster.get("status") or {}
     servers, own = store.get("configurationStoreServers"), local.get("metadataStoreServers")
@@ -108,6 +108,23 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     except PortError as error:
         return None if all_go else f"{unknown}: {error}"
     return f"{len(found)} namespaces in Pulsar still need it: {named(found)}" if found else None
+
+
+async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
+    """Somebody took the instance away before its clusters, and with it all that tells where the store is. One elsewhere
+    that it would have had to allow says nothing: anybody may make it."""
+    meta = cluster["metadata"]
+    others = [
+        pulsar_name(each)
+        for each in referring(await deps.kube.list(CUSTOM[Kind.CLUSTER], key.namespace), key)
+        if each["metadata"]["uid"] != meta["uid"] and "deletionTimestamp" not in each["metadata"]
+    ]
+    if not others:
+        return None
+    return (
+        f"whether namespaces in Pulsar need it is not known: PulsarInstance {key.namespace}/{key.name}, by which its "
+        f"clusters find each other, is gone, and {named(sorted(others))} would miss it: make the instance again"
+    )
 
 
 async def _goes_with_all(deps: Deps, instance: Json) -> bool:
