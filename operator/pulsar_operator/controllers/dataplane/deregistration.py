@@ -252,7 +252,8 @@ class Leaving:
         session = await self._session()
         claim, entry = claim_path(self._name), cluster_path(self._name)
         nodes = await _nodes(session, [claim, entry])
-        last = not (self._others.staying or await _answer(self._others.apart(session, self._name)))
+        apart = await _answer(self._others.apart(session, self._name))
+        last = not (self._others.staying or apart)
         self._last, below = last, dict[str, Stored]()
         if nodes[claim] is not None and not last:
             tenants = await _answer(session.children(POLICIES_PATH)) or []
