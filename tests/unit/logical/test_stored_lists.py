@@ -11,6 +11,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.logical.namespace import NamespaceController
+from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.ports import CUSTOM
@@ -175,3 +176,26 @@ async def test_the_global_list_of_a_topic_is_not_written_by_what_brokers_remembe
     assert (reason == "AdminUnreachable" and "has b in the lists" in text) is held, (status, reason, text)
     written = [path for method, path in w.admin.writes if method == "POST" and "/x/replication" in path]
     assert bool(written) is not held
+
+
+async def test_a_tenant_is_not_written_by_what_brokers_remember() -> None:
+    """It is written whole: a role that was revoked meanwhile would be back."""
+    w = LogicalWorld("a", "b")
+    stale = Stale(w)
+    deps = replace(w.controllers[Kind.TENANT].deps, zookeeper=stale.zookeeper)
+    w.controllers[Kind.TENANT] = TenantController(deps)
+    w.tenant()
+    await w.run()
+    live = w.pulsar.tenants["t"]
+    live["adminRoles"] = ["theirs", "revoked"]
+    path, clusters = f"{POLICIES_PATH}/t", list(live["allowedClusters"])
+    stale.ensemble.put(path, json.dumps({"adminRoles": ["theirs"], "allowedClusters": clusters}).encode())
+    w.tenant(adminRoles=["ours"])
+    await w.run()
+    status, reason, text = w.condition(Kind.TENANT, "t")
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and "and brokers do not say so" in text
+    assert w.pulsar.tenants["t"]["adminRoles"] == ["theirs", "revoked"]
+    w.pulsar.tenants["t"]["adminRoles"] = ["theirs"]  # they were restarted
+    await w.run()
+    assert sorted(w.pulsar.tenants["t"]["adminRoles"]) == ["ours", "theirs"]
+    assert w.condition(Kind.TENANT, "t")[0] == "True"

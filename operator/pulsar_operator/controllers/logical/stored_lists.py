@@ -1,4 +1,4 @@
-"""The lists of clusters of a namespace as the configuration store has them, read before a cluster is taken out.
+"""Tenants and lists of clusters as the configuration store has them, read before something is taken out.
 
 Brokers answer from what they remember. Those whose session with the store ended in an outage are told of no later
 change until they are restarted (measured on 4.0.8; domain/dataplane/store_sessions.py), and what a write takes out by
@@ -14,9 +14,14 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.domain.logical.clusters import ALLOWED, CLUSTERS, allowed_of, replication_of
+from pulsar_operator.domain.logical.names import tenant_path
 from pulsar_operator.domain.logical.plan import Action
+from pulsar_operator.domain.logical.tenant import LiveTenant
 from pulsar_operator.domain.logical.topic import GLOBAL_CLUSTERS
+from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Deps, Json, PortError
+
+WHY = "After an outage of the store they are told of nothing until they are restarted"
 
 
 async def look_before_write(deps: Deps, scope: Scope, name: str, action: Action, leaving: Collection[str]) -> None:
@@ -41,6 +46,26 @@ async def look_before_topic_write(deps: Deps, scope: Scope, name: str, action: A
         _refuse(name, stored, set(replication_of(stored)) - set(action.call.body) - set(allowed_of(stored)))
 
 
+async def look_before_tenant_write(deps: Deps, scope: Scope, name: str) -> None:
+    """Raise ObstacleError where brokers answer another tenant than the store has. Pulsar writes a tenant whole: a role
+    that was revoked meanwhile would be back, a cluster that was added would be gone."""
+    stored = await _node(deps, scope, f"tenant {name}", f"{POLICIES_PATH}/{name}")
+    try:
+        kept = LiveTenant.parse(stored) if isinstance(stored, dict) else None
+    except TypeError:
+        kept = None
+    if kept is None:
+        return
+    found = await scope.admin.find(Call("GET", tenant_path(name)))
+    if found is not None and kept == LiveTenant.parse(found[1]):
+        return
+    text = (
+        f"The configuration store has tenant {name} with admin roles {sorted(kept.admin_roles)} and clusters "
+        f"{sorted(kept.allowed_clusters)}, and brokers do not say so: nothing is written by what they answer. {WHY}"
+    )
+    raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
+
+
 async def look_before_deletion(deps: Deps, scope: Scope, name: str, holders: Collection[str]) -> None:
     """Raise ObstacleError where the store has clusters for a namespace that nobody looked into for its topics. Where
     all clusters go there is nothing to lose, and the store may be gone."""
@@ -57,7 +82,7 @@ def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
     text = (
         f"The configuration store has {', '.join(sorted(lost))} in the lists of clusters of {name} (replication "
         f"{replication_of(stored)}, allowed {allowed_of(stored)}) and brokers do not say so: nothing is taken out by "
-        "what they answer. After an outage of the store they are told of nothing until they are restarted"
+        f"what they answer. {WHY}"
     )
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
 
@@ -65,18 +90,27 @@ def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
 async def _stored(deps: Deps, scope: Scope, name: str) -> Json | None:
     """Policies in the store; None where no status says where it is, or it has none that can be read. Raises
     ObstacleError."""
+    found = await _node(deps, scope, f"the lists of clusters of {name}", f"{POLICIES_PATH}/{name}")
+    try:
+        return found if isinstance(found, dict) and [*replication_of(found), *allowed_of(found)] else None
+    except TypeError:
+        return None
+
+
+async def _node(deps: Deps, scope: Scope, what: str, path: str) -> object:
+    """What a node of the store has; None where no status says where it is, there is none, or it cannot be read. Raises
+    ObstacleError."""
     status = scope.chain[-1].get("status") or {}
     servers = status.get("configurationStoreServers")
     if not servers:
         return None
     try:
         session = await deps.zookeeper.session(str(servers), status.get("configurationStoreChroot"))
-        node = await session.get(f"{POLICIES_PATH}/{name}")
+        node = await session.get(path)
     except PortError as error:
-        text = f"Nothing is taken out of the lists of clusters of {name}: the configuration store: {error}"
+        text = f"Nothing is taken out of {what}: the configuration store: {error}"
         raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, text) from error
     try:
-        found = json.loads(node.data) if node is not None and node.data else None
-        return found if isinstance(found, dict) and [*replication_of(found), *allowed_of(found)] else None
-    except (ValueError, TypeError):
+        return json.loads(node.data) if node is not None and node.data else None
+    except ValueError:
         return None

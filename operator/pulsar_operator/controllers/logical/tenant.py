@@ -11,9 +11,10 @@ from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.controllers.logical.stored_lists import look_before_tenant_write
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import tenant_path
-from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, clusters_to_remove, plan_tenant
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import ConflictError, Deps, RefusedError
@@ -53,6 +54,11 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
             for cluster in going & set(clusters_of(policies[1]) if policies is not None else ()):
                 usage[cluster].append(full)
         return replace(facts, usage=usage)
+
+    async def look_before(self, p: TenantPass, scope: Scope, action: Action) -> None:
+        """An update carries along what brokers answered."""
+        if action.verb is not Verb.CREATE:
+            await look_before_tenant_write(self.deps, scope, name_of(p.obj))
 
     def plan(self, p: TenantPass, facts: TenantFacts, memory: Memory) -> Plan:
         """See domain.logical.tenant."""
