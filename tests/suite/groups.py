@@ -33,19 +33,19 @@ GROUPS: Sequence[Group] = (
     Group(
         "bring-up, quickstart, bad input, life cycle",
         Lane.KIND,
-        11,
+        11.5,
         ("e2e/tests/test_quickstart", "e2e/tests/test_bad_input", "e2e/tests/test_life_cycle", "e2e/tests/test_"),
     ),
-    Group("rolls and scale-in", Lane.KIND, 6, ("e2e/tests/test_rolls", "e2e/tests/test_brokers")),
+    Group("rolls and scale-in", Lane.KIND, 7, ("e2e/tests/test_rolls", "e2e/tests/test_brokers")),
     Group("security", Lane.KIND, 3, ("e2e/tests/test_security",)),
     Group("geo-replication", Lane.KIND, 3, ("e2e/tests/test_geo",)),
     Group("conformance", Lane.KIND, 4, ("e2e/tests/test_conformance",)),
     Group("storage", Lane.KIND, 1, ("e2e/tests/test_storage",)),
-    Group(STATIC, Lane.LOCAL, 1, ()),
-    Group("unit", Lane.LOCAL, 13, ("tests/unit/",)),
+    Group(STATIC, Lane.LOCAL, 0.5, ()),
+    Group("unit", Lane.LOCAL, 11, ("tests/unit/",)),
     Group("Spark", Lane.LOCAL, 2.5, ("tests/unit/sizing/test_job", "tests/unit/sizing/test_killed_driver")),
-    Group("contract, integration", Lane.LOCAL, 9, ("tests/contract/", "tests/integration/")),
-    Group("standalone: contracts, hostile text, filters", Lane.LOCAL, 4, ("tests/standalone/",)),
+    Group("contract, integration", Lane.LOCAL, 12, ("tests/contract/", "tests/integration/")),
+    Group("standalone: contracts, hostile text, filters", Lane.LOCAL, 3, ("tests/standalone/",)),
 )
 """The budgets of the plan: 30 minutes for the longer lane. A capability that adds minutes takes them from another."""
 

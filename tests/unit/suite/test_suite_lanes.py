@@ -162,16 +162,16 @@ def test_an_earlier_runs_counts_are_not_this_ones(site: Site) -> None:
 
 
 def test_the_table_has_each_group_beside_its_budget_and_what_is_over_it(tmp_path: Path) -> None:
-    row = {"group": "unit", "module": "tests/unit/x.py", "tests": 7, "wall": 1560.0, "processor": 300.0}
-    outcome = Outcome(Step("s", ()), Lane.LOCAL, 1570.0, 7, 0, 0, (), (row,))
-    lines = report.table([outcome], 1580.0)
+    row = {"group": "unit", "module": "tests/unit/x.py", "tests": 7, "wall": 1320.0, "processor": 300.0}
+    outcome = Outcome(Step("s", ()), Lane.LOCAL, 1330.0, 7, 0, 0, (), (row,))
+    lines = report.table([outcome], 1340.0)
     unit = next(line for line in lines if line.startswith("unit"))
-    assert unit.split()[1:6] == ["local", "7", "26.0", "13.0", "5.0"] and unit.endswith("200 %")
-    assert lines[-1].split()[-4:] == ["7", "26.3", "30", "5.0"]
+    assert unit.split()[1:6] == ["local", "7", "22.0", "11.0", "5.0"] and unit.endswith("200 %")
+    assert lines[-1].split()[-4:] == ["7", "22.3", "30", "5.0"]
     report.write_csv(tmp_path / "minutes.csv", [outcome])
     assert (tmp_path / "minutes.csv").read_text().splitlines() == [
         "lane,group,module,tests,wall_seconds,processor_seconds",
-        "local,unit,tests/unit/x.py,7,1560.0,300.0",
+        "local,unit,tests/unit/x.py,7,1320.0,300.0",
     ]
 
 
