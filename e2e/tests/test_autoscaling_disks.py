@@ -174,7 +174,9 @@ def test_a_bookie_fewer_once_growth_is_known(small: Small, capsys: pytest.Captur
     with capsys.disabled():
         print(f"\n{text}\n{json.dumps(shrunk)}\n{report.text()}")
     assert report.failures() == [], report.text()
-    assert {name: getattr(report, name) for name in COUNTERS} == dict.fromkeys(COUNTERS, 0), report.text()
+    # Its topics are unloaded, so that some of what was read is read again.
+    wrong = [name for name in COUNTERS if name != "duplicated" and getattr(report, name)]
+    assert wrong == [], report.text()
     assert simple.consume(deployed.service_url, BEFORE, "kept", len(published)) == published
     assert len([each for each in bookies.events("ScaledIn") if each.startswith("Scale bookies from 4 to 3")]) == 1
     assert shrunk["replicas"] == 3, "spec was never written"
