@@ -168,7 +168,12 @@ def test_a_bookie_fewer_once_growth_is_known(small: Small, capsys: pytest.Captur
         used = sum(small.disks.used()[disk] for disk in placed.values()) / 100 * MEBIBYTES * 1024**2
         with run.operation("a bookie fewer"):
             with_history(bookies, int(used))
-            eventually(lambda: bookies.decided(3, "ScaledIn", *CALM), within=600, what="three bookies", every=0.5)
+
+            def gone() -> bool:
+                bookies.rows()
+                return bookies.decided(3, "ScaledIn", *CALM)
+
+            eventually(gone, within=600, what="three bookies", every=0.5)
         shrunk = bookies.scaling()
         report = run.finish(drain_within=120)
     with capsys.disabled():
