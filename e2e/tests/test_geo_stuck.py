@@ -28,6 +28,7 @@ def rate(deployed: Deployed, declared: dict[str, int]) -> None:
     where = ("pulsarnamespace", "mirrored", "-n", deployed.namespace)
     deployed.kubectl.run("patch", *where, "--type=merge", "-p", patch)
     if not declared:
+        # {} merged into the limit would leave it: it is taken out first.
         patch = json.dumps({"spec": {"policies": {"replicatorDispatchRate": {}}}})
         deployed.kubectl.run("patch", *where, "--type=merge", "-p", patch)
 
