@@ -40,6 +40,7 @@ AREAS = (
     "test_autoscaling_bookies",
     "test_autoscaling_disks",
     "test_autoscaling_forecast",
+    "test_autoscaling_proxies",
     "test_balance",
     "test_bookie_volumes",
     "test_bookies_area",

@@ -1,4 +1,4 @@
-"""The number of brokers of a cluster as a user sees it, while the operator decides it."""
+"""The number of brokers or proxies of a cluster as a user sees it, while the operator decides it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ from e2e.support.skew import Brokers
 
 @dataclass(frozen=True)
 class Scaling:
-    """Of one cluster, whose first two brokers always stay."""
+    """Of one cluster, whose first two pods always stay."""
 
     kubectl: Kubectl
     namespace: str
     cluster: str = "east"
+    part: str = "broker"
+    """Or ``proxy``: the field of spec and status, and the component of the pods."""
+    left: int = 3
+    """How many there are in the end."""
 
     def obj(self) -> dict[str, Any]:
         """The PulsarCluster."""
@@ -29,24 +33,24 @@ class Scaling:
         assert found is not None
         return dict(found)
 
-    def patch(self, broker: Mapping[str, object]) -> None:
+    def patch(self, spec: Mapping[str, object]) -> None:
         """Change ``spec.broker``, and wait until the pods are as it says."""
-        patch_cluster(self.kubectl, self.namespace, self.cluster, {"broker": broker})
+        patch_cluster(self.kubectl, self.namespace, self.cluster, {self.part: spec})
 
     def row(self) -> dict[str, Any]:
         """What the status says of their number."""
-        return dict((self.obj()["status"].get("autoscaling") or {}).get("broker") or {})
+        return dict((self.obj()["status"].get("autoscaling") or {}).get(self.part) or {})
 
     def there(self, number: int) -> bool:
-        """So many brokers, ready, and no other."""
-        found = self.obj()["status"]["broker"]
+        """So many of them, ready, and no other."""
+        found = self.obj()["status"][self.part]
         assert (found["desired"], found["ready"]) == (number, number), found
         return True
 
     def scaled(self, number: int) -> bool:
-        """So many brokers, decided, there and ready, nobody under way."""
+        """So many of them, decided, there and ready, nobody under way."""
         status = self.obj()["status"]
-        row = (status.get("autoscaling") or {}).get("broker") or {}
+        row = (status.get("autoscaling") or {}).get(self.part) or {}
         assert (row.get("desired"), row.get("current")) == (number, number), json.dumps(row)
         assert "drain" not in status, status["drain"]
         return self.there(number)
@@ -58,10 +62,17 @@ class Scaling:
         return True
 
     def first_two(self) -> dict[str, str]:
-        """UIDs of the pods of the brokers that stay."""
-        pods = self.kubectl.items("pods", self.namespace, "app.kubernetes.io/component=broker")
-        found = {each["metadata"]["name"]: each["metadata"]["uid"] for each in pods}
-        return {name: found[name] for name in (f"{self.cluster}-broker-{n}" for n in range(2)) if name in found}
+        """UIDs of the pods that stay."""
+        found = {each["metadata"]["name"]: each["metadata"]["uid"] for each in self.pods()}
+        return {name: found[name] for name in (self.pod(n) for n in range(2)) if name in found}
+
+    def pod(self, ordinal: int) -> str:
+        """Name of one of them."""
+        return f"{self.cluster}-{self.part}-{ordinal}"
+
+    def pods(self) -> list[dict[str, Any]]:
+        """Their pods, those that stop too."""
+        return self.kubectl.items("pods", self.namespace, f"app.kubernetes.io/component={self.part}")
 
     def events(self, reason: str) -> list[str]:
         """Messages of events with a reason, each once."""
@@ -70,12 +81,12 @@ class Scaling:
 
     @contextmanager
     def given_back(self) -> Iterator[None]:
-        """Whatever becomes of a test, three brokers without autoscaling are left."""
+        """Whatever becomes of a test, ``left`` of them without autoscaling are left."""
         try:
             yield
         finally:
-            self.patch({"autoscaling": None, "replicas": 3})
-            eventually(lambda: self.there(3), within=300, what="three brokers", every=1.0)
+            self.patch({"autoscaling": None, "replicas": self.left})
+            eventually(lambda: self.there(self.left), within=300, what=f"{self.left} {self.part} pods", every=1.0)
 
 
 def shared(brokers: Brokers) -> bool:

@@ -50,6 +50,7 @@ SLICES: Sequence[Slice] = (
     Slice("autoscaling", 2, "three bookies become four as their disks are full, and three again"),
     Slice("autoscaling", 3, "a bookie more as small disks fill"),
     Slice("autoscaling", 4, "a broker more before a recorded peak"),
+    Slice("autoscaling", 5, "two proxies become three as connections grow, and two again as they leave"),
     Slice("rolls", 1, "a cluster of three ZooKeeper servers, three bookies and two brokers"),
     Slice("rolls", 2, "two proxies under traffic, one of them killed"),
     Slice("rolls", 3, "the operator upgraded from the recorded commit, objects of every kind"),
