@@ -123,6 +123,12 @@ def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentS
         ((3, 6), 2, row_at(2, 31), 5, 5),
         ((3, 6), 2, row_at(5, None), 5, 5),
         ((3, 6), 7, row_at(4, 1, replicas=2), 4, 4),
+        ((3, 6), 2, row_at(0, 1), 5, 3),
+        ((3, 6), 2, row_at(0, 1), 2, 2),
+        ((3, 6), 2, row_at(0, 1), None, 3),
+        ((3, 6), 2, row_at(2**20, 1), 5, 6),
+        ((3, 6), 2, row_at(2**20, 600), None, 6),
+        ((3, 6), 2, row_at(9, 1), 9, 9),
     ],
     ids=[
         "never scaled",
@@ -148,6 +154,12 @@ def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentS
         "of an old backup",
         "set again",
         "replicas changed in one step with autoscaling removed and set",
+        "a stranger wrote none",
+        "a stranger wrote none, below the minimum",
+        "a stranger wrote none, the workload is gone",
+        "a stranger wrote a million",
+        "a stranger wrote a million, the workload is gone",
+        "the maximum was lowered",
     ],
 )
 def test_replicas_that_count(

@@ -58,7 +58,7 @@ from pulsar_operator.domain.dataplane.running import record_of
 from pulsar_operator.domain.dataplane.store_sessions import session_of, with_store_away
 from pulsar_operator.domain.dataplane.templates import template_hash, with_annotations_of
 from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
-from pulsar_operator.domain.dataplane.wanted import with_wanted
+from pulsar_operator.domain.dataplane.wanted import with_quorum, with_wanted
 from pulsar_operator.domain.render import (
     ClusterInputs,
     ImageTemplates,
@@ -135,6 +135,7 @@ class ClusterController:
             view = replace(view, error=text, error_reason=reason)
         if view.live is not None:
             spec = with_wanted(spec, obj.get("status"), view.live, deps.clock.now())
+            spec = with_quorum(spec, view.rendered.quorum if view.rendered is not None else None)
         set_conditions(conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
         status = cluster_status(spec, view, conditions, obj, owner)
         await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))

@@ -28,7 +28,7 @@ from pulsar_operator.domain.dataplane.rollout import RollOrder
 from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
 from pulsar_operator.domain.dataplane.store_sessions import granted_by
 from pulsar_operator.domain.dataplane.versions import downgrade
-from pulsar_operator.domain.dataplane.wanted import with_wanted
+from pulsar_operator.domain.dataplane.wanted import with_quorum, with_wanted
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
@@ -144,6 +144,9 @@ def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:
     record = (facts.config_map or {}).get("data") or {}
     status = facts.obj.get("status") or {}
     known = known_quorum(keeper, facts.live, record=record, status=status, volumes=facts.bookie_volumes)
+    enough = with_quorum(facts.spec, known)
+    if enough is not facts.spec:
+        facts = replace(facts, spec=enough, stored_spec=facts.declared)
     try:
         return replace(facts, quorum=known, quorum_on_record=recorded_quorum(record))
     except ValueError:

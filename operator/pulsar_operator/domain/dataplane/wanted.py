@@ -18,6 +18,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum
 from pulsar_operator.domain.stored import readable
 
 FIELDS: Final[Mapping[Component, str]] = {
@@ -52,7 +53,9 @@ def replicas(part: Part, row: ComponentScalingStatus | None, there: int | None, 
     if limits is None:
         return row.desired if row is not None and row.replicas == part.replicas else part.replicas
     if row is not None and (there is None or _counts(row, now)):
-        return row.desired
+        # No decision goes beyond the limits but towards them: those were moved since, or a stranger wrote it.
+        least = limits.min_replicas if there is None else min(there, limits.min_replicas)
+        return max(least, min(row.desired, max(there or 0, limits.max_replicas)))
     if row is not None and there is not None:
         # Decided long ago and not done, or another status was put in its place: it is decided anew.
         return max(there, min(row.desired, limits.min_replicas))
@@ -69,7 +72,8 @@ def _counts(row: ComponentScalingStatus, now: datetime) -> bool:
 def with_wanted(
     spec: PulsarClusterSpec, status: Mapping[str, Any] | None, live: Live, now: datetime
 ) -> PulsarClusterSpec:
-    """The specification with the replicas that count; the same one where nothing was ever decided."""
+    """The specification with the replicas that count; the same one where nothing was ever decided. Bookies that scale
+    themselves may be too few in it for the quorums on record (`with_quorum`)."""
     rows = rows_of(status)
     changed: dict[str, Part] = {}
     for component in SCALED:
@@ -82,6 +86,23 @@ def with_wanted(
         if number != part.replicas:
             changed[FIELDS[component]] = part.model_copy(update={"replicas": number})
     return spec.model_copy(update=changed) if changed else spec
+
+
+def with_quorum(spec: PulsarClusterSpec, quorum: Quorum | None) -> PulsarClusterSpec:
+    """A specification of `with_wanted` with bookies enough for the quorums on record, where they scale themselves: one
+    with fewer would be refused, and nobody could correct a number that nobody wrote. Above the maximum it is refused: a
+    record that is wrong asks for no bookies."""
+    keeper = spec.bookkeeper
+    if keeper is None or keeper.autoscaling is None or quorum is None:
+        return spec
+    most = max(keeper.replicas, keeper.autoscaling.max_replicas)
+    try:
+        least = resolve_quorum(keeper.ensemble, most, quorum).ensemble_size
+    except QuorumError:
+        return spec
+    if keeper.replicas >= least:
+        return spec
+    return spec.model_copy(update={"bookkeeper": keeper.model_copy(update={"replicas": least})})
 
 
 def _largest(part: BookKeeper) -> int:

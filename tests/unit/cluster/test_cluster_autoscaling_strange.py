@@ -1,0 +1,63 @@
+"""Autoscaling with numbers that no operator wrote: a status that a stranger wrote, workloads scaled by hand, pages of
+metrics that say what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS
+from tests.support.cluster import scaling_bookies
+from tests.support.cluster.ledgers import WORKLOAD
+from tests.support.cluster.scaling import LIMITS, LOOK, minutes, said, scaling, wanted
+from tests.support.cluster.world import NS, ClusterWorld
+
+
+async def rewritten(world: ClusterWorld, component: str, **fields: Any) -> None:
+    """Somebody writes the decision, a moment ago."""
+    status = (await world.status(Kind.CLUSTER, "east"))["autoscaling"]
+    status[component] |= {"updatedTime": timestamp(world.clock.now()), **fields}
+    await world.backstage.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {"autoscaling": status})
+
+
+@pytest.mark.parametrize("desired", [0, 1, 40])
+async def test_no_decision_that_somebody_wrote_goes_beyond_the_limits(desired: int) -> None:
+    """None would stop all brokers at once, with what they serve."""
+    world, loads = await scaling()
+    world.clock.forward(LOOK)
+    await loads.serve()
+    await rewritten(world, "broker", desired=desired)
+    seen = set()
+    for _ in range(12):
+        await world.round()
+        await loads.serve()
+        seen.add(await wanted(world))
+    assert seen <= set(range(LIMITS["minReplicas"], LIMITS["maxReplicas"] + 1)) and world.busy.displaced == []
+    await minutes(world, loads, 12)
+    assert await wanted(world) == 2 and await said(world) == ("True", "WithinTarget")
+
+
+@pytest.mark.parametrize(("desired", "most"), [(0, 3), (1, 3), (40, 5)])
+async def test_nor_do_bookies_that_somebody_wrote(desired: int, most: int) -> None:
+    """Too few of them would have the specification refused, for which there is nothing to correct."""
+    world = await scaling_bookies.scaling(3, 50.0)
+    await rewritten(world, "bookkeeper", desired=desired)
+    for _ in range(30):
+        await world.round()
+        assert 2 <= await world.replicas() <= most
+        assert (await world.condition(Kind.CLUSTER, "east", "Accepted"))[:2] == ("True", "Valid")
+    assert world.lost() == []
+
+
+async def test_bookies_that_are_too_few_by_hand_come_back_although_the_status_was_lost() -> None:
+    world = await scaling_bookies.scaling(3, 50.0)
+    await world.backstage.edit(STATEFUL_SETS, NS, WORKLOAD, lambda there: there["spec"].update(replicas=1))
+    await world.backstage.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {"autoscaling": None})
+    world.restart()
+    await world.settle()
+    await scaling_bookies.looks(world, 3)
+    await scaling_bookies.at_rest(world, 2)
+    assert (await world.condition(Kind.CLUSTER, "east", "Accepted"))[:2] == ("True", "Valid")
