@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
+from pulsar_operator.api.v1alpha1.scaling_status import ScalingHistoryStatus
 from pulsar_operator.balance.autoscaling import bookies
 from pulsar_operator.balance.autoscaling.blocks import blocks
 from pulsar_operator.balance.autoscaling.bookies import BookieFacts, BookieTargets, Disk, Refused
-from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.history import State, to_status
 from pulsar_operator.balance.autoscaling.policy import policy_of
 from pulsar_operator.balance.autoscaling.values import Need, Workload
 
@@ -218,6 +219,7 @@ def test_latency() -> None:
         facts(0.5, 0.5, 0.5, slope=float("inf")),
         replace(facts(*[0.95] * 4), workload=Workload(5, frozenset(f"bookie-{n}" for n in range(5)))),
         replace(facts(0.95, 0.95, 0.95), disks={f"bookie-{n}": Disk(0.0, 0.0, True) for n in range(3)}),
+        replace(facts(0.95, 0.95, 0.95), disks={f"bookie-{n}": Disk(10**400, 10**400, True) for n in range(3)}),
     ],
 )
 def test_missing_is_not_empty(there: BookieFacts) -> None:
@@ -225,6 +227,22 @@ def test_missing_is_not_empty(there: BookieFacts) -> None:
     verdict, state = bookies.decide(there, POLICY, State(), 0.0)
     assert (verdict.desired, verdict.reason) == (there.workload.replicas, Reason.NO_DATA)
     assert state.since is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    shares=st.lists(st.floats(0.0, 1.0), min_size=3, max_size=6),
+    slope=st.sampled_from([-(2.0**62), 0.0, 1e9, 2.0**62]),
+    total=st.sampled_from([1, GB, 2**63]),
+)
+def test_status_has_room_for_whatever_is_asked_for(shares: list[float], slope: float, total: int) -> None:
+    """Samples that a stranger wrote make a growth that asks for more bookies than status could remember: the pass would
+    fail for ever."""
+    there = facts(*shares, slope=slope)
+    there = replace(there, disks={pod: Disk(each.share * total, total, True) for pod, each in there.disks.items()})
+    verdict, state = bookies.decide(there, POLICY, State(), 1e9)
+    assert verdict.reason is not Reason.NO_DATA
+    ScalingHistoryStatus.model_validate(to_status(state))
 
 
 def test_a_lower_maximum_lets_no_data_go() -> None:

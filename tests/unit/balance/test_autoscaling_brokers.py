@@ -119,7 +119,9 @@ def test_the_strongest_target_decides() -> None:
         (cpu([0.9, 0.9, 0.9, float("nan")]), "which is no amount"),
         (cpu([0.9, 0.9, 0.9, -0.1]), "which is no amount"),
         (replace(cpu([0.9] * 4), carries={"broker-0": 1.0}), "what broker-"),
+        (cpu([0.9, 0.9, 1e308, 1e308]), "which is no amount"),
         (replace(cpu([0.9] * 4), carries=0.0), "can carry is not known"),
+        (replace(cpu([0.9] * 4), carries=1e-300), "can carry is not known"),
     ],
 )
 @pytest.mark.parametrize("first", [True, False])

@@ -129,6 +129,21 @@ def test_fourteen_brokers_do_not_become_two_in_a_quarter_of_an_hour() -> None:
     assert found.index(2) == 60
 
 
+def test_a_window_that_is_made_longer_is_waited_for() -> None:
+    """Whoever sees brokers leave and asks for a day is not told that a day was seen: of it a quarter of an hour is
+    known."""
+    patient = replace(POLICY, down=replace(POLICY.down, window=86400.0))
+    state, now, hurried = settled(8, minutes=26 * 60), 26 * 60 * MINUTE, 0
+    for _ in range(17):
+        verdict, state = decide(Need(4, "load"), workload(8 - hurried), POLICY, state, now)
+        hurried, now = 8 - verdict.desired, now + MINUTE
+    assert hurried == 1
+    for _ in range(23 * 60):
+        verdict, state = decide(Need(4, "load"), workload(7), patient, state, now)
+        assert (verdict.desired, verdict.reason) == (7, Reason.STABILIZING)
+        now += MINUTE
+
+
 def test_one_high_look_begins_the_window_anew() -> None:
     state = settled(6)
     for minute in range(60, 90):

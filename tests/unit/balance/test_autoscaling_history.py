@@ -72,9 +72,9 @@ def test_nothing_is_written_while_nothing_changes() -> None:
 
 def test_a_window_is_covered_from_its_begin_on() -> None:
     state = of([5] * 16)
-    assert covers(state, 900.0, 900.0)
-    assert not covers(state, 899.0, 900.0)
-    assert not covers(State(), 900.0, 0.0)
+    assert covers(state.highs, 900.0, 900.0)
+    assert not covers(state.highs, 899.0, 900.0)
+    assert not covers(State().highs, 900.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,12 @@ def test_trend_of_days_is_none_and_of_growth_is_growth() -> None:
     assert trend.from_status([{"time": "x"}, {"time": 1e12, "usedBytes": 1}, 7, {"time": 5, "usedBytes": 1}], 9.0) == (
         (5, 1),
     )
+
+
+@pytest.mark.parametrize("used", [-1.0, 2.0**63, float("nan"), float("inf")])
+def test_what_is_no_amount_is_no_sample(used: float) -> None:
+    assert trend.sampled(((5.0, 3.0),), 9000.0, used) == ((5.0, 3.0),)
+    assert trend.from_status([{"time": 5, "usedBytes": 3}, {"time": 7, "usedBytes": used}], 9.0) == ((5.0, 3.0),)
 
 
 def test_samples_of_one_time_are_one() -> None:

@@ -18,6 +18,8 @@ from pulsar_operator.balance.autoscaling.pressure import ROUNDING, STALE_INTERVA
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Verdict, Workload
 
 DAY = 86400.0
+LARGEST_DISK = 2.0**64
+"""Bytes. Shared file systems say some 2^63; more is an error of who says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
     for pod in sorted(ready):
         disk = facts.disks[pod]
         # More used than there is: two figures of different times, or of different disks.
-        if not (0 <= disk.used <= disk.total < inf and disk.total > 0):
+        if not (0 <= disk.used <= disk.total and 0 < disk.total <= LARGEST_DISK):
             return f"{pod} uses {disk.used} of {disk.total} bytes, which cannot be"
         if facts.targets.latency is not None and not 0 <= (-1 if disk.latency is None else disk.latency) < inf:
             return f"how long writes take on {pod} is not known"

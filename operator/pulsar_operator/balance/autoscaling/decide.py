@@ -15,6 +15,8 @@ from pulsar_operator.balance.autoscaling.values import Need, Policy, Verdict, Wo
 MIN, MAX = "minReplicas", "maxReplicas"
 UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
 """Fields of spec.<component>.autoscaling, by which a verdict names its limit."""
+LARGEST = 1048576
+"""More replicas are remembered by no state: the API has no room for them (`RecommendationStatus`)."""
 HOLD = 3600.0
 """Seconds for which a pod is worth keeping, rather than to be taken back and asked for again."""
 PASSED_BY_URGENT = frozenset(
@@ -66,7 +68,7 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
 
 
 def _clamped(number: int, policy: Policy, floor: int) -> int:
-    return max(policy.least, min(number, policy.most), min(number, floor))
+    return min(max(policy.least, min(number, policy.most), min(number, floor)), LARGEST)
 
 
 def _step(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> _Step:
@@ -102,7 +104,7 @@ def _out(asked: int, workload: Workload, policy: Policy, state: State, now: floa
     if current >= policy.most:
         return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}", MAX)
     window = policy.up.window
-    agreed = extreme(state.lows, now - window) if covers(state, now, window) else current
+    agreed = extreme(state.lows, now - window) if covers(state.lows, now, window) else current
     if agreed <= current:
         return _stabilizing(current, f"more are added when that holds for {window:.0f} s", f"{UP}.{WINDOW}")
     # A change downwards delays none upwards: load that comes back is served.
@@ -139,7 +141,7 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
     if workload.unsure:
         return _stabilizing(current, f"none leaves while {workload.unsure} pods carry more than they say, or may", None)
     window = policy.down.window
-    agreed = extreme(state.highs, now - window) if covers(state, now, window) else current
+    agreed = extreme(state.highs, now - window) if covers(state.highs, now, window) else current
     if agreed >= current:
         return _stabilizing(current, f"some leave when that holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
     # A minimum hides how far the load fell, but for what is wanted now.

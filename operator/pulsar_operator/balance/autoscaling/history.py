@@ -84,9 +84,10 @@ def extreme(runs: Runs, begin: float) -> int:
     return next(number for (_, number), end in zip(runs, ends, strict=True) if end > begin)
 
 
-def covers(state: State, now: float, window: float) -> bool:
-    """Whether recommendations are known for a whole window."""
-    return state.since is not None and now - state.since >= window
+def covers(runs: Runs, now: float, window: float) -> bool:
+    """Whether recommendations are known for a whole window. Of what was recommended before the window that was the
+    longest then nothing is kept, so that one that was made longer is seen whole only later."""
+    return bool(runs) and now - runs[0][0] >= window
 
 
 def scaled(state: State, now: float, *, upwards: bool, known: int | None = None) -> State:

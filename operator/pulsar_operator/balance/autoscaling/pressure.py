@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, fsum, inf
+from math import ceil, fsum
 
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Signal, Workload
 
@@ -13,6 +13,10 @@ STALE_INTERVALS = 2
 SATURATED = 0.95
 """Share of what pods carry from which a figure that saturates tells only the least of what is asked for."""
 ROUNDING = 1e-9
+LARGEST = 1e18
+"""More than any pod carries, in any unit: an error of who says it, and nothing that could be reckoned with."""
+SMALLEST = 1e-9
+"""Less no pod can carry: Kubernetes has no smaller amounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,9 @@ def unbelievable(signals: Sequence[Signal], workload: Workload, policy: Policy) 
         if not 0 <= signal.age <= STALE_INTERVALS * policy.interval:
             return f"{signal.name} is {signal.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
         for pod in workload.ready:
-            if not 0 <= signal.values[pod] < inf:
+            if not 0 <= signal.values[pod] <= LARGEST:
                 return f"{signal.name} of {pod} is {signal.values[pod]}, which is no amount"
-            if not 0 < _carries(signal, pod) < inf:
+            if not SMALLEST <= _carries(signal, pod) <= LARGEST:
                 return f"what {pod} can carry is not known, by which {signal.name} is judged"
     return None
 

@@ -15,14 +15,16 @@ Samples = tuple[tuple[float, float], ...]
 HOUR = 3600.0
 KEPT = 48
 """Samples, one an hour."""
+LARGEST = 2.0**62
+"""Bytes; more are an error of who says it, and status has no room for them (`StoredStatus`)."""
 LEAST = 4
 """Samples from which growth is told."""
 
 
 def sampled(samples: Samples, now: float, used: float) -> Samples:
-    """With one more, where the last one is an hour old; without those that are too old."""
+    """With one more, where the last one is an hour old; without those that are too old. What is no amount is none."""
     kept = tuple(each for each in samples if now - KEPT * HOUR <= each[0] <= now)
-    if kept and now - kept[-1][0] < HOUR:
+    if (kept and now - kept[-1][0] < HOUR) or not 0 <= used <= LARGEST:
         return kept
     return (*kept, (now, used))[-KEPT:]
 
@@ -56,6 +58,6 @@ def from_status(status: Sequence[Any] | None, now: float) -> Samples:
             time, used = float(each["time"]), float(each["usedBytes"])
         except (TypeError, ValueError, KeyError):
             continue
-        if 0 <= time <= now and used >= 0:
+        if 0 <= time <= now and 0 <= used <= LARGEST:
             found[time] = used
     return tuple(sorted(found.items()))[-KEPT:]
