@@ -308,7 +308,7 @@ def pod_status(pod: Json, degraded: Trouble | None, now: str) -> Json:
     scheduled: Json = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
     if degraded is not None and degraded.unschedulable:
         scheduled |= {"status": "False", "reason": "Unschedulable", "message": degraded.message}
-        return {"phase": "Pending", "conditions": [*conditions, scheduled]}
+        return {"phase": "Pending", "conditions": [scheduled]}
     # A container runs from the time of the report on, so one that is not ready has never been.
     container: Json = {
         "name": name,
@@ -324,6 +324,7 @@ def pod_status(pod: Json, degraded: Trouble | None, now: str) -> Json:
             ended = {"exitCode": 1, "reason": "Error", "message": degraded.message}
             container |= {"restartCount": 3, "lastState": {"terminated": ended}}
     running = {"phase": "Running", "conditions": [*conditions, scheduled], "containerStatuses": [container]}
+    running["startTime"] = (pod.get("status") or {}).get("startTime") or now
     return {**running, "podIP": pod_address(pod)}
 
 
@@ -335,7 +336,7 @@ def pod_address(pod: Json) -> str:
 
 def _signature(status: Json) -> str:
     """A status without its times."""
-    text = json.dumps(status, sort_keys=True)
+    text = json.dumps({key: each for key, each in status.items() if key != "startTime"}, sort_keys=True)
     conditions: Iterable[Json] = status.get("conditions") or ()
     times = {c.get("lastTransitionTime") for c in conditions}
     for time in times:

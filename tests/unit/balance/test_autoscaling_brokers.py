@@ -98,6 +98,34 @@ def test_brokers_of_different_size_count_by_what_they_carry() -> None:
     assert decided(big).desired == 3
 
 
+@pytest.mark.parametrize("big", range(4))
+def test_brokers_of_different_size_do_not_come_and_go(big: int) -> None:
+    """The one of the highest ordinal leaves: where that is the big one, the others must carry what it had."""
+    sizes = {pod: 8.0 if pod == f"broker-{big}" else 2.0 for pod in pods(20)}
+    state, replicas, seen = State(), 4, []
+    for minute in range(240):
+        there = pods(replicas)
+        share = min(4.2 / sum(sizes[pod] for pod in there), 1.0)
+        signal = Signal("cpuPercent", {pod: share * sizes[pod] for pod in there}, sizes, 0.7, 30.0, saturates=True)
+        facts = BrokerFacts(Workload(replicas, frozenset(there)), (signal,))
+        verdict, state = brokers.decide(facts, POLICY, state, minute * 60.0)
+        replicas = verdict.desired
+        seen.append(replicas)
+    assert sorted(seen, reverse=True) == seen, "once fewer they are never more"
+    assert sum(sizes[pod] for pod in pods(replicas)) * 0.7 >= 4.2 and replicas == max(big + 1, 2)
+
+
+def test_a_pod_that_does_not_start_is_neither_waited_for_nor_one_that_carries() -> None:
+    """The one that goes may be another than the one that does not start."""
+    running = cpu([0.4] * 4)
+    there = Workload(5, frozenset(pods(4)), stuck=1)
+    found = brokers.need(BrokerFacts(there, (running,)), POLICY, 0.0)
+    assert found.wanted == 4 and "1 pods do not start" in found.message
+    fewer = BrokerFacts(replace(there, replicas=4, ready=frozenset(pods(3))), (running,))
+    assert brokers.need(fewer, POLICY, 0.0).wanted == 3
+    assert brokers.need(BrokerFacts(there, (cpu([0.95] * 4),)), POLICY, 0.0).wanted == 5, "none is added for it"
+
+
 def test_the_strongest_target_decides() -> None:
     few = Signal("topics", dict.fromkeys(pods(4), 900.0), 1000.0, 1.0, 0.0)
     many = replace(few, values=dict.fromkeys(pods(4), 1900.0))

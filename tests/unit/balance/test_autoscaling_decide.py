@@ -225,6 +225,12 @@ def test_a_guess_is_taken_back_when_the_load_falls_or_an_hour_later(
         assert f"fewer than {known} are needed, or 3600 s after" in verdict.message
 
 
+@pytest.mark.parametrize(("starting", "stuck", "desired"), [(1, 1, 4), (2, 2, 4), (2, 1, 5), (1, 0, 5)])
+def test_none_waits_for_a_pod_that_does_not_start(starting: int, stuck: int, desired: int) -> None:
+    there = replace(workload(5, starting=starting), stuck=stuck)
+    assert decide(Need(4, "load"), there, POLICY, settled(4), 3600.0)[0].desired == desired
+
+
 def test_a_maximum_that_is_lowered_waits_for_no_guess() -> None:
     guessed = replace(settled(7), scaled=3000.0, upwards=True, known=6)
     assert decide(Need(7, "load"), workload(8), replace(POLICY, most=7), guessed, 3600.0)[0].desired == 7

@@ -91,6 +91,54 @@ def test_pods_that_carry_nothing_or_more_than_they_say(third: Json, lost: int, s
     assert (found.lost, found.starting, found.unsure) == (lost, starting, unsure)
 
 
+def never_ready(ordinal: int, seconds: float = 1000) -> Json:
+    """A pod that its node took in some seconds ago, and that was not ready since."""
+    found = pod(ordinal, ready=False, seconds=seconds)
+    found["status"]["startTime"] = timestamp(NOW - timedelta(seconds=seconds + 1))
+    return found
+
+
+def unplaced(ordinal: int, seconds: float) -> Json:
+    """A pod that no node has room for."""
+    scheduled = {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastTransitionTime": timestamp(NOW - timedelta(seconds=seconds)),
+    }
+    return {"metadata": {"name": f"b-{ordinal}", "uid": f"u{ordinal}"}, "status": {"conditions": [scheduled]}}
+
+
+@pytest.mark.parametrize(
+    ("others", "lost", "starting", "stuck"),
+    [
+        ([never_ready(2)], 1, 0, 0),
+        ([never_ready(2), never_ready(3)], 1, 1, 1),
+        ([never_ready(2), never_ready(3), never_ready(4), pod(5, ready=False)], 2, 2, 2),
+        ([never_ready(2), never_ready(3, 200)], 1, 1, 0),
+        ([unplaced(2, 299)], 0, 1, 0),
+        ([unplaced(2, 301)], 0, 1, 1),
+        ([unplaced(2, 301), never_ready(3), never_ready(4)], 1, 2, 2),
+        ([unplaced(7, 301), never_ready(8), never_ready(9)], 0, 3, 0),
+    ],
+    ids=[
+        "one",
+        "one more than is made up for",
+        "one of them was ready",
+        "one is starting",
+        "no room yet",
+        "no room",
+        "both",
+        "too many anyway",
+    ],
+)
+def test_of_pods_that_do_not_start_one_is_made_up_for(others: list[Json], lost: int, starting: int, stuck: int) -> None:
+    """What keeps several from starting, an image that cannot be had, would keep more: they are asked for up to the
+    maximum otherwise, one after the other."""
+    pods = [pod_facts(each) for each in (pod(0, ready=True), pod(1, ready=True), *others)]
+    found = workload_of(2 + len(others), pods, (), NOW)
+    assert (found.lost, found.starting, found.stuck) == (lost, starting, stuck)
+
+
 def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentScalingStatus:
     """A stored decision, some minutes old; None = from when autoscaling was removed."""
     time = None if minutes is None else timestamp(NOW - timedelta(minutes=minutes))

@@ -136,8 +136,8 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
         return _Step(current, Reason.AT_LIMIT, f"{MIN} is {policy.least}", MIN)
     if need.held:
         return _Step(current, need.held_reason, f"none leaves: {need.held}")
-    if workload.starting:
-        return _stabilizing(current, f"none leaves while {workload.starting} pods are starting", None)
+    if (starting := workload.starting - workload.stuck) > 0:
+        return _stabilizing(current, f"none leaves while {starting} pods are starting", None)
     if workload.unsure:
         return _stabilizing(current, f"none leaves while {workload.unsure} pods carry more than they say, or may", None)
     window = policy.down.window

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil, fsum
 
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Signal, Workload
@@ -108,17 +109,33 @@ def inputs_of(pressures: Iterable[Pressure], workload: Workload) -> tuple[Input,
     )
 
 
-def wanted(up: float, down: float, workload: Workload, tolerance: float) -> int:
+def staying(found: Pressure, workload: Workload, tolerance: float) -> int:
+    """Pods that carry the load with the tolerance kept free where those of the lowest ordinals stay, as they do; more
+    than there are where they do not. 0 where pods are of one size, for which `wanted` says it."""
+    carries = [_carries(found.signal, pod) for pod in sorted(workload.ready, key=_ordinal)]
+    if min(carries) == max(carries):
+        return 0
+    load = found.pods * found.each * max(found.ahead.soon, found.ahead.later)
+    room = accumulate(each * (1 - tolerance) for each in carries)
+    return next((n for n, most in enumerate(room, 1) if most >= load), len(carries) + 1)
+
+
+def _ordinal(pod: str) -> int:
+    return int(pod.rpartition("-")[2])
+
+
+def wanted(up: float, down: float, workload: Workload, tolerance: float, least: int = 1) -> int:
     """Replicas for a load that asks for ``up`` pods soon, and for ``down`` of them for long enough to let some go.
 
     Within the tolerance the number stays. More: so many that the target holds. Fewer: only so few that the target holds
-    with the tolerance kept free, so that the change is not undone by a load that fluctuates within it. Pods that are
-    lost carry nothing and are replaced by others.
+    with the tolerance kept free, so that the change is not undone by a load that fluctuates within it, and no fewer
+    than ``least``. Pods that are lost carry nothing and are replaced by others; those that do not start carry nothing
+    either.
     """
     serving = workload.serving
     if up > serving * (1 + tolerance) + ROUNDING:
         return ceil(up - ROUNDING) + workload.lost
-    fewer = max(ceil(max(up, down) / (1 - tolerance) - ROUNDING), 1)
+    fewer = max(ceil(max(up, down) / (1 - tolerance) - ROUNDING), least) + workload.stuck
     return (fewer if fewer < serving else max(serving, 1)) + workload.lost
 
 
@@ -126,7 +143,8 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy) -
     """What signals ask for: the most that one of them asks for. There must be one at least."""
     top = max(pressures, key=lambda each: each.pods * each.ahead.soon)
     keeps = max(pressures, key=lambda each: each.pods * each.ahead.later)
-    count = wanted(top.pods * top.ahead.soon, keeps.pods * keeps.ahead.later, workload, policy.tolerance)
+    least = max(1, *(staying(each, workload, policy.tolerance) for each in pressures))
+    count = wanted(top.pods * top.ahead.soon, keeps.pods * keeps.ahead.later, workload, policy.tolerance, least)
     saturated = next((each for each in pressures if each.saturated), None)
     if saturated is not None and not workload.starting:
         # How much more is asked for cannot be seen; a half more at a time would take one start after another.
@@ -157,4 +175,6 @@ def in_words(top: Pressure, workload: Workload) -> str:
         text += ", and more may be asked for than they can carry"
     if workload.lost:
         text += f"; {workload.lost} pods are lost and carry nothing"
+    if workload.stuck:
+        text += f"; {workload.stuck} pods do not start"
     return text

@@ -77,6 +77,10 @@ class Workload:
     unsure: int = 0
     """Pods that carry more than is measured, or may: just ready, or not ready and yet running. While there are any no
     pod leaves."""
+    stuck: int = 0
+    """Of the pods that are about to be ready those that were not in the time that a start takes: no node has room, or
+    something keeps all that are new from starting. None is added for them, for it would fare alike, and none is waited
+    for."""
 
     @property
     def serving(self) -> int:

@@ -26,6 +26,9 @@ INTERVAL: Final = 60.0
 """Seconds between two looks at a cluster that is at rest."""
 START_SECONDS: Final = 300.0
 """A pod that is on a node and not ready for so long carries nothing: the node is away, or the pod crashes."""
+TAKEN_IN_SECONDS: Final = 10.0
+"""Within which the kubelet says when it took a pod in and that it is not ready; no pod is ready, and not any more, by
+then."""
 YOUNG_SECONDS: Final = 2 * INTERVAL
 """Brokers count their topics once a minute (statsUpdateFrequencyInSecs), after bundles and clients have come."""
 REFRESHED: Final = timedelta(seconds=SEEN_INTERVALS * INTERVAL)
@@ -38,13 +41,18 @@ _MOST_WORDS = 2000
 def workload_of(replicas: int, pods: Iterable[PodFacts], blocks: tuple[Block, ...], now: datetime) -> Workload:
     """The pods of a component; ``replicas`` is the last decision.
 
-    One that fits on no node is not lost but about to start: another would not fit either. One that is stopping for long
-    after it should have gone is on a node that is away, and no other comes in its place (a StatefulSet waits for it).
+    One that fits on no node is not lost but about to start: another would not fit either. Of those that never got ready
+    one counts as lost, for its node may be bad; what keeps several from starting would keep more. One that is stopping
+    for long after it should have gone is on a node that is away, and no other comes in its place (a StatefulSet waits
+    for it).
     """
     there = tuple(pods)
     ready = frozenset(pod.name for pod in there if pod.ready and not pod.terminating)
-    lost = sum(_lost(pod, now) for pod in there if pod.ordinal < replicas)
-    return Workload(replicas, ready, lost, blocks, sum(_unsure(pod, now) for pod in there))
+    wanted = [pod for pod in there if pod.ordinal < replicas]
+    gone = [pod for pod in wanted if _lost(pod, now)]
+    never = max(sum(map(_never_ready, gone)) - 1, 0)
+    stuck = never + sum(_unplaced(pod, now) for pod in wanted)
+    return Workload(replicas, ready, len(gone) - never, blocks, sum(_unsure(pod, now) for pod in there), stuck)
 
 
 def _lost(pod: PodFacts, now: datetime) -> bool:
@@ -54,6 +62,21 @@ def _lost(pod: PodFacts, now: datetime) -> bool:
     found, since = _conditions(pod), _since(pod)
     placed = found.get("PodScheduled", {}).get("status") != "False"
     return not pod.ready and placed and since is not None and (now - since).total_seconds() > START_SECONDS
+
+
+def _never_ready(pod: PodFacts) -> bool:
+    """Whether it never was ready: the kubelet says that a pod is not when it takes it in, and later only of one that
+    was."""
+    since, begun = _since(pod), parse_time((pod.raw.get("status") or {}).get("startTime"))
+    return not pod.terminating and None not in (since, begun) and abs((since - begun).total_seconds()) <= TAKEN_IN_SECONDS
+
+
+def _unplaced(pod: PodFacts, now: datetime) -> bool:
+    """Whether no node has had room for it for longer than a start takes."""
+    found = _conditions(pod).get("PodScheduled", {})
+    since = parse_time(found.get("lastTransitionTime"))
+    waits = not pod.terminating and found.get("status") == "False" and since is not None
+    return waits and (now - since).total_seconds() > START_SECONDS
 
 
 def _unsure(pod: PodFacts, now: datetime) -> bool:

@@ -9,6 +9,7 @@ acts on.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy
@@ -76,6 +77,8 @@ async def _decided(step: Step, component: Component, before: ComponentScalingSta
         pods = tuple(pod for pod in pods if pod.ordinal < number)
     workload = workload_of(number, pods, blocks(_reasons(step, component, number)), now)
     if isinstance(part, BookKeeper):
+        # One that does not start may have data, without which another one must not go.
+        workload = replace(workload, stuck=0)
         decision = decide_bookies(step, part, workload, before)
     else:
         decision = _decide(step, part, workload, state_of(before, now))
