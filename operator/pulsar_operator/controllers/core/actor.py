@@ -47,7 +47,9 @@ class Actor:
         name = f"{manifest['kind']} {manifest['metadata']['name']}"
         verb = "Create" if live is None else "Update"
         if not self.act:
-            self.pending.append(f"{verb} {name}: {why}")
+            text = f"{verb} {name}: {why}"
+            if text not in self.pending:  # a later part of the pass finds it undone
+                self.pending.append(text)
             return live
         try:
             foreign = foreign_entries(manifest, live) if live is not None else []

@@ -48,6 +48,9 @@ from pulsar_operator.ports import (
 
 _CHILDREN: Final = frozenset(OWNED)
 _REBALANCES: Final = frozenset({CUSTOM[Kind.REBALANCE]})
+_NUMBERED: Final = frozenset({STATEFUL_SETS, CONFIG_MAPS})
+"""What changes the number of pods writes: where nothing is acted on, the template is not on record yet by then, and that
+it would be is said again."""
 
 SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
 LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
@@ -79,11 +82,11 @@ ROWS: Final = {
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
         LEFTOVERS,
         Phase("volumes", volumes, frozenset({PVCS, PODS}), _STORED, "volumes"),
-        Phase("leave", leave, frozenset({STATEFUL_SETS, PVCS, PODS}), _STORED, "leave"),
+        Phase("leave", leave, _NUMBERED | {PVCS, PODS}, _STORED, "leave"),
         Phase("unwritable", unwritable, frozenset(), _STORED | {"leave"}, "unwritable"),
         Phase("placement", placement, frozenset(), _STORED | {"racks", "leave"}, "placement"),
         ROLL,
-        Phase("scale", scale, _REBALANCES | {STATEFUL_SETS, PVCS}, _STORED, "scale"),
+        Phase("scale", scale, _NUMBERED | _REBALANCES | {PVCS}, _STORED, "scale"),
         BALANCE,
         Phase("autoscale", autoscale, frozenset(), _STORED | {"replication", "roll", "scale", "balance"}, "scaling"),
     ),
