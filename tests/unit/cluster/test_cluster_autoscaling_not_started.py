@@ -35,3 +35,32 @@ async def test_what_keeps_new_ones_from_starting_asks_for_one_more_and_no_second
     assert await world.all_ready() == {}
     await minutes(world, loads, 15)
     assert await wanted(world) == 3 and await said(world) == ("True", "WithinTarget")
+
+
+@pytest.mark.parametrize(("part", "number"), [("bookkeeper", 3), ("broker", 2)])
+async def test_a_roll_of_others_that_stopped_and_went_back_keeps_no_broker_from_being_added(
+    part: str, number: int
+) -> None:
+    """It waits for the specification to be changed, by day or by night."""
+    world, loads = await scaling()
+    pods = "east-bookie-*" if part == "bookkeeper" else "east-broker-*"
+    world.workloads.troubles.append(Trouble(pod=pods, waiting="CrashLoopBackOff"))
+    config = {"gcWaitTime": "900001"} if part == "bookkeeper" else {"maxProducersPerTopic": "7"}
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec[part].update(config=config))
+    for _ in range(200):
+        world.clock.forward(10.0)
+        await loads.serve()
+        await world.round()
+        if (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RollStopped":
+            break
+    assert await said(world) == ("False", "Rolling")
+    world.workloads.troubles.clear()
+    await world.run(rounds=300, each=loads.serve)
+    assert await world.all_ready() == {}
+    assert (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RollStopped"
+    loads.total = 2.6 * TARGET
+    await minutes(world, loads, 4)
+    assert await wanted(world) == number and await world.all_ready() == {}
+    loads.total = 1.2 * TARGET
+    await minutes(world, loads, 12)
+    assert await wanted(world) == 2 and world.busy.displaced == []

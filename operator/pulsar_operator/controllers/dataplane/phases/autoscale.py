@@ -37,6 +37,7 @@ from pulsar_operator.controllers.dataplane.scaling import (
 from pulsar_operator.domain.dataplane.cluster_view import ScalingFact
 from pulsar_operator.domain.dataplane.scaling import NOUNS, kept
 from pulsar_operator.domain.dataplane.wanted import SCALED, part_of, rows_of, workload_replicas
+from pulsar_operator.domain.render import BRING_UP_ORDER
 
 
 async def autoscale(step: Step) -> ScalingFact:
@@ -144,7 +145,7 @@ def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
     unread = view.metadata is None or not view.metadata.registered or storage is None
     if unread or not facts.instance.store.ready or store_away(step) is not None:
         found.add(Reason.CONFIGURATION_STORE_AWAY)
-    if _rolling(step):
+    if _rolling(step, component):
         found.add(Reason.ROLLING)
     if component is Component.BOOKIE:
         found |= leaving(step, number)
@@ -155,10 +156,16 @@ def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
     return found
 
 
-def _rolling(step: Step) -> bool:
-    """Whether pods are being replaced. A roll that waits for its window with its first step changes no load."""
+def _rolling(step: Step, component: Component) -> bool:
+    """Whether pods are being replaced. A roll that waits for its window with its first step changes no load, and neither
+    does one of others that waits for anything, as after it stopped and went back. No bookie leaves before that is over,
+    and brokers get no share of the bundles while it is theirs."""
     rollout = step.view.roll.rollout if step.view.roll is not None else None
     held = step.view.turns.held if step.view.turns is not None else None
     if rollout is None:
         return False
-    return bool(rollout.pods_done) or held is None or held.reason is not Reason.MAINTENANCE_WINDOW
+    if rollout.pods_done or held is None:
+        return True
+    if component is Component.BOOKIE or rollout.component == component.value:
+        return held.reason is not Reason.MAINTENANCE_WINDOW
+    return any(facts.up_to_date is not True for each in BRING_UP_ORDER if (facts := step.live.facts(each)) is not None)
