@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from math import inf
 from types import SimpleNamespace
 from typing import Any, cast
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.balance.autoscaling.pressure import STALE_INTERVALS
 from pulsar_operator.controllers.dataplane.meters import EVERY_SECONDS, FORGOTTEN_SECONDS, LOOK_SECONDS, Meters
+from pulsar_operator.controllers.dataplane.scaling import INTERVAL
+from pulsar_operator.domain.dataplane.counters import parse
 from pulsar_operator.domain.dataplane.pods import pod_facts
 from pulsar_operator.ports import Scrape
 from tests.fakes.counters import FakeCounters
@@ -120,6 +124,32 @@ async def test_what_was_read_of_a_cluster_that_is_gone_is_forgotten() -> None:
     clock.forward(FORGOTTEN_SECONDS + 1)
     await topics(meters, "there", pods)
     assert {cluster for cluster, _ in (*meters._read, *meters._pods)} == {"there"}
+
+
+class Slow:
+    """Pods that take two seconds each."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def read(self, url: str, names: frozenset[str]) -> Scrape:
+        await asyncio.sleep(2)
+        return Scrape(self._clock.now(), parse(["pulsar_broker_topics_count 1"], names))
+
+
+def test_of_many_pods_that_are_slow_each_is_read_in_time() -> None:
+    """Some 80 answer within a look: the others are the first ones of the next."""
+
+    async def looks() -> list[float]:
+        clock, pods, ages = Clock(), Pods(1, 120), []
+        meters = reader(Slow(clock), clock)
+        for _ in range(6):
+            found = (await meters.loads("a", SPEC, cast(Any, pods)))[Component.BROKER]["topics"]
+            ages.append(found.age if len(found.values) == 120 else inf)
+            clock.forward(60)
+        return ages
+
+    assert max(run_virtual(looks())[1:]) <= STALE_INTERVALS * INTERVAL
 
 
 class Silent:

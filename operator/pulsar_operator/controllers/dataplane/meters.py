@@ -40,6 +40,10 @@ Loads = Mapping[Component, Mapping[str, Measured]]
 """By component, then by the name of the target."""
 
 
+def _read_at(readings: Readings) -> float:
+    return readings[-1].at.timestamp() if readings else 0.0
+
+
 class Meters:
     """Of all clusters of one operator."""
 
@@ -97,6 +101,8 @@ class Meters:
                 return before
             return added(before, reading(key[1], scrape.at, scrape.samples))
 
+        # Those first that were not read for longest: where all take too long it would always be the same ones.
+        pods = sorted(pods, key=lambda pod: _read_at(known.get(pod.uid, ())))
         answers = await asyncio.gather(*map(one, pods))
         # Also of those that do not answer: they take until the deadline, and are not asked again in every pass.
         self._pods[key] = {pod.uid: each for pod, each in zip(pods, answers, strict=True)}
