@@ -40,6 +40,14 @@ async def test_no_decision_that_somebody_wrote_goes_beyond_the_limits(desired: i
     assert await wanted(world) == 2 and await said(world) == ("True", "WithinTarget")
 
 
+@pytest.mark.parametrize("time", ["2026-01-01t00:00:00z", "2026-01-01T00:00:00", "soon", "2026-02-30T00:00:00Z"])
+async def test_a_time_that_cannot_be_read_counts_as_none(time: str) -> None:
+    world, loads = await scaling()
+    await rewritten(world, "broker", desired=4, updatedTime=time)
+    await minutes(world, loads, 3)
+    assert await wanted(world) == 2 and await said(world) == ("True", "WithinTarget")
+
+
 @pytest.mark.parametrize(("desired", "most"), [(0, 3), (1, 3), (40, 5)])
 async def test_nor_do_bookies_that_somebody_wrote(desired: int, most: int) -> None:
     """Too few of them would have the specification refused, for which there is nothing to correct."""
