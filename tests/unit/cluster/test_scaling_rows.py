@@ -139,6 +139,13 @@ def test_of_pods_that_do_not_start_one_is_made_up_for(others: list[Json], lost: 
     assert (found.lost, found.starting, found.stuck) == (lost, starting, stuck)
 
 
+def test_bookies_that_do_not_start_are_all_made_up_for() -> None:
+    """Ensembles need them, and what keeps them may be their volumes."""
+    pods = [pod_facts(each) for each in (pod(0, ready=True), never_ready(1), never_ready(2), unplaced(3, 301))]
+    found = workload_of(4, pods, (), NOW, alike=False)
+    assert (found.lost, found.starting, found.stuck) == (2, 1, 0)
+
+
 def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentScalingStatus:
     """A stored decision, some minutes old; None = from when autoscaling was removed."""
     time = None if minutes is None else timestamp(NOW - timedelta(minutes=minutes))

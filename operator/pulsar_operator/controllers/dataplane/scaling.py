@@ -38,11 +38,14 @@ HELD: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_AWAY})
 _MOST_WORDS = 2000
 
 
-def workload_of(replicas: int, pods: Iterable[PodFacts], blocks: tuple[Block, ...], now: datetime) -> Workload:
+def workload_of(
+    replicas: int, pods: Iterable[PodFacts], blocks: tuple[Block, ...], now: datetime, *, alike: bool = True
+) -> Workload:
     """The pods of a component; ``replicas`` is the last decision.
 
     One that fits on no node is not lost but about to start: another would not fit either. Of those that never got ready
-    one counts as lost, for its node may be bad; what keeps several from starting would keep more. One that is stopping
+    one counts as lost, for its node may be bad; what keeps several from starting would keep more. Pods that are not
+    ``alike``, those of bookies with volumes of their own, are all waited for, or all made up for. One that is stopping
     for long after it should have gone is on a node that is away, and no other comes in its place (a StatefulSet waits
     for it).
     """
@@ -50,8 +53,8 @@ def workload_of(replicas: int, pods: Iterable[PodFacts], blocks: tuple[Block, ..
     ready = frozenset(pod.name for pod in there if pod.ready and not pod.terminating)
     wanted = [pod for pod in there if pod.ordinal < replicas]
     gone = [pod for pod in wanted if _lost(pod, now)]
-    never = max(sum(map(_never_ready, gone)) - 1, 0)
-    stuck = never + sum(_unplaced(pod, now) for pod in wanted)
+    never = max(sum(map(_never_ready, gone)) - 1, 0) if alike else 0
+    stuck = never + sum(_unplaced(pod, now) for pod in wanted) if alike else 0
     return Workload(replicas, ready, len(gone) - never, blocks, sum(_unsure(pod, now) for pod in there), stuck)
 
 
@@ -68,15 +71,18 @@ def _never_ready(pod: PodFacts) -> bool:
     """Whether it never was ready: the kubelet says that a pod is not when it takes it in, and later only of one that
     was."""
     since, begun = _since(pod), parse_time((pod.raw.get("status") or {}).get("startTime"))
-    return not pod.terminating and None not in (since, begun) and abs((since - begun).total_seconds()) <= TAKEN_IN_SECONDS
+    if pod.terminating or since is None or begun is None:
+        return False
+    return abs((since - begun).total_seconds()) <= TAKEN_IN_SECONDS
 
 
 def _unplaced(pod: PodFacts, now: datetime) -> bool:
     """Whether no node has had room for it for longer than a start takes."""
     found = _conditions(pod).get("PodScheduled", {})
     since = parse_time(found.get("lastTransitionTime"))
-    waits = not pod.terminating and found.get("status") == "False" and since is not None
-    return waits and (now - since).total_seconds() > START_SECONDS
+    if pod.terminating or found.get("status") != "False" or since is None:
+        return False
+    return (now - since).total_seconds() > START_SECONDS
 
 
 def _unsure(pod: PodFacts, now: datetime) -> bool:

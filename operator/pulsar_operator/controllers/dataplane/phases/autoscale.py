@@ -9,7 +9,6 @@ acts on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy
@@ -76,10 +75,9 @@ async def _decided(step: Step, component: Component, before: ComponentScalingSta
     if component is Component.BOOKIE:
         # One that leaves takes nothing new, and what it has is not its share.
         pods = tuple(pod for pod in pods if pod.ordinal < number)
-    workload = workload_of(number, pods, blocks(_reasons(step, component, number)), now)
+    held, alike = blocks(_reasons(step, component, number)), component is not Component.BOOKIE
+    workload = workload_of(number, pods, held, now, alike=alike)
     if isinstance(part, BookKeeper):
-        # One that does not start may have data, without which another one must not go.
-        workload = replace(workload, stuck=0)
         decision = decide_bookies(step, part, workload, before)
     else:
         decision = _decide(step, part, workload, state_of(before, now))
@@ -157,9 +155,11 @@ def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
 
 
 def _rolling(step: Step, component: Component) -> bool:
-    """Whether pods are being replaced. A roll that waits for its window with its first step changes no load, and neither
-    does one of others that waits for anything, as after it stopped and went back. No bookie leaves before that is over,
-    and brokers get no share of the bundles while it is theirs."""
+    """Whether pods are being replaced. A roll that waits for its window with its first step changes no load.
+
+    Neither does one of others that waits for anything, as after it stopped and went back; but no bookie leaves before
+    that is over, and brokers get no share of the bundles while it is theirs.
+    """
     rollout = step.view.roll.rollout if step.view.roll is not None else None
     held = step.view.turns.held if step.view.turns is not None else None
     if rollout is None:

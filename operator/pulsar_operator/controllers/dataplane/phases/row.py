@@ -49,8 +49,8 @@ from pulsar_operator.ports import (
 _CHILDREN: Final = frozenset(OWNED)
 _REBALANCES: Final = frozenset({CUSTOM[Kind.REBALANCE]})
 _NUMBERED: Final = frozenset({STATEFUL_SETS, CONFIG_MAPS})
-"""What changes the number of pods writes: where nothing is acted on, the template is not on record yet by then, and that
-it would be is said again."""
+"""What changes the number of pods writes: where nothing is acted on, the template is not on record yet by then, and it
+is said again that it would be."""
 
 SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
 LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
