@@ -146,10 +146,13 @@ def test_bookies_that_do_not_start_are_all_made_up_for() -> None:
     assert (found.lost, found.starting, found.stuck) == (2, 1, 0)
 
 
-def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentScalingStatus:
-    """A stored decision, some minutes old; None = from when autoscaling was removed."""
+def row_at(
+    desired: int, minutes: float | None, replicas: int = 2, *, current: int | None = None
+) -> ComponentScalingStatus:
+    """A stored decision, some minutes old; None = from when autoscaling was removed. ``current`` None = it was done."""
     time = None if minutes is None else timestamp(NOW - timedelta(minutes=minutes))
-    return ComponentScalingStatus(current=desired, desired=desired, replicas=replicas, updated_time=time)
+    current = desired if current is None else current
+    return ComponentScalingStatus(current=current, desired=desired, replicas=replicas, updated_time=time)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,8 @@ def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentS
         ((3, 6), 2, row_at(0, 1), 2, 2),
         ((3, 6), 2, row_at(0, 1), None, 3),
         ((3, 6), 2, row_at(2**20, 1), 5, 6),
-        ((3, 6), 2, row_at(2**20, 600), None, 6),
+        ((3, 6), 2, row_at(2**20, 600, current=4), None, 6),
+        ((3, 6), 2, row_at(8, 600), None, 8),
         ((3, 6), 2, row_at(9, 1), 9, 9),
     ],
     ids=[
@@ -214,6 +218,7 @@ def row_at(desired: int, minutes: float | None, replicas: int = 2) -> ComponentS
         "a stranger wrote none, the workload is gone",
         "a stranger wrote a million",
         "a stranger wrote a million, the workload is gone",
+        "what is stored needs more than the maximum, the workload is gone",
         "the maximum was lowered",
     ],
 )

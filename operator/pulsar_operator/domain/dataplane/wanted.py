@@ -53,9 +53,11 @@ def replicas(part: Part, row: ComponentScalingStatus | None, there: int | None, 
     if limits is None:
         return row.desired if row is not None and row.replicas == part.replicas else part.replicas
     if row is not None and (there is None or _counts(row, now)):
-        # No decision goes beyond the limits but towards them: those were moved since, or a stranger wrote it.
+        # No decision goes beyond the limits but towards them: those were moved since, or a stranger wrote it. More than
+        # the maximum are kept, also of a workload that is gone: what is stored may need them.
+        had = row.current if there is None else there
         least = limits.min_replicas if there is None else min(there, limits.min_replicas)
-        return max(least, min(row.desired, max(there or 0, limits.max_replicas)))
+        return max(least, min(row.desired, max(had, limits.max_replicas)))
     if row is not None and there is not None:
         # Decided long ago and not done, or another status was put in its place: it is decided anew.
         return max(there, min(row.desired, limits.min_replicas))
