@@ -112,9 +112,10 @@ def inputs_of(pressures: Iterable[Pressure], workload: Workload) -> tuple[Input,
 def staying(found: Pressure, workload: Workload, tolerance: float) -> int:
     """Pods that carry the load with the tolerance kept free where those of the lowest ordinals stay, as they do; more
     than there are where they do not. 0 where pods are of one size, for which `wanted` says it."""
-    carries = [_carries(found.signal, pod) for pod in sorted(workload.ready, key=_ordinal)]
-    if min(carries) == max(carries):
+    sizes = {pod: _carries(found.signal, pod) for pod in workload.ready}
+    if min(sizes.values()) == max(sizes.values()):
         return 0
+    carries = [sizes[pod] for pod in sorted(sizes, key=_ordinal)]
     load = found.pods * found.each * max(found.ahead.soon, found.ahead.later)
     room = accumulate(each * (1 - tolerance) for each in carries)
     return next((n for n, most in enumerate(room, 1) if most >= load), len(carries) + 1)
