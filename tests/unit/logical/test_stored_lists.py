@@ -85,6 +85,14 @@ BOTH, A = {"replicationClusters": ["a", "b"]}, {"replicationClusters": ["a"]}
             {**A, "allowedClusters": ["a"], "confirmations": [CONSENT]},
             id="the consent is for another one",
         ),
+        pytest.param(BOTH, ["a", "b"], ["a", "b", "c"], A, id="c keeps what it has by the list that is widened"),
+        pytest.param(
+            {**BOTH, "allowedClusters": ["a", "b"]},
+            ["a", "b", "c"],
+            ["a", "b", "c"],
+            A,
+            id="nobody asked what waits for c",
+        ),
     ],
 )
 async def test_what_brokers_do_not_know_of_is_not_taken_out(
@@ -99,9 +107,9 @@ async def test_what_brokers_do_not_know_of_is_not_taken_out(
     assert {cluster for cluster, topics in w.pulsar.topics.items() if X in topics} == {"a", "b"}
     status, reason, text = w.condition(Kind.NAMESPACE, "n")
     assert (status, reason) == ("Unknown", "AdminUnreachable") and "and brokers do not say so" in text
-    live = w.pulsar.namespaces["t/n"]
-    live.update(replication_clusters=list(replication), allowed_clusters=[each for each in allowed if each != "c"])
-    stale.put(*stale.lists())  # they were restarted
+    here = [[each for each in names if each != "c"] for names in (replication, allowed)]
+    w.pulsar.namespaces["t/n"].update(replication_clusters=here[0], allowed_clusters=here[1])
+    stale.put(*stale.lists())  # they were restarted, and c is gone
     await w.run()
     assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] != "AdminUnreachable"
     assert stale.lists()[0] == ["a"]

@@ -65,6 +65,8 @@ class LogicalPass(Generic[SpecT, StatusT]):
     """Whether the object comes from a list, so that nothing may be written."""
     holders: tuple[str, ...] | None = None
     """Clusters that hold the namespace, once they are known."""
+    replicating: frozenset[str] = frozenset()
+    """The namespace's replication_clusters as brokers said at the last look."""
     safe: frozenset[str] = frozenset()
     """Clusters among them that the namespace's allowed_clusters name."""
     inherited: Any = None

@@ -111,6 +111,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         """The facts with what waits for clusters that are to leave the replication, or is theirs and waits for
         others."""
         lists = facts.lists()
+        p.replicating = lists.replicating
         gone = leaving(p.spec, lists, memory=memory, repair=p.spec.drift_policy is DriftPolicy.REPAIR)
         if not gone or p.held is not None:
             self._deliveries.forget(p.meta.uid)
@@ -149,8 +150,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
     async def look_before(self, p: NamespacePass, scope: Scope, action: Action) -> None:
         """A cluster that leaves a list may lose all that it holds."""
         if action.verb is not Verb.CREATE:
-            leaving = _confirmed(p, ConfirmationAction.REMOVE_CLUSTER)
-            await look_before_write(self.deps, scope, self.name_in_pulsar(p, scope), action, leaving)
+            name, leaving = self.name_in_pulsar(p, scope), _confirmed(p, ConfirmationAction.REMOVE_CLUSTER)
+            await look_before_write(self.deps, scope, name, action, leaving=leaving, replicating=p.replicating)
 
     def plan(self, p: NamespacePass, facts: NamespaceFacts, memory: Memory) -> Plan:
         """See domain.logical.namespace."""

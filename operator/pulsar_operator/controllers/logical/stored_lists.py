@@ -19,22 +19,30 @@ from pulsar_operator.domain.logical.plan import Action
 from pulsar_operator.domain.logical.tenant import LiveTenant
 from pulsar_operator.domain.logical.topic import GLOBAL_CLUSTERS
 from pulsar_operator.domain.policies import Call
+from pulsar_operator.domain.policies.namespace_rows import ALLOWED_CLUSTERS
 from pulsar_operator.ports import Deps, Json, PortError
 
 WHY = "After an outage of the store they are told of nothing until they are restarted"
 
 
-async def look_before_write(deps: Deps, scope: Scope, name: str, action: Action, leaving: Collection[str]) -> None:
+async def look_before_write(
+    deps: Deps, scope: Scope, name: str, action: Action, *, leaving: Collection[str], replicating: Collection[str]
+) -> None:
     """Raise ObstacleError where a list would be written without a cluster that loses what it holds by it, and is not
-    ``leaving`` with it by consent. ``name`` is tenant/namespace."""
+    ``leaving`` with it by consent; or what waits for it, where it is not among those that brokers said are
+    ``replicating``, which alone were asked for that. ``name`` is tenant/namespace."""
     if action.field not in (CLUSTERS, ALLOWED) or not isinstance(action.call.body, list):
         return
     stored = await _stored(deps, scope, name)
     if stored is None:
         return
     replication, allowed, written = set(replication_of(stored)), set(allowed_of(stored)), set(action.call.body)
-    lost = replication - written - allowed if action.field == CLUSTERS else (replication | allowed) - written
-    _refuse(name, stored, lost - (set(leaving) if action.field == ALLOWED else set()))
+    # Not by the field: allowed_clusters is also written for replicationClusters, where it is widened first.
+    if action.call.path[-1:] == ALLOWED_CLUSTERS.endpoint:
+        lost = (replication | allowed) - written - (set(leaving) if action.field == ALLOWED else set())
+    else:
+        lost = replication - written - (allowed & set(replicating))
+    _refuse(name, stored, lost)
 
 
 async def look_before_topic_write(deps: Deps, scope: Scope, name: str, action: Action) -> None:
