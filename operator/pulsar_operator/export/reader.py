@@ -32,21 +32,21 @@ from pulsar_operator.domain.export import (
     export_topic,
     is_system_namespace,
     is_system_tenant,
-    is_system_topic,
     may_hold_policies,
     not_exported,
     object_name,
     rated_subscriptions,
-    split_partition,
     with_sets,
 )
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import (
     domain_of,
     failure_domain_path,
+    is_system_topic,
     isolation_path,
     namespace_path,
     resource_group_path,
+    split_partition,
     tenant_path,
     topic_name,
     topic_path,

@@ -75,10 +75,11 @@ async def test_a_namespace_that_it_shares_with_others_keeps_it(allowed: tuple[st
     assert await blocked(world) is None
 
 
-async def test_topics_that_nobody_declared_keep_it_until_it_is_confirmed() -> None:
+@pytest.mark.parametrize("name", ["payments", "__payments"])
+async def test_topics_that_nobody_declared_keep_it_until_it_is_confirmed(name: str) -> None:
     world = await up()
     namespace(world, "shop/alone", "west")
-    topic(world, "west", "shop/alone/payments")
+    topic(world, "west", f"shop/alone/{name}")
     await world.delete(Kind.CLUSTER, "west")
     text = await blocked(world)
     assert text is not None and "shop/alone (topics in it: 1)" in text

@@ -249,7 +249,17 @@ def test_what_is_undelivered(waiting: int, mark: tuple[int, int], goal: tuple[in
 
 def test_topics_of_pulsar_itself_are_not_asked() -> None:
     assert is_asked(X) and not is_asked("non-persistent://t/n/x")
-    assert not is_asked("persistent://t/n/__change_events")
+    for own in ("__change_events", "__change_events-partition-0", "__transaction_buffer_snapshot_indexes"):
+        assert not is_asked(f"persistent://t/n/{own}")
+
+
+async def test_two_underscores_make_no_topic_pulsars_own() -> None:
+    w = await world()
+    has(w, "a", "persistent://t/n/__orders", 10, b=4)
+    w.namespace(replicationClusters=["a"])
+    await w.run()
+    assert replicating(w) == ["a", "b"] and w.pulsar.abandoned == 0
+    assert "__orders (4 for b)" in accepted(w)[2]
 
 
 CLUSTERS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True).map(sorted)

@@ -22,7 +22,7 @@ from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH, claim_path
 from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
-from pulsar_operator.domain.logical.delivery import SYSTEM
+from pulsar_operator.domain.logical.names import is_system_topic
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key, Node, PortError, RefusedError, ZooKeeperSession
 
 AT_ONCE: Final = 32
@@ -294,4 +294,4 @@ async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str
 
 
 def _users(topics: Iterable[str]) -> int:
-    return sum(not topic.startswith(SYSTEM) for topic in topics)
+    return sum(not is_system_topic(topic) for topic in topics)

@@ -20,7 +20,7 @@ from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Obs
 from pulsar_operator.controllers.topicset.removal import Removal, there
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
-from pulsar_operator.domain.export.names import is_system_topic, split_partition
+from pulsar_operator.domain.logical.names import is_system_topic, split_partition
 from pulsar_operator.domain.logical.topic_set import Duplicate, Left, Selection, taken_by
 from pulsar_operator.ports import Json
 

@@ -20,9 +20,7 @@ from pulsar_operator.domain.export.names import (
     CHANGE_EVENTS,
     is_system_namespace,
     is_system_tenant,
-    is_system_topic,
     object_name,
-    split_partition,
 )
 from pulsar_operator.domain.export.parts import durable_subscriptions, rated_subscriptions
 from pulsar_operator.domain.export.policies import Note, may_hold_policies
@@ -48,7 +46,6 @@ __all__ = [
     "export_topic",
     "is_system_namespace",
     "is_system_tenant",
-    "is_system_topic",
     "may_hold_policies",
     "not_exported",
     "object_name",
@@ -56,6 +53,5 @@ __all__ = [
     "render",
     "sentence",
     "shown",
-    "split_partition",
     "with_sets",
 ]

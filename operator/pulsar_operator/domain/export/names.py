@@ -10,15 +10,10 @@ from pulsar_operator.domain.logical.names import domain_of
 
 CHANGE_EVENTS = "__change_events"
 """Topic of each namespace in which Pulsar keeps the policies of its topics (class SystemTopicNames)."""
-_SYSTEM_TOPICS = re.compile(
-    r"__change_events|__transaction_buffer_snapshot(_segments|_indexes)?|.*__transaction_pending_ack", re.DOTALL
-)
-"""Local names of topics that brokers make in users' namespaces (class SystemTopicNames)."""
 _SYSTEM_TENANTS = frozenset({"pulsar", "sla-monitor"})
 """Tenant pulsar has pulsar/system and the heartbeat namespaces pulsar/<broker> (class NamespaceService)."""
 _FUNCTIONS = "public/functions"
 _LABEL = re.compile(DNS_LABEL)
-_PARTITION = re.compile(r"(.+)-partition-(0|[1-9][0-9]*)", re.DOTALL)
 MAX_NAME = 200
 """Of 253: the name is also that of a file."""
 SLUG = 48
@@ -44,12 +39,6 @@ def _slug(part: str) -> str:
     return words.strip("-")[:SLUG].strip("-") or "x"
 
 
-def split_partition(local: str) -> tuple[str, int] | None:
-    """Topic and number of what looks like a partition; None for any other local name (class TopicName)."""
-    found = _PARTITION.fullmatch(local)
-    return (found[1], int(found[2])) if found is not None and len(found[2]) < 10 else None
-
-
 def is_system_tenant(tenant: str) -> bool:
     """Whether brokers made the tenant for themselves."""
     return tenant in _SYSTEM_TENANTS
@@ -58,9 +47,3 @@ def is_system_tenant(tenant: str) -> bool:
 def is_system_namespace(full: str) -> bool:
     """Whether brokers or function workers made a namespace (tenant/namespace) for themselves."""
     return is_system_tenant(full.split("/", 1)[0]) or full == _FUNCTIONS
-
-
-def is_system_topic(local: str) -> bool:
-    """Whether brokers made the topic, or the partition, with that local name for themselves."""
-    found = split_partition(local)
-    return _SYSTEM_TOPICS.fullmatch(found[0] if found is not None else local) is not None

@@ -10,11 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pulsar_operator.domain.logical.names import is_system_topic
+
 REPLICATOR: Final = "pulsar.repl."
 """In front of the cluster's name, of the cursor's (replicatorPrefix in broker.conf; seen on 4.0.8)."""
-
-SYSTEM: Final = "__"
-"""In front of the local name of Pulsar's own topics."""
 
 Position = tuple[int, int]
 """Ledger and entry."""
@@ -72,4 +71,4 @@ def undelivered(now: Delivery, goal: Position) -> dict[str, int]:
 
 def is_asked(topic: str) -> bool:
     """Whether a topic's messages are somebody's: Pulsar's own topics and those that keep nothing are not."""
-    return topic.startswith("persistent://") and not topic.rsplit("/", 1)[1].startswith(SYSTEM)
+    return topic.startswith("persistent://") and not is_system_topic(topic.rsplit("/", 1)[1])

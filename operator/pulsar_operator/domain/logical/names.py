@@ -9,6 +9,11 @@ from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
 
 _PARTITION = re.compile(PARTITION_SUFFIX)
 _NAME = re.compile(PULSAR_NAME)
+_NUMBERED = re.compile(r"(.+)-partition-(0|[1-9][0-9]*)", re.DOTALL)
+_SYSTEM_TOPICS = re.compile(
+    r"__change_events|__transaction_buffer_snapshot(_segments|_indexes)?|.*__transaction_pending_ack", re.DOTALL
+)
+"""Local names of topics that brokers make in users' namespaces (class SystemTopicNames)."""
 
 
 def tenant_path(tenant: str) -> tuple[str, ...]:
@@ -57,6 +62,18 @@ def topic_name_problem(name: str) -> str | None:
     if "/" in name:
         return f"the topic name {name!r} has a slash, which Pulsar reads as a separator: set spec.name to another name"
     return None
+
+
+def split_partition(local: str) -> tuple[str, int] | None:
+    """Topic and number of what looks like a partition; None for any other local name (class TopicName)."""
+    found = _NUMBERED.fullmatch(local)
+    return (found[1], int(found[2])) if found is not None and len(found[2]) < 10 else None
+
+
+def is_system_topic(local: str) -> bool:
+    """Whether brokers made the topic, or the partition, with that local name for themselves."""
+    found = split_partition(local)
+    return _SYSTEM_TOPICS.fullmatch(found[0] if found is not None else local) is not None
 
 
 def is_partition_of(full_name: str, topic: str) -> bool:
