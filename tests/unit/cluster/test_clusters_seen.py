@@ -51,6 +51,14 @@ def test_three_calls_without_an_answer_leave_a_cluster_out(times: int) -> None:
     assert (silent(times).since is not None) == (times >= TIMEOUTS)
 
 
+def test_a_clock_that_is_put_back_leaves_nobody_out_until_it_has_caught_up() -> None:
+    ahead, now = 86400.0, at(0)
+    found = silent(TIMEOUTS, ahead)
+    assert found.due(now) and found.due(now, late=UNLOOKED_SECONDS)
+    found = found.unheard(now, question=True)
+    assert not found.due(now) and found.due(at(LONGEST_PAUSE_SECONDS)), "from then on as ever"
+
+
 def test_an_answer_between_begins_the_count_anew() -> None:
     assert silent(TIMEOUTS - 1).heard(at(1)).unheard(at(2)).since is None
 

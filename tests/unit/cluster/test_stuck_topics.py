@@ -57,6 +57,19 @@ def test_those_for_which_most_waits_are_followed() -> None:
     assert found["west"].still[0] == (f"persistent://a/b/{MOST_STILL + 49}", MOST_STILL + 49)
 
 
+def test_a_clock_that_is_put_back_keeps_no_look_and_no_unload() -> None:
+    looks, later = ReplicationLooks(), NOW + timedelta(days=1)
+    looks.keep("uid", later, {}, [])
+    assert not looks.due("uid", later, every=LOOK_SECONDS) and looks.due("uid", NOW, every=LOOK_SECONDS)
+    topics = StuckTopics()
+    topics.unloaded("east", TOPIC, later)
+    at = NOW
+    while at <= NOW + STUCK_AFTER:
+        topics.follow(at, {PAIR: {TOPIC: 7}}, PAIR)
+        at += LOOK
+    assert topics.due() == {"east": [TOPIC]}
+
+
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_stuck_is_what_moved_at_no_look_of_five_minutes(backlogs: list[int]) -> None:
     """0 = it delivered, or nothing waits."""

@@ -71,6 +71,27 @@ async def test_the_first_is_deleted(kind: Kind) -> None:
     assert w.get(kind, "second") is None and not there(w, kind), "nobody declares it any more"
 
 
+async def test_a_successor_is_found_although_the_clock_was_put_back() -> None:
+    """While it was ahead a list was made, which is not to serve until the clock has caught up."""
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace()
+    spec = {"name": "same", "deletionPolicy": "Delete"}
+    w.topic("first", **spec)
+    await w.run()
+    topic = w.pulsar.topics["a"]["persistent://t/n/same"]
+    topic.producers = 1
+    w.stepping.forward(86400)
+    w.delete(Kind.TOPIC, "first")
+    await w.run()
+    assert w.condition(Kind.TOPIC, "first", "DeletionBlocked")[0] == "True"
+    w.stepping.forward(-86400)
+    w.topic("second", **spec)
+    topic.producers = 0
+    await w.reconcile(Kind.TOPIC, "first")
+    assert w.pulsar.topics["a"]["persistent://t/n/same"] is topic and "HandedOver" in w.reasons()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_both_are_deleted(kind: Kind) -> None:
     """A finalizer of somebody else holds the second: it is no successor."""

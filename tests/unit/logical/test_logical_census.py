@@ -59,6 +59,14 @@ async def test_a_crowd_that_was_there_a_moment_ago_gets_a_new_list_at_once(asked
     assert await asked.ask() == [True] and asked.lists == ["n", "n"]
 
 
+async def test_a_clock_that_is_put_back_keeps_no_list(asked: Asked) -> None:
+    asked.wait(86400)
+    await asked.ask(times=CROWD + 1)
+    asked.wait(-86400)
+    await asked.ask()
+    assert asked.lists == ["n", "n"]
+
+
 async def test_a_few_are_no_crowd(asked: Asked) -> None:
     await asked.ask(times=CROWD - 1)
     asked.wait(KEEP_SECONDS + 0.1)

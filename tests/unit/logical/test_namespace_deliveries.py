@@ -173,6 +173,25 @@ async def test_what_was_delivered_long_ago_is_asked_again() -> None:
     assert replicating(w) == ["a", "b"] and w.pulsar.abandoned == 0
 
 
+@pytest.mark.parametrize("delivers", [True, False], ids=["delivered", "still waits"])
+async def test_a_clock_that_is_put_back_keeps_nothing_fresh(delivers: bool) -> None:
+    """What was seen while it was ahead is of a moment that nobody knows."""
+    w = await world("a", "b", "c")
+    w.stepping.forward(86400)
+    slow, other = has(w, "a", X, 10, c=4), has(w, "b", X, 10, c=0 if delivers else 2)
+    w.namespace(replicationClusters=["a", "b"])
+    await w.run()
+    w.stepping.forward(-86400)
+    other.entries, other.undelivered["c"] = 50, 40
+    w.stepping.forward(2 * FRESH_SECONDS)
+    slow.undelivered["c"] = 0
+    await w.run()
+    assert replicating(w) == ["a", "b", "c"] and f"in b {X} (40 for c)" in accepted(w)[2]
+    other.undelivered["c"] = 0
+    await w.run()
+    assert replicating(w) == ["a", "b"] and w.pulsar.abandoned == 0
+
+
 async def test_the_change_taken_back_is_forgotten() -> None:
     w = await world()
     topic = has(w, "a", X, 10, b=4)

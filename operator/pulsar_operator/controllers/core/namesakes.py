@@ -16,6 +16,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.index import key_of
 from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
+from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 KEEP_SECONDS = 5.0
@@ -47,7 +48,7 @@ class Namesakes:
         uid, mine = str(obj["metadata"]["uid"]), key_of(kind, obj)
         async with self._locks[kind]:
             listed, now = self._listed.get(kind), self._deps.clock.now()
-            old = listed is None or (now - listed.begun).total_seconds() > KEEP_SECONDS
+            old = listed is None or seconds_since(listed.begun, now) > KEEP_SECONDS
             if listed is None or old or uid not in listed.deleting:
                 listed = self._listed[kind] = _taken(kind, now, await self._deps.kube.list(CUSTOM[kind], None))
         watched = self._deps.reader

@@ -46,7 +46,7 @@ def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
     None = all answer."""
     now = deps.clock.now()
     standings = [deps.reach.of(found.url) for each in clusters if (found := serving_endpoint(each)) is not None]
-    times = [each.again or now for each in standings if each.silent]
+    times = [now if each.due(now) else each.again or now for each in standings if each.silent]
     return max((min(times) - now).total_seconds(), 1.0) if times else None
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.policies import Call
@@ -68,7 +69,7 @@ class Registrar:
         now = self._clock.now()
         key = (str(scope.chain[-1]["metadata"]["uid"]), tenant, namespace)
         place = self._places.get(key)
-        if place is None or (now - place.begin).total_seconds() > KEEP_SECONDS:
+        if place is None or seconds_since(place.begin, now) > KEEP_SECONDS:
             self._forget(now)
             # A crowd that was there a moment ago is usually still there.
             crowded = place is not None and place.questions >= CROWD
@@ -82,7 +83,7 @@ class Registrar:
         return place.census
 
     def _forget(self, now: datetime) -> None:
-        old = [k for k, place in self._places.items() if (now - place.begin).total_seconds() > 2 * KEEP_SECONDS]
+        old = [k for k, place in self._places.items() if seconds_since(place.begin, now) > 2 * KEEP_SECONDS]
         for key in old:
             del self._places[key]
 

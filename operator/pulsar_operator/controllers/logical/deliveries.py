@@ -14,6 +14,7 @@ from typing import Final
 
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import asked_of_listed
+from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.logical.delivery import Delivery, Position, delivery, is_asked, undelivered
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.policies import Call
@@ -59,13 +60,13 @@ class _Known:
     def is_done(self, where: tuple[str, str], now: datetime, fresh: float) -> bool:
         """Whether a topic has delivered what it had a short time ago."""
         moment = self.done.get(where)
-        return moment is not None and (now - moment).total_seconds() < fresh
+        return moment is not None and seconds_since(moment, now) < fresh
 
     def take(self, where: tuple[str, str], found: Delivery, now: datetime, fresh: float) -> dict[str, int] | None:
         """What a topic has still to deliver of what it had a short time ago; None = nothing."""
         goal, since = self.goals.setdefault(where, (found.last, now))
         waiting = undelivered(found, goal)
-        if not waiting and (now - since).total_seconds() >= fresh:
+        if not waiting and seconds_since(since, now) >= fresh:
             goal, since = self.goals[where] = (found.last, now)
             waiting = undelivered(found, goal)
         if waiting:

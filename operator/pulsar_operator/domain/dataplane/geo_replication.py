@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.dataplane.counters import Sample
 from pulsar_operator.domain.dataplane.stuck_topics import StuckTopics
 
@@ -196,7 +197,7 @@ class ReplicationLooks:
     def due(self, instance: str, now: datetime, *, every: float) -> bool:
         """Whether the last look at an instance, by its UID, was so many seconds ago."""
         known = self._known.get(instance)
-        return known is None or (now - known.at).total_seconds() >= every
+        return known is None or seconds_since(known.at, now) >= every
 
     def keep(self, instance: str, now: datetime, answers: Mapping[str, Targets | None], well: Collection[str]) -> None:
         """Remember a look. Of a cluster of which nothing is known now, earlier looks count no more: what happened

@@ -72,15 +72,19 @@ class Standing:
             return replace(self, silent=TIMEOUTS, since=now, in_vain=vain)._paused(now)
         # Calls that were under way when it was left out end later, and say nothing new.
         found = replace(self, in_vain=vain)
-        return found if self.again is not None and now < self.again else found._paused(now)
+        return found._paused(now) if self.due(now) else found
 
     def _paused(self, now: datetime) -> Standing:
         longer = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
         return replace(self, again=now + timedelta(seconds=self.pause), pause=longer)
 
     def due(self, now: datetime, *, late: float = 0.0) -> bool:
-        """Whether it may be asked: it is not left out, or it is time, by ``late`` seconds."""
-        return self.since is None or self.again is None or now >= self.again + timedelta(seconds=late)
+        """Whether it may be asked: it is not left out, or it is time, by ``late`` seconds; or the clock was set back,
+        since nobody waits for so long."""
+        if self.since is None or self.again is None:
+            return True
+        left = (self.again - now).total_seconds()
+        return left <= -late or left > LONGEST_PAUSE_SECONDS
 
 
 class Reach:

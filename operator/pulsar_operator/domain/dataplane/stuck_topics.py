@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from pulsar_operator.domain.conditions import seconds_since
+
 STUCK_AFTER: Final = timedelta(minutes=5)
 UNLOADED_AGAIN_AFTER: Final = timedelta(hours=1)
 LOOKS_APART: Final = timedelta(minutes=2)
@@ -69,7 +71,8 @@ class StuckTopics:
                     old = _Seen(now, backlog, None)
                 since = (old.well or now) if {source, target} <= set(well) else None
                 self._seen[source, target, topic] = _Seen(old.since, backlog, since)
-        self._unloaded = {key: at for key, at in self._unloaded.items() if now - at < UNLOADED_AGAIN_AFTER}
+        again = UNLOADED_AGAIN_AFTER.total_seconds()
+        self._unloaded = {key: at for key, at in self._unloaded.items() if seconds_since(at, now) < again}
 
     def stuck(self) -> list[StuckTopic]:
         """Those that are, at the last look; which waits longest is first."""
