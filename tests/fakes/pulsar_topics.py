@@ -14,6 +14,7 @@ from tests.fakes.pulsar_parts import FakeSchemas, FakeTopic, decoded_again, subs
 from tests.fakes.pulsar_policies import UNSCOPED, topic_policy
 
 PARTITION = re.compile(r".+-partition-\d+")
+PARTITION_OF = re.compile(r"-partition-\d+$")
 GLOBAL = "*"
 """In place of a cluster: what is replicated to all."""
 
@@ -82,12 +83,12 @@ class FakeTopics(FakeSchemas):
                 self._need_topic(here, prefix + name)
                 return 200, {"partitions": 0, "deleted": False}
             case "GET", [name, "stats"]:
-                return 200, self._need_topic(here, prefix + name).stats()
+                return 200, self._stats_of(cluster, here, prefix + name)
             case "GET", [name, "internalStats"]:
                 return 200, self._need_topic(here, prefix + name).internal_stats()
             case "GET", [name, "partitioned-stats"]:
                 parts = self._parts(here, prefix + name)
-                told = {part: topic.stats() for part, topic in parts.items() if part not in self.mute}
+                told = {part: self._stats_of(cluster, here, part) for part in parts if part not in self.mute}
                 metadata = {"partitions": self.partitioned.get(prefix + name, 0), "deleted": False}
                 return 200, {"metadata": metadata, "partitions": told or {prefix + name: {"subscriptions": {}}}}
             case "GET", [name, "subscriptions"]:
@@ -120,7 +121,7 @@ class FakeTopics(FakeSchemas):
                         f"{full} is a partitioned topic, instead of calling delete topic, please call "
                         "delete-partitioned-topic.",
                     )
-                self._delete_topic(here, full, force=force)
+                self._delete_topic(cluster, here, full, force=force)
                 return NO_CONTENT
             case "DELETE", [name, "partitions"]:
                 full = prefix + name
@@ -130,7 +131,7 @@ class FakeTopics(FakeSchemas):
                     raise RefusalError(404, f"Topic {full} not found.")
                 for i in range(self.partitioned[full]):
                     if f"{full}-partition-{i}" in here:
-                        self._delete_topic(here, f"{full}-partition-{i}", force=force)
+                        self._delete_topic(cluster, here, f"{full}-partition-{i}", force=force)
                 del self.partitioned[full]
                 self._forget_policies(full)
                 return NO_CONTENT
@@ -291,8 +292,28 @@ class FakeTopics(FakeSchemas):
                     {f"{full}-partition-{i}": FakeTopic(subscriptions=dict(new)) for i in range(current, count)}
                 )
 
-    def _delete_topic(self, here: dict[str, FakeTopic], full: str, *, force: bool) -> None:
+    def _stats_of(self, cluster: str, here: Mapping[str, FakeTopic], full: str) -> dict[str, Any]:
         topic = self._need_topic(here, full)
+        told = {
+            each: {"connected": True, "replicationBacklog": topic.undelivered.get(each, 0)}
+            for each in self._replicated_to(cluster, full)
+        }
+        return {**topic.stats(), "replication": told}
+
+    def _replicated_to(self, cluster: str, full: str) -> list[str]:
+        """Clusters that a topic has replicators for; a broker starts none where its own cluster is in no list."""
+        if not full.startswith("persistent:"):
+            return []
+        name = PARTITION_OF.sub("", full)
+        namespace = self.namespaces[full.split("://", 1)[1].rsplit("/", 1)[0]]
+        own = (self.topic_policies.get((where, name), {}).get("replication") for where in (cluster, GLOBAL))
+        listed = next(filter(None, own), None) or namespace["replication_clusters"]
+        return sorted(set(listed) - {cluster}) if cluster in listed else []
+
+    def _delete_topic(self, cluster: str, here: dict[str, FakeTopic], full: str, *, force: bool) -> None:
+        topic, replicated = self._need_topic(here, full), self._replicated_to(cluster, full)
+        if replicated and not force:  # class BrokerService, deleteTopicInternal
+            raise RefusalError(422, f"Delete forbidden topic is replicated on clusters [{', '.join(replicated)}]")
         if topic.producers and not force:
             raise RefusalError(412, f"Topic has {topic.producers} connected producers/consumers")
         if full in self.fenced:

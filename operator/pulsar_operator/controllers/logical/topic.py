@@ -28,8 +28,10 @@ from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
     Blocker,
+    Unused,
     delete_in,
     in_use,
+    made_again,
 )
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
@@ -48,6 +50,7 @@ from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 TopicPass = LogicalPass[PulsarTopicSpec, PulsarTopicStatus]
+REMEDY = "set spec.deletionPolicy to ForceDelete"
 Presence = tuple[dict[str, int | None], tuple[str, ...]]
 """Number of partitions by cluster that answered (None = no such topic, 0 = not partitioned), and clusters that did not.
 """
@@ -213,10 +216,11 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         # A cluster that left replicationClusters may still have it.
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
         present = {name: await self._present(p, scope, name) for name in clusters}
+        unused: Blocker | Unused = Unused()
         if not force:
-            blocker = await in_use(scope, _path(p, scope), present, remedy="set spec.deletionPolicy to ForceDelete")
-            if blocker is not None:
-                return blocker
+            unused = await in_use(scope, _path(p, scope), present, remedy=REMEDY)
+            if isinstance(unused, Blocker):
+                return unused
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
         for cluster in clusters:
@@ -228,6 +232,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 present=present[cluster],
                 force=force,
                 free=free,
+                replicated=cluster in unused.replicated,
             )
             if blocker is not None:
                 if blocker.reason is not Reason.TOPIC_FENCED:
@@ -237,7 +242,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 else:
                     self._fenced.setdefault(key, now + FENCED_SECONDS)
                 return blocker
-        return None
+        looked = clusters if unused.replicated else []
+        back = [cluster for cluster in looked if await self._present(p, scope, cluster)]
+        return made_again(name_of(p.obj), back) if back else None
 
     async def declared_elsewhere(self, p: TopicPass, scope: Scope) -> str | None:
         """A set of topics that names it, also by way of another PulsarNamespace that means the same. One by pattern

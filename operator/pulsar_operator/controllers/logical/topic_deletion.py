@@ -44,6 +44,14 @@ class Blocker:
     message: str
 
 
+@dataclass(frozen=True)
+class Unused:
+    """A topic that nobody uses, and that has nothing for anybody."""
+
+    replicated: frozenset[str] = frozenset()
+    """Clusters that replicate it to others: there Pulsar deletes it by force alone."""
+
+
 async def in_use(
     scope: Scope,
     path: tuple[str, ...],
@@ -51,16 +59,48 @@ async def in_use(
     *,
     remedy: str,
     counted: bool = False,
-) -> Blocker | None:
+) -> Blocker | Unused:
     """Who uses a topic, or what is in it, in any cluster; ``present``: by cluster, local names of it or its partitions.
 
-    Pulsar deletes unread messages, and those that retention or compaction keeps, without a question; we do not.
-    ``remedy`` is what else a person can do, the end of a sentence. With ``counted`` the names are those of as many
-    partitions as a topic may have there, so that one may be missing; otherwise Pulsar has just listed them. Raises
-    AdminUnreachableError.
+    Pulsar deletes unread messages, and those that retention or compaction keeps, without a question; we do not, nor
+    what is yet to be replicated: it may be unread in the other cluster. ``remedy`` is what else a person can do, the
+    end of a sentence. With ``counted`` the names are those of as many partitions as a topic may have there, so that one
+    may be missing; otherwise Pulsar has just listed them. Raises AdminUnreachableError.
     """
+    found = await _stats(scope, path, present, remedy, counted=counted)
+    if isinstance(found, list) and any(stats.get("replication") for _, _, stats in found):
+        # What was on its way to a cluster that had been looked at before has arrived there.
+        found = await _stats(scope, path, present, remedy, counted=counted)
+    if isinstance(found, Blocker):
+        return found
     filled: dict[str, list[str]] = {}
     tables: dict[str, list[str]] = {}
+    for cluster, part, stats in found:
+        if COMPACTION in (stats.get("subscriptions") or {}):
+            tables.setdefault(cluster, []).append(part)
+        if stats.get("storageSize") != 0:
+            filled.setdefault(cluster, []).append(part)
+    compacted = [
+        each for each in [await compacted_entries(scope, c, path, parts) for c, parts in tables.items()] if each
+    ]
+    if compacted:
+        where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in compacted)
+        text = f"the compacted ledger of topic {path[-1]} has {where}, the newest message of each key"
+        return Blocker(Reason.NOT_EMPTY, f"{text}: if nobody needs them, {remedy}")
+    kept = [each for each in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if each]
+    if not kept:
+        return Unused(frozenset(cluster for cluster, _, stats in found if stats.get("replication")))
+    return Blocker(
+        Reason.NOT_EMPTY,
+        f"{told(path[-1], kept)}: set its retention to 0 if nobody needs them, or {remedy}",
+    )
+
+
+async def _stats(
+    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], remedy: str, *, counted: bool
+) -> list[tuple[str, str, Json]] | Blocker:
+    """Statistics by cluster and local name, unless somebody uses one of them."""
+    found: list[tuple[str, str, Json]] = []
     for cluster, parts in present.items():
         for part in parts:
             try:
@@ -72,24 +112,8 @@ async def in_use(
             blocker = _users(stats, part, cluster, remedy)
             if blocker is not None:
                 return blocker
-            if COMPACTION in (stats.get("subscriptions") or {}):
-                tables.setdefault(cluster, []).append(part)
-            if stats.get("storageSize") != 0:
-                filled.setdefault(cluster, []).append(part)
-    compacted = [
-        each for each in [await compacted_entries(scope, c, path, parts) for c, parts in tables.items()] if each
-    ]
-    if compacted:
-        where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in compacted)
-        text = f"the compacted ledger of topic {path[-1]} has {where}, the newest message of each key"
-        return Blocker(Reason.NOT_EMPTY, f"{text}: if nobody needs them, {remedy}")
-    kept = [each for each in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if each]
-    if not kept:
-        return None
-    return Blocker(
-        Reason.NOT_EMPTY,
-        f"{told(path[-1], kept)}: set its retention to 0 if nobody needs them, or {remedy}",
-    )
+            found.append((cluster, part, stats))
+    return found
 
 
 def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
@@ -110,6 +134,14 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
                 f"subscription {subscription} of topic {name} in cluster {cluster} has {consumers} connected "
                 f"consumers and {backlog} unread messages: consume or clear them first, or {remedy}",
             )
+    for target, facts in sorted((stats.get("replication") or {}).items()):
+        backlog = int(facts.get("replicationBacklog") or 0)
+        if backlog:
+            return Blocker(
+                Reason.NOT_EMPTY,
+                f"topic {name} in cluster {cluster} has {backlog} messages that {target} did not get yet: wait until "
+                f"they are replicated, or {remedy}",
+            )
     return None
 
 
@@ -119,17 +151,24 @@ async def delete_in(
     path: tuple[str, ...],
     *,
     partitioned: bool,
-    present: Iterable[str],
+    present: Sequence[str],
     force: bool,
     free: bool,
+    replicated: bool = False,
 ) -> Blocker | None:
     """Delete a topic in one cluster, with the partitions ``present`` there (local names); what is gone is done.
 
-    The first cluster takes a partitioned topic's metadata away; the others keep their partitions, hence the names.
+    The first cluster takes a partitioned topic's metadata away; the others keep their partitions, hence the names. One
+    that is ``replicated`` from there Pulsar deletes by force alone (class BrokerService, deleteTopicInternal): it is
+    looked at once more directly before, since force closes whoever connected meanwhile.
     With ``free`` the bundles of what Pulsar says is being deleted already are unloaded, see unload_fenced.
     Raises ConflictError, AdminUnreachableError, this also where a 404 is not about the topic, which is still there.
     """
-    query = {"force": "true"} if force else {}
+    if replicated and not force:
+        users = await _stats(scope, path, {cluster: present}, "set its deletionPolicy to Retain", counted=True)
+        if isinstance(users, Blocker):
+            return users
+    query = {"force": "true"} if force or replicated else {}
     whole = (*path, "partitions") if partitioned else path
     places = [(*path[:-1], name) for name in present]
     fenced: list[tuple[str, ...]] = []
@@ -159,6 +198,15 @@ async def delete_in(
         f"hung, the topic is free once its bundle is unloaded, which is done after {FENCED_SECONDS / 60:g} minutes"
         + (f" (unloaded just now: {', '.join(unloaded)})" if unloaded else "")
         + "; if it stays so, restart the broker that owns the topic",
+    )
+
+
+def made_again(name: str, clusters: Iterable[str]) -> Blocker:
+    """A replicator of a cluster where the topic was still there has made it again where it was gone already."""
+    return Blocker(
+        Reason.NOT_EMPTY,
+        f"topic {name} was made again in {', '.join(clusters)} while it was deleted, as a replicator of another cluster "
+        "does, or a client: it is deleted once more",
     )
 
 
