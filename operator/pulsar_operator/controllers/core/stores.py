@@ -15,6 +15,21 @@ from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.ports import Deps, Json
 
 
+def share_store(one: Json, other: Json) -> bool:
+    """Whether two instances keep what their clusters share in one configuration store, as their status says where it
+    is: then they are one in Pulsar. A server that both name is of one ensemble."""
+    return bool(_servers(one) & _servers(other)) and _chroot(one) == _chroot(other)
+
+
+def _servers(instance: Json) -> frozenset[str]:
+    text = str((instance.get("status") or {}).get("configurationStoreServers") or "")
+    return frozenset(filter(None, (each.strip().lower() for each in text.split(","))))
+
+
+def _chroot(instance: Json) -> str:
+    return str((instance.get("status") or {}).get("configurationStoreChroot") or "").strip("/")
+
+
 def store_away(instance: Json) -> str | None:
     """Why the configuration store of an instance is away, in words; None = it answers, or nobody could look."""
     found = condition_of(instance, ConditionType.CONFIGURATION_STORE_READY)

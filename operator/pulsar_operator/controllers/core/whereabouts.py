@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.index import references
+from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
@@ -85,7 +86,9 @@ class Whereabouts:
         parents = await self._get(mine), await self._get(theirs)
         if parents[0] is None or parents[1] is None or mine.kind is not theirs.kind:
             return None
-        if mine.kind is Kind.INSTANCE or name_of(parents[0]) != name_of(parents[1]):
+        if mine.kind is Kind.INSTANCE:
+            return share_store(parents[0], parents[1])
+        if name_of(parents[0]) != name_of(parents[1]):
             return False
         return await self._are_same(references(mine.kind, parents[0]), references(mine.kind, parents[1]))
 

@@ -21,13 +21,14 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.namesakes import Namesakes
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.drift import Backoff
 from pulsar_operator.controllers.logical.frame import PassFrame
@@ -69,6 +70,10 @@ DUPLICATE_SECONDS = 60.0
 
 class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
     """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
+
+    shared = True
+    """Whether instances with one configuration store have an object of the kind together; else it is in the clusters of
+    one."""
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
@@ -286,7 +291,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         """
         mine = claim_of(p.obj)
         duplicates = [mine]
-        for key in await reader_of(self.deps).namesakes(p.obj):
+        for key in await self._declared_alike(p, scope):
             obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
             if obj is not None and await self._same(p, scope, obj):
                 duplicates.append(claim_of(obj))
@@ -299,6 +304,20 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
                 known=True,
                 requeue=DUPLICATE_SECONDS,
             )
+
+    async def _declared_alike(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> list[Key]:
+        """Objects that may declare the same: of the same parent, or of another instance that has the same store. What is
+        in a tenant needs no look for the latter: of two tenants one is a duplicate, and what is in that waits."""
+        reader, instance = reader_of(self.deps), scope.chain[-1]
+        found = list(await reader.namesakes(p.obj))
+        if len(scope.chain) > 1 or not self.shared:
+            return found
+        for other in await reader.every(Kind.INSTANCE):
+            meta = other["metadata"]
+            if meta["uid"] != instance["metadata"]["uid"] and share_store(instance, other):
+                ref = {"name": meta["name"], "namespace": meta["namespace"]}
+                found += await reader.namesakes({**p.obj, "spec": {**p.obj["spec"], "instanceRef": ref}})
+        return found
 
     async def _successor(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
         """Who else declares the object of Pulsar, as the API server says now: it goes to them. Raises PortError."""
@@ -319,7 +338,8 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             theirs = await resolve_scope(self.deps, self.kind, other, deleting=doubt)
         except ObstacleError:
             return doubt  # it manages nothing while it has no parent
-        if theirs.chain[-1]["metadata"]["uid"] != scope.chain[-1]["metadata"]["uid"]:
+        there, here = theirs.chain[-1], scope.chain[-1]
+        if there["metadata"]["uid"] != here["metadata"]["uid"] and not (self.shared and share_store(there, here)):
             return False
         try:
             spec: Any = MODELS[self.kind].spec.model_validate(other.get("spec") or {})

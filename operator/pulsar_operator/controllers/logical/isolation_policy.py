@@ -62,6 +62,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     """Reconciles PulsarIsolationPolicies."""
 
     kind = Kind.ISOLATION_POLICY
+    shared = False
     known = (*KNOWN, ConditionType.SHARED_BROKERS_AVAILABLE)
 
     def __init__(self, deps: Deps) -> None:
