@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.confirmations import Confirmation, ConfirmationAction
 from pulsar_operator.domain.logical.clusters import confirmed
-from pulsar_operator.ports import Json
+from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.pulsar_parts import FakeTopic
-from tests.support.logical.world import DRY_RUN, LogicalWorld
+from tests.support.logical.world import DRY_RUN, NS, LogicalWorld
 
 X = "persistent://t/n/x"
 LATER = "2026-06-01T00:00:00Z"
@@ -140,6 +141,56 @@ async def test_a_consent_is_used_once() -> None:
     w.stepping.forward(365 * 86400)
     await w.run()
     assert not w.status(Kind.NAMESPACE, "n").get("usedConfirmations"), "it would not count any more"
+
+
+def renamed(w: LogicalWorld, spec: Json) -> str:
+    w.namespace("n2", name="n", **spec)
+    w.delete(Kind.NAMESPACE, "n")
+    return "n2"
+
+
+def made_again(w: LogicalWorld, spec: Json) -> str:
+    """As with its Kubernetes namespace."""
+    w.delete(Kind.NAMESPACE, "n")
+    w.namespace(**spec)
+    return "n"
+
+
+def without_status(w: LogicalWorld, spec: Json) -> str:
+    w.kube.set_status(CUSTOM[Kind.NAMESPACE], NS, "n", {})
+    return "n"
+
+
+@pytest.mark.parametrize("action", ["RemoveCluster", "AbandonBacklog"])
+@pytest.mark.parametrize("change", [renamed, made_again, without_status])
+async def test_a_consent_that_was_used_does_not_count_for_who_takes_over(
+    change: Callable[[LogicalWorld, Json], str], action: str
+) -> None:
+    gone: Json = {
+        "replicationClusters": ["a"],
+        "allowedClusters": ["a"],
+        "confirmations": [confirmation("b"), {**confirmation("b"), "action": "AbandonBacklog"}],
+    }
+    w = await world(replicationClusters=["a", "b"])
+    w.namespace(**gone)
+    await w.run()
+    assert lists(w) == (["a"], ["a"]) and holding(w) == {"a"}
+    replicating = ["a", "b"] if action == "AbandonBacklog" else ["a"]
+    w.pulsar.namespaces["t/n"].update(replication_clusters=replicating, allowed_clusters=["a", "b"])
+    w.pulsar.topics["b"][X] = FakeTopic()
+    w.pulsar.topics["a"][X] = FakeTopic(entries=9, undelivered={"b": 4} if action == "AbandonBacklog" else {})
+    await w.run()
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[0] == "False" and holding(w) == {"a", "b"}
+    name = change(w, gone)
+    await w.run()
+    assert (lists(w)[0], holding(w), w.pulsar.abandoned) == (replicating, {"a", "b"}, 0)
+    status, _, text = w.condition(Kind.NAMESPACE, name, "Accepted")
+    assert status == "False" and f"(action {action}, " in text
+    again = "2026-05-01T00:00:00Z"
+    anew = [confirmation("b", again), {**confirmation("b", again), "action": "AbandonBacklog"}]
+    w.namespace(name, name="n", **{**gone, "confirmations": anew})
+    await w.run()
+    assert lists(w) == (["a"], ["a"]) and holding(w) == {"a"}
 
 
 async def test_a_consent_for_a_cluster_that_stays_is_void() -> None:

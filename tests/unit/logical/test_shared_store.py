@@ -104,6 +104,7 @@ def instance(servers: str | None, chroot: str | None = None) -> Json:
     [
         (("a:1,b:1", None), ("b:1, C:1", ""), True),
         (("a:1", "/x"), ("A:1", "x/"), True),
+        (("a", None), ("b,a:2181", None), True),
         (("a:1", "/x"), ("a:1", None), False),
         (("a:1", None), ("a:2", None), False),
         ((None, None), (None, None), False),

@@ -8,11 +8,17 @@ or removed, no bundle unloaded. The PulsarInstance's pass asks the store itself.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.controllers.core.clusters import instance_of
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.ports import Deps, Json
+
+
+PORT: Final = 2181
+"""Of a ZooKeeper server that is named without one."""
 
 
 def share_store(one: Json, other: Json) -> bool:
@@ -23,7 +29,8 @@ def share_store(one: Json, other: Json) -> bool:
 
 def _servers(instance: Json) -> frozenset[str]:
     text = str((instance.get("status") or {}).get("configurationStoreServers") or "")
-    return frozenset(filter(None, (each.strip().lower() for each in text.split(","))))
+    named = (each.strip().lower() for each in text.split(","))
+    return frozenset(each if each.rpartition(":")[2].isdigit() else f"{each}:{PORT}" for each in named if each)
 
 
 def _chroot(instance: Json) -> str:

@@ -179,7 +179,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         # A cluster that does not answer keeps what was last seen of it.
         clusters += [known[name] for name in facts.unreachable if name in known]
         clusters.sort(key=lambda c: c.name)
-        used = used_confirmations(p.spec, p.before.used_confirmations, live, p.conditions.now)
+        used = used_confirmations(
+            p.spec, p.before.used_confirmations, live, p.conditions.now, taken_over=not p.memory.established
+        )
         return {
             **applied,
             "used_confirmations": used,
@@ -283,6 +285,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
 
 
 def _confirmed(p: NamespacePass, action: ConfirmationAction) -> frozenset[str]:
+    """None in the pass that takes the namespace over: see used_confirmations."""
+    if not p.memory.established:
+        return frozenset()
     return confirmed(p.spec.confirmations, p.before.used_confirmations, p.conditions.now, action)
 
 

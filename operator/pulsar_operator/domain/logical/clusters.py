@@ -70,14 +70,20 @@ def _until(confirmation: Confirmation) -> datetime:
 
 
 def used_confirmations(
-    spec: PulsarNamespaceSpec, before: Iterable[UsedConfirmation], live: Mapping[str, Any], now: datetime
+    spec: PulsarNamespaceSpec,
+    before: Iterable[UsedConfirmation],
+    live: Mapping[str, Any],
+    now: datetime,
+    *,
+    taken_over: bool = False,
 ) -> list[UsedConfirmation]:
     """status.usedConfirmations after a pass that saw the namespace: those that are declared, or would count if they
     were declared again.
 
     A confirmation is used up when its cluster was seen outside of the list that it is about, or is declared to stay:
     what joins later is not meant by it. Known from what is there, not from what was done, so that a status write that
-    was lost leaves none open.
+    was lost leaves none open. With ``taken_over`` the namespace is seen for the first time, by an object that is new, or
+    whose status was lost: then nobody knows which were used before, and all are.
     """
     known = {_key(each): each for each in before}
     replicates = {*(spec.replication_clusters or ())}
@@ -90,7 +96,7 @@ def used_confirmations(
         stays, there = lists[confirmation.action]
         if _key(confirmation) in known:
             out.append(known[_key(confirmation)])
-        elif confirmation.cluster in stays or confirmation.cluster not in there:
+        elif taken_over or confirmation.cluster in stays or confirmation.cluster not in there:
             out.append(UsedConfirmation(**confirmation.model_dump(), used_time=timestamp(now)))
     told = {(each.action, each.cluster) for each in out}
     return (out + [each for each in known.values() if (each.action, each.cluster) not in told and _until(each) > now])[
