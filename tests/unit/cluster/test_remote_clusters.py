@@ -97,6 +97,10 @@ def test_a_store_that_does_not_answer_changes_nothing() -> None:
             b'{"brokerServiceUrl":"pulsar://a:1","serviceUrl":null,"peerClusterNames":["x"]}',
             RemoteUrls("", "", "pulsar://a:1"),
         ),
+        (
+            b'{"serviceUrl":"http://admin:hunter2@a:8080","brokerServiceUrl":"pulsar://u:p@a:1,b:1"}',
+            RemoteUrls("http://...@a:8080", "", "pulsar://...@a:1,b:1"),
+        ),
         (b"{", None),
         (b"[]", None),
         (b'{"serviceUrl":1}', None),

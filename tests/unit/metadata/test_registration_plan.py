@@ -150,6 +150,15 @@ def test_changed_urls_are_put_right_and_other_fields_stay() -> None:
     assert write.why == "serviceUrl is 'http://old:8080' and should be 'http://b.ns.svc:8080'"
 
 
+@pytest.mark.parametrize("ours", [True, False])
+def test_what_somebody_wrote_in_front_of_a_host_is_told_nobody(ours: bool) -> None:
+    found = {**DATA, "serviceUrl": "http://admin:hunter2@old:8080"}
+    given = facts({**({claim_path("b"): CLAIM} if ours else {}), cluster_path("b"): found}, registered=ours)
+    result = plan_registration(given, boundaries=BOUNDARIES)
+    told = result.message if isinstance(result, Refusal) else result.writes[0].why
+    assert "http://...@old:8080" in told and "hunter2" not in told and "admin:" not in told
+
+
 def test_cluster_data_deleted_by_somebody_comes_back() -> None:
     assert written(plan(facts({claim_path("b"): CLAIM}, registered=True))) == {cluster_path("b"): DATA}
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.dataplane.metadata import Marker, Refusal, Write, parse_marker
+from pulsar_operator.domain.texts import without_userinfo
 
 Fields = dict[str, Any]
 
@@ -204,7 +205,8 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
             "this cluster was registered there: it is empty or another store. Nothing is written. Restore it from its "
             "volumes or a backup, or correct its address",
         )
-    different = [f"{k} {data.get(k)!r}, not {v!r}" for k, v in facts.urls.fields().items() if data.get(k) != v]
+    wanted = facts.urls.fields()
+    different = [f"{k} {_told(data.get(k))}, not {v!r}" for k, v in wanted.items() if data.get(k) != v]
     if facts.adopted_own_store or not different:
         return None
     return Refusal(
@@ -221,10 +223,15 @@ def _cluster_data(facts: RegistrationFacts) -> list[Write]:
     found, wanted = _fields(facts, path), facts.urls.fields()
     if found is None:
         return [_put(facts, path, {**wanted, **CLUSTER_DEFAULTS}, f"register cluster {facts.cluster_name}")]
-    changed = [f"{k} is {found.get(k)!r} and should be {v!r}" for k, v in wanted.items() if found.get(k) != v]
+    changed = [f"{k} is {_told(found.get(k))} and should be {v!r}" for k, v in wanted.items() if found.get(k) != v]
     if not changed:
         return []
     return [_put(facts, path, {**found, **wanted}, "; ".join(changed))]
+
+
+def _told(url: Any) -> str:
+    """A URL that somebody else wrote."""
+    return without_userinfo(repr(url))
 
 
 def _tenant(facts: RegistrationFacts, tenant: str) -> list[Write]:

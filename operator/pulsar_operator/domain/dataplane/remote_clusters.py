@@ -31,6 +31,7 @@ from pulsar_operator.domain.apply import manifest_hash
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.templates import with_annotation
 from pulsar_operator.domain.stored import readable
+from pulsar_operator.domain.texts import without_userinfo
 
 Json = dict[str, Any]
 
@@ -64,7 +65,8 @@ class RemoteUrls:
 
 
 def remote_urls(data: bytes) -> RemoteUrls | None:
-    """From the node of a cluster; None = it cannot be read, which is not "it has none"."""
+    """From the node of a cluster; None = it cannot be read, which is not "it has none". A status is read by many: what
+    is in front of a host is left out."""
     try:
         found = json.loads(data) if data.strip() else {}
     except ValueError:
@@ -74,7 +76,7 @@ def remote_urls(data: bytes) -> RemoteUrls | None:
     values = [found.get(name) for name in FIELDS]
     if not all(value is None or (isinstance(value, str) and len(value) <= MAX_URL) for value in values):
         return None
-    return RemoteUrls(*(value or "" for value in values))
+    return RemoteUrls(*(without_userinfo(value or "") for value in values))
 
 
 def remote_rows(
