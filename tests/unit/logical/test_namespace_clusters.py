@@ -359,6 +359,25 @@ async def test_a_topic_goes_where_its_namespace_may_be() -> None:
 
 
 @pytest.mark.parametrize("scope", ["Local", "Global"])
+async def test_a_topic_whose_namespace_left_a_cluster_of_its_list_says_so(scope: str) -> None:
+    """Two users, the second of whom does not know of the list: the others would keep messages for b for ever."""
+    w = await world("a", "b", "c", replicationClusters=["a", "c"], allowedClusters=["a", "b", "c"])
+    await topic(w, replicationClusters=["a", "b", "c"], policyScope=scope)
+    where = "a" if scope == "Local" else "*"
+    assert w.condition(Kind.TOPIC, "x")[0] == "True" and replicated(w, where) == ["a", "b", "c"]
+    gone = {"replicationClusters": ["a", "c"], "allowedClusters": ["a", "c"]}
+    w.namespace(**gone, confirmations=[confirmation("b")])
+    await w.run()
+    assert holding(w) == {"a", "c"}
+    status, reason, text = w.condition(Kind.TOPIC, "x", "Accepted")
+    assert (status, reason) == ("False", "InvalidSpec")
+    assert "spec.replicationClusters names b, where namespace t/n may not be" in text
+    assert await w.second_pass_writes() == ([], [])
+    await topic(w, replicationClusters=["a", "c"], policyScope=scope)
+    assert w.condition(Kind.TOPIC, "x")[0] == "True" and replicated(w, where) == ["a", "c"]
+
+
+@pytest.mark.parametrize("scope", ["Local", "Global"])
 @pytest.mark.parametrize("clusters", [["typo"], ["a", "typo"], ["a", "b", "typo"]])
 async def test_a_cluster_nobody_knows_is_refused(clusters: list[str], scope: str) -> None:
     """Nothing of the list is written: the name may be meant for a cluster that has the topic."""

@@ -125,15 +125,30 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
 def _with_known_clusters(
     draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, memory: Memory
 ) -> Sequence[PolicyRow]:
-    """The rows without a list that names a cluster nobody knows. None of it is written: a name that is only misspelt
-    is a cluster that would no longer get the topic."""
+    """The rows without a list that names a cluster nobody knows, or one where the namespace may not be. None of it is
+    written: a name that is only misspelt is a cluster that would no longer get the topic."""
     for field_ in (LOCAL_CLUSTERS, GLOBAL_CLUSTERS):
         problems = unknown_clusters(field_, wanted[field_] or (), facts.of_the_instance)
+        problems += _outside(field_, wanted[field_] or (), facts)
         if problems:
             draft.problems += problems
             draft.declared |= {field_} & memory.managed
             return [row for row in TOPIC_POLICIES if row.field != field_]
     return TOPIC_POLICIES
+
+
+def _outside(field_: str, given: Sequence[str], facts: TopicFacts) -> list[Problem]:
+    """Clusters of a list that have left the namespace, or are yet to join it."""
+    outside = sorted((set(given) & facts.of_the_instance) - {*facts.clusters, *facts.unreachable})
+    if not outside:
+        return []
+    names, namespace = ", ".join(outside), f"{facts.tenant}/{facts.namespace}"
+    text = (
+        f"spec.replicationClusters names {names}, where namespace {namespace} may not be: clusters that have the list "
+        f"keep messages for {names} that are never delivered. Take {names} out of it, or add {names} to "
+        "spec.allowedClusters of the PulsarNamespace"
+    )
+    return [Problem(field_, Reason.INVALID_SPEC, text)]
 
 
 def _without_loss(
