@@ -16,7 +16,6 @@ from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.ports import Deps, Json
 
-
 PORT: Final = 2181
 """Of a ZooKeeper server that is named without one."""
 

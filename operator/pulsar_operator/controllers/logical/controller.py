@@ -72,8 +72,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
     """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
 
     shared = True
-    """Whether instances with one configuration store have an object of the kind together; else it is in the clusters of
-    one."""
+    """Whether instances with one configuration store have an object of the kind together."""
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
@@ -306,8 +305,8 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             )
 
     async def _declared_alike(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> list[Key]:
-        """Objects that may declare the same: of the same parent, or of another instance that has the same store. What is
-        in a tenant needs no look for the latter: of two tenants one is a duplicate, and what is in that waits."""
+        """Objects that may declare the same, by way of one parent or of instances with one store. What is in a tenant
+        needs no look for the latter: of two tenants one is a duplicate, and what is in that waits."""
         reader, instance = reader_of(self.deps), scope.chain[-1]
         found = list(await reader.namesakes(p.obj))
         if len(scope.chain) > 1 or not self.shared:
@@ -315,8 +314,8 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         for other in await reader.every(Kind.INSTANCE):
             meta = other["metadata"]
             if meta["uid"] != instance["metadata"]["uid"] and share_store(instance, other):
-                ref = {"name": meta["name"], "namespace": meta["namespace"]}
-                found += await reader.namesakes({**p.obj, "spec": {**p.obj["spec"], "instanceRef": ref}})
+                spec = {**p.obj["spec"], "instanceRef": {"name": meta["name"], "namespace": meta["namespace"]}}
+                found += await reader.namesakes({**p.obj, "spec": spec})
         return found
 
     async def _successor(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:

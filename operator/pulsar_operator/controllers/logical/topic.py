@@ -28,7 +28,6 @@ from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
     Blocker,
-    Unused,
     delete_in,
     in_use,
     made_again,
@@ -216,11 +215,12 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         # A cluster that left replicationClusters may still have it.
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
         present = {name: await self._present(p, scope, name) for name in clusters}
-        unused: Blocker | Unused = Unused()
+        replicated: frozenset[str] = frozenset()
         if not force:
-            unused = await in_use(scope, _path(p, scope), present, remedy=REMEDY)
-            if isinstance(unused, Blocker):
-                return unused
+            found = await in_use(scope, _path(p, scope), present, remedy=REMEDY)
+            if isinstance(found, Blocker):
+                return found
+            replicated = found.replicated
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
         for cluster in clusters:
@@ -232,7 +232,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 present=present[cluster],
                 force=force,
                 free=free,
-                replicated=cluster in unused.replicated,
+                replicated=cluster in replicated,
             )
             if blocker is not None:
                 if blocker.reason is not Reason.TOPIC_FENCED:
@@ -242,7 +242,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 else:
                     self._fenced.setdefault(key, now + FENCED_SECONDS)
                 return blocker
-        looked = clusters if unused.replicated else []
+        looked = clusters if replicated else []
         back = [cluster for cluster in looked if await self._present(p, scope, cluster)]
         return made_again(name_of(p.obj), back) if back else None
 

@@ -205,8 +205,8 @@ def made_again(name: str, clusters: Iterable[str]) -> Blocker:
     """A replicator of a cluster where the topic was still there has made it again where it was gone already."""
     return Blocker(
         Reason.NOT_EMPTY,
-        f"topic {name} was made again in {', '.join(clusters)} while it was deleted, as a replicator of another cluster "
-        "does, or a client: it is deleted once more",
+        f"topic {name} was made again in {', '.join(clusters)} while it was deleted, as a replicator of another "
+        "cluster does, or a client: it is deleted once more",
     )
 
 

@@ -82,7 +82,7 @@ def used_confirmations(
 
     A confirmation is used up when its cluster was seen outside of the list that it is about, or is declared to stay:
     what joins later is not meant by it. Known from what is there, not from what was done, so that a status write that
-    was lost leaves none open. With ``taken_over`` the namespace is seen for the first time, by an object that is new, or
+    was lost leaves none open. With ``taken_over`` the namespace is seen for the first time, by an object that is new or
     whose status was lost: then nobody knows which were used before, and all are.
     """
     known = {_key(each): each for each in before}
