@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.logical.deliveries import FRESH_SECONDS, MOST
 from pulsar_operator.domain.logical.delivery import Delivery, delivery, is_asked, undelivered
-from pulsar_operator.ports import Json
+from pulsar_operator.ports import Json, UnavailableError
+from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.world import LogicalWorld
 
@@ -129,6 +130,29 @@ async def test_a_cluster_that_does_not_answer_needs_a_consent() -> None:
     w.namespace(replicationClusters=["a"], confirmations=[consent("b")])
     await w.run()
     assert replicating(w) == ["a"]
+
+
+async def test_a_broker_of_several_that_does_not_answer_is_waited_for() -> None:
+    """What its topics have is not known, whatever the others say; and partitions that were added meanwhile are asked."""
+    w = await world()
+    has(w, "a", X, 10, b=0)
+    has(w, "a", Y, 10, b=0)
+
+    def silent(call: AdminCall) -> None:
+        if call.path[-2:] == ("y", "internalStats"):
+            raise UnavailableError("no answer from its broker")
+
+    w.admin.before.append(silent)
+    w.namespace(replicationClusters=["a"])
+    await w.run()
+    assert replicating(w) == ["a", "b"] and "what a has for b is not known" in accepted(w)[2]
+    added = has(w, "a", f"{X}-partition-4", 3, b=3)
+    w.admin.before.clear()
+    await w.run()
+    assert replicating(w) == ["a", "b"] and "x-partition-4 (3 for b)" in accepted(w)[2]
+    added.undelivered["b"] = 0
+    await w.run()
+    assert replicating(w) == ["a"] and w.pulsar.abandoned == 0
 
 
 async def test_a_cluster_of_another_instance_needs_a_consent() -> None:
