@@ -133,7 +133,7 @@ async def test_a_cluster_that_does_not_answer_needs_a_consent() -> None:
 
 
 async def test_a_broker_of_several_that_does_not_answer_is_waited_for() -> None:
-    """What its topics have is not known, whatever the others say; and partitions that were added meanwhile are asked."""
+    """What its topics have is not known, whatever others say; and partitions that were added meanwhile are asked."""
     w = await world()
     has(w, "a", X, 10, b=0)
     has(w, "a", Y, 10, b=0)

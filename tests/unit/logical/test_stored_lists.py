@@ -115,6 +115,31 @@ async def test_what_brokers_do_not_know_of_is_not_taken_out(
     assert stale.lists()[0] == ["a"]
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(A, id="widened"),
+        pytest.param({**A, "allowedClusters": ["a"], "confirmations": [CONSENT]}, id="by consent"),
+    ],
+)
+async def test_a_store_that_does_not_have_the_namespace_is_not_that_of_the_brokers(after: dict[str, Any]) -> None:
+    """The instance was taken away by force and made again with another chroot: nobody knows what c is to lose."""
+    stale = await world(**BOTH)
+    stale.put(["a", "b"], ["a", "b", "c"])
+    known, w = stale.ensemble.nodes[NODE].data, stale.w
+    where = {"configurationStoreServers": SERVERS, "configurationStoreChroot": "/another"}
+    w.kube.set_status(CUSTOM[Kind.INSTANCE], NS, "prod", where)
+    w.namespace(**after, policies={"maxTopics": 3})
+    await w.run()
+    assert stale.ensemble.nodes[NODE].data == known and stale.lists() == (["a", "b"], [])
+    status, reason, text = w.condition(Kind.NAMESPACE, "n")
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and "/admin/policies/t/n" in text
+    stale.put(["a", "b"], [])
+    w.kube.set_status(CUSTOM[Kind.INSTANCE], NS, "prod", {"configurationStoreServers": SERVERS})
+    await w.run()
+    assert stale.lists()[0] == ["a"] and w.condition(Kind.NAMESPACE, "n")[0] == "True"
+
+
 async def test_a_cluster_leaves_as_before_where_brokers_know() -> None:
     stale = await world(**BOTH)
     stale.w.namespace(**A, allowedClusters=["a"], confirmations=[CONSENT])

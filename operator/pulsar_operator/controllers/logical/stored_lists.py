@@ -57,7 +57,7 @@ async def look_before_topic_write(deps: Deps, scope: Scope, name: str, action: A
 async def look_before_tenant_write(deps: Deps, scope: Scope, name: str) -> None:
     """Raise ObstacleError where brokers answer another tenant than the store has. Pulsar writes a tenant whole: a role
     that was revoked meanwhile would be back, a cluster that was added would be gone."""
-    stored = await _node(deps, scope, f"tenant {name}", f"{POLICIES_PATH}/{name}")
+    stored = await _node(deps, scope, f"tenant {name}", f"{POLICIES_PATH}/{name}", absent=True)
     try:
         kept = LiveTenant.parse(stored) if isinstance(stored, dict) else None
     except TypeError:
@@ -79,7 +79,7 @@ async def look_before_deletion(deps: Deps, scope: Scope, name: str, holders: Col
     all clusters go there is nothing to lose, and the store may be gone."""
     if all(cluster.deleting for cluster in scope.clusters):
         return
-    stored = await _stored(deps, scope, name)
+    stored = await _stored(deps, scope, name, absent=True)
     if stored is not None:
         _refuse(name, stored, {*replication_of(stored), *allowed_of(stored)} - set(holders))
 
@@ -95,19 +95,20 @@ def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
 
 
-async def _stored(deps: Deps, scope: Scope, name: str) -> Json | None:
+async def _stored(deps: Deps, scope: Scope, name: str, *, absent: bool = False) -> Json | None:
     """Policies in the store; None where no status says where it is, or it has none that can be read. Raises
     ObstacleError."""
-    found = await _node(deps, scope, f"the lists of clusters of {name}", f"{POLICIES_PATH}/{name}")
+    what, path = f"the lists of clusters of {name}", f"{POLICIES_PATH}/{name}"
+    found = await _node(deps, scope, what, path, absent=absent)
     try:
         return found if isinstance(found, dict) and [*replication_of(found), *allowed_of(found)] else None
     except TypeError:
         return None
 
 
-async def _node(deps: Deps, scope: Scope, what: str, path: str) -> object:
-    """What a node of the store has; None where no status says where it is, there is none, or it cannot be read. Raises
-    ObstacleError."""
+async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool = False) -> object:
+    """What a node of the store has; None where no status says where it is, or it cannot be read, or where it may be
+    ``absent``: else brokers answer with what the store does not have. Raises ObstacleError."""
     status = scope.chain[-1].get("status") or {}
     servers = status.get("configurationStoreServers")
     if not servers:
@@ -118,6 +119,13 @@ async def _node(deps: Deps, scope: Scope, what: str, path: str) -> object:
     except PortError as error:
         text = f"Nothing is taken out of {what}: the configuration store: {error}"
         raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, text) from error
+    if node is None and not absent:
+        store = f"{servers}{status.get('configurationStoreChroot') or ''}"
+        text = (
+            f"The configuration store {store} has no {path}, and brokers do not say so: nothing is taken out of {what}"
+            f". {WHY}; or they have another store: look at spec.configurationStore of the PulsarInstance"
+        )
+        raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
     try:
         return json.loads(node.data) if node is not None and node.data else None
     except ValueError:
