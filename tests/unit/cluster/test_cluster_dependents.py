@@ -263,6 +263,7 @@ def going(blocked_for: timedelta | None) -> Json:
         (going(None), True),
         (going(BLOCKED_GRACE - timedelta(seconds=1)), True),
         (going(BLOCKED_GRACE), False),
+        (going(-timedelta(days=1)), False),  # by a clock that was ahead: nobody waits until it has caught up
     ],
 )
 def test_what_is_waited_for(dependent: Json, waits: bool) -> None:

@@ -151,6 +151,19 @@ async def test_a_roll_in_which_nothing_happens_any_more_holds_its_own_change_alo
         assert "nothing happens since" in await words(world) and "maxProducersPerTopic" in await words(world)
 
 
+async def test_a_clock_that_was_put_back_holds_nobody_until_it_has_caught_up() -> None:
+    world = await two(1, one_of_each)
+    let_hang(world, "east-broker-0")
+    await world.change(Kind.CLUSTER, "east", unrelated)
+    await rounds(world)
+    await world.change(Kind.CLUSTER, "west", lambda spec: spec.update(image={"broker": "b:2"}))
+    await rounds(world)
+    assert of(world, "west") == []
+    world.clock.forward(-24 * HOUR)
+    await rounds(world)
+    assert of(world, "west") == ["west-broker-0"]
+
+
 async def test_a_cluster_that_drains_as_long_as_it_may_goes_on() -> None:
     """Nothing is seen to happen while a broker drains."""
     world = await two(1, one_of_each)

@@ -15,6 +15,7 @@ from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, reader_of
 from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.ports import Deps, Json, Key, ReaderPort
 
@@ -165,4 +166,5 @@ def _stuck(obj: Json, now: datetime) -> bool:
     blocked = condition_of(obj, ConditionType.DELETION_BLOCKED.value)
     if blocked is None or blocked.get("status") != "True":
         return False
-    return now - datetime.fromisoformat(str(blocked["lastTransitionTime"])) >= BLOCKED_GRACE
+    since = datetime.fromisoformat(str(blocked["lastTransitionTime"]))
+    return seconds_since(since, now) >= BLOCKED_GRACE.total_seconds()

@@ -20,7 +20,7 @@ from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.children import observe_children
-from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.changes import Change, tried, unfinished, wanted
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import RenderedCluster
@@ -69,7 +69,8 @@ def _hangs(other: Json, now: datetime) -> str | None:
     rollout: dict[str, Any] = other["status"]["rollout"]
     went_on = str(rollout.get("progressed") or rollout["since"])
     time = parse_time(went_on)
-    return f"nothing happens since {went_on}" if time is not None and now - time > _patience(other) else None
+    hangs = time is not None and seconds_since(time, now) > _patience(other).total_seconds()
+    return f"nothing happens since {went_on}" if hangs else None
 
 
 def _accepted_since(other: Json) -> str:
