@@ -143,6 +143,22 @@ async def test_a_consent_is_used_once() -> None:
     assert not w.status(Kind.NAMESPACE, "n").get("usedConfirmations"), "it would not count any more"
 
 
+async def test_a_consent_is_not_forgotten_for_a_later_one() -> None:
+    """A manifest of before is applied again: what it confirms was used, though another one was used since."""
+    w = await world(replicationClusters=["a"], allowedClusters=["a", "b"])
+    for expires in (LATER, "2026-05-01T00:00:00Z"):
+        w.namespace(replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b", expires)])
+        await w.run()
+        assert lists(w)[1] == ["a"]
+        w.namespace(replicationClusters=["a"], allowedClusters=["a", "b"])
+        await w.run()
+    w.pulsar.topics["b"][X] = FakeTopic()
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b")])
+    await w.run()
+    assert holding(w) == {"a", "b"}
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "ConfirmationRequired"
+
+
 def renamed(w: LogicalWorld, spec: Json) -> str:
     w.namespace("n2", name="n", **spec)
     w.delete(Kind.NAMESPACE, "n")

@@ -65,7 +65,10 @@ UsedConfirmations = Annotated[
     list[UsedConfirmation],
     Field(
         max_length=MAX_CONFIRMATIONS,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["action", "cluster"]},
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["action", "cluster", "expiresTime"],
+        },
     ),
 ]
 

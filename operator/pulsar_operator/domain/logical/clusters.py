@@ -98,10 +98,10 @@ def used_confirmations(
             out.append(known[_key(confirmation)])
         elif taken_over or confirmation.cluster in stays or confirmation.cluster not in there:
             out.append(UsedConfirmation(**confirmation.model_dump(), used_time=timestamp(now)))
-    told = {(each.action, each.cluster) for each in out}
-    return (out + [each for each in known.values() if (each.action, each.cluster) not in told and _until(each) > now])[
-        :MAX_CONFIRMATIONS
-    ]
+    told = {_key(each) for each in out}
+    gone = [each for key, each in known.items() if key not in told and _until(each) > now]
+    # Where there are too many, those are forgotten that would not count for long.
+    return (out + sorted(gone, key=_until, reverse=True))[:MAX_CONFIRMATIONS]
 
 
 # ------------------------------------------------------------------------------------------------------- the plan
