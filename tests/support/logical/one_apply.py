@@ -6,6 +6,7 @@ The data plane is played: the instance's own controller, and clusters that regis
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,8 +25,9 @@ from pulsar_operator.controllers.logical.resource_group import ResourceGroupCont
 from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
+from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
-from tests.fakes.admin import FakeAdmin
+from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
@@ -85,6 +87,13 @@ class OneApply:
         self.admin = FakeAdmin(self.pulsar)
         self.zookeeper = FakeZooKeeper()
         self.zookeeper.ensemble(SERVERS)
+        self.admin.after.append(self._store)
+
+    def _store(self, call: AdminCall) -> None:
+        """Brokers keep policies in the configuration store."""
+        for name, live in self.pulsar.namespaces.items() if call.is_write else ():
+            lists = {key: list(live.get(key) or []) for key in ("replication_clusters", "allowed_clusters")}
+            self.zookeeper.ensemble(SERVERS).put(f"{POLICIES_PATH}/{name}", json.dumps(lists).encode())
 
     def put(self, applied: Applied) -> None:
         """A user applies an object."""

@@ -22,6 +22,8 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.domain.policies.namespace_rows import ALLOWED_CLUSTERS
 from pulsar_operator.ports import Deps, Json, PortError
 
+LAG_SECONDS = 5.0
+"""Until a node that was not there is looked for again."""
 WHY = "After an outage of the store they are told of nothing until they are restarted"
 
 
@@ -125,7 +127,8 @@ async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool 
             f"The configuration store {store} has no {path}, and brokers do not say so: nothing is taken out of {what}"
             f". {WHY}; or they have another store: look at spec.configurationStore of the PulsarInstance"
         )
-        raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
+        # Soon again: the server that was asked may be behind what was made a moment ago.
+        raise ObstacleError(Reason.ADMIN_UNREACHABLE, text, requeue=LAG_SECONDS)
     try:
         return json.loads(node.data) if node is not None and node.data else None
     except ValueError:
