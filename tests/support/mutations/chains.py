@@ -202,6 +202,8 @@ CHAINS: Mapping[Kind, tuple[Chain, ...]] = {
         Chain("policies", (ABSENT, {}), more=EMPTY),
         Chain("compaction", (ABSENT, {"schedule": "0 3 1 7 *"}), more=LATER),
         Chain("compaction.schedule", ("0 3 1 7 *", "0 4 1 7 *"), more=LATER),
+        # Further clusters are not for a namespace that is in one.
+        Chain("replicationClusters", (ABSENT, ["{cluster}"])),
         Chain(
             "replicationClusters",
             (ABSENT, ["{cluster}"]),
@@ -322,7 +324,12 @@ AROUND: Mapping[Kind, Json] = {
 """What every specification of a kind has, unless a chain says otherwise."""
 REQUIRED = frozenset({"namespaces", "primary"})
 """Fields that cannot be added or removed."""
-TOLD_ELSEWHERE = frozenset({(PNS, "replicationClusters"), (PNS, "allowedClusters"), (PT, "replicationClusters@Global")})
+TOLD_ELSEWHERE = frozenset(
+    {
+        *((PNS, field) for field in ("replicationClusters", "allowedClusters")),
+        *((PT, field) for field in ("replicationClusters", "replicationClusters@Global")),
+    }
+)
 """Rows, by kind, whose chain is in CHAINS."""
 OF_TEMPLATES = ("policies", "policyScope", "properties", "schema")
 """Fields of a topic that the template of a set has too."""
