@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 import yaml
@@ -148,6 +149,47 @@ def test_what_was_published_before_a_cluster_was_asked_for_stays_where_it_is(dep
     new = simple.publish(deployed.service_url, late, 10, prefix="new")
     assert simple.consume(deployed.second_url, late, "new", len(new)) == new
     assert simple.consume(deployed.service_url, late, "kept", len(old) + len(new)) == old + new
+
+
+def topics_of(deployed: Deployed, cluster: str, prefix: str) -> list[str]:
+    """Topics of the namespace that a cluster's broker has, partitions too, whose local name begins so."""
+    path = (
+        f"/api/v1/namespaces/{deployed.namespace}/pods/{cluster}-broker-0:8080/proxy/admin/v2/persistent/shop/mirrored"
+    )
+    found = json.loads(deployed.kubectl.run("get", "--raw", path))
+    return sorted(each for each in found if each.rpartition("/")[2].startswith(prefix))
+
+
+@pytest.mark.geo(1)
+@pytest.mark.parametrize(("name", "parts"), [("ends", {}), ("ends-in-parts", {"partitions": 2})])
+def test_a_replicated_topic_is_deleted_once_it_is_read_everywhere(
+    deployed: Deployed, name: str, parts: dict[str, int]
+) -> None:
+    """Pulsar refuses to delete it without force, and with force asks nobody."""
+    kubectl, namespace, topic = deployed.kubectl, deployed.namespace, f"persistent://shop/mirrored/{name}"
+    where = ("pulsartopic", namespace, name)
+    spec = {"namespaceRef": {"name": "mirrored"}, "deletionPolicy": "Delete", **parts}
+    meta = {"name": name, "namespace": namespace}
+    found = {"apiVersion": "pulsaroperator.io/v1alpha1", "kind": "PulsarTopic", "metadata": meta, "spec": spec}
+    kubectl.apply(yaml.safe_dump(found))
+    eventually(lambda: is_ready(kubectl.get(*where)), what=f"{name} is Ready")
+    simple.subscribe(deployed.second_url, topic, "there")
+    published = simple.publish(deployed.service_url, topic, 10, prefix=name)
+    if not parts:
+        with pytest.raises(HTTPError, match="replicated"):
+            ask(deployed.admin_url, "DELETE", topic.replace("://", "/", 1))
+    kubectl.run("delete", "pulsartopic", name, "-n", namespace, "--wait=false")
+
+    def blocked() -> bool:
+        told = condition(kubectl.get(*where), "DeletionBlocked")
+        assert "unread messages" in str(told.get("message")), told
+        return True
+
+    eventually(blocked, within=60, what="west has not read them", every=1.0)
+    assert sorted(simple.consume(deployed.second_url, topic, "there", len(published))) == sorted(published)
+    eventually(lambda: kubectl.get(*where) is None, within=180, what=f"{name} is gone", every=1.0)
+    for cluster in CLUSTERS:
+        assert topics_of(deployed, cluster, name) == [] != topics_of(deployed, cluster, "orders"), cluster
 
 
 @pytest.mark.geo(1)
