@@ -16,7 +16,18 @@ VOLATILE_META = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName", "deletionTimestamp", "generation"}
 )
 CHOSEN_BY_SERVER = frozenset(
-    {"clusterIP", "clusterIPs", "nodePort", "lastTransitionTime", "startedAt", "since", "lastSeen", "podIP", "podIPs"}
+    {
+        "clusterIP",
+        "clusterIPs",
+        "nodePort",
+        "lastTransitionTime",
+        "startedAt",
+        "startTime",
+        "since",
+        "lastSeen",
+        "podIP",
+        "podIPs",
+    }
     | {"configurationStoreOutages"}  # when a read failed last
 )
 EMPTY: tuple[Any, ...] = (None, {}, [])
