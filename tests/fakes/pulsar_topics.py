@@ -57,8 +57,10 @@ class FakeTopics(FakeSchemas):
             names.pop(name, None)
         self._forget_policies(name)
 
-    def _forget_policies(self, name: str) -> None:
-        for where in [w for w in self.topic_policies if w[1] == name]:
+    def _forget_policies(self, name: str, cluster: str | None = None) -> None:
+        """Those of other clusters stay where one alone is asked (seen on 4.0.8)."""
+        places = (cluster, GLOBAL)
+        for where in [w for w in self.topic_policies if w[1] == name and (cluster is None or w[0] in places)]:
             del self.topic_policies[where]
         for where in [w for w in self.topic_properties if w[1] == name]:
             del self.topic_properties[where]
@@ -133,7 +135,7 @@ class FakeTopics(FakeSchemas):
                     if f"{full}-partition-{i}" in here:
                         self._delete_topic(cluster, here, f"{full}-partition-{i}", force=force)
                 del self.partitioned[full]
-                self._forget_policies(full)
+                self._forget_policies(full, cluster)
                 return NO_CONTENT
             case "POST" | "DELETE", [name, "permissions", role]:
                 full = prefix + name
@@ -321,4 +323,4 @@ class FakeTopics(FakeSchemas):
         if full in self.lost:
             raise RefusalError(*self.lost[full])
         del here[full]
-        self._forget_policies(full)
+        self._forget_policies(full, cluster)

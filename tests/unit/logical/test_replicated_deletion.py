@@ -1,4 +1,4 @@
-"""A topic that clusters replicate to each other is deleted in all of them: Pulsar does so by force alone, so nothing is
+"""A topic that clusters replicate to each other is deleted in all of them once its replication has ended, and never one
 that somebody uses, or has yet to get from another cluster."""
 
 from __future__ import annotations
@@ -129,16 +129,62 @@ async def test_who_connects_after_the_looks_is_not_closed(kind: Kind, spec: dict
     assert "connected producers" in found.told()
 
 
+@pytest.mark.parametrize("spec", KINDS)
 @pytest.mark.parametrize("kind", OBJECTS)
-async def test_one_that_a_replicator_makes_again_is_deleted_again(kind: Kind) -> None:
-    """That of b connects anew as soon as the topic is gone in a, and makes it."""
-    found = await made(kind)
+async def test_its_replication_ends_before_and_nothing_is_forced(kind: Kind, spec: dict[str, Any]) -> None:
+    """Replicators of the other cluster make again what was forced. Their lists are not left for a topic to come."""
+    found = await made(kind, **spec)
+    w, seen = found.w, list[tuple[str, dict[str, Any]]]()
 
-    def again(call: AdminCall) -> None:
-        if call.method == "DELETE" and call.cluster == "a":
-            found.w.admin.after.remove(again)
-            found.w.pulsar.topics["a"]["persistent://t/n/x-0"] = FakeTopic()
+    def deleted(call: AdminCall) -> None:
+        if call.method == "DELETE" and "x-0" in call.path[3] and call.path[-1] != "replication":
+            lists = {c: w.pulsar.topic_policies.get((c, "persistent://t/n/x-0"), {}).get("replication") for c in "ab"}
+            seen.append((call.path[-1], lists))
 
-    found.w.admin.after.append(again)
+    w.admin.before.append(deleted)
     await found.delete()
     assert found.gone and not found.left()
+    apart = {"a": ["a"], "b": ["b"]}
+    parts = [lists for name, lists in seen if name != "partitions"]
+    assert len(parts) == 2 * spec.get("partitions", 1) and parts[0] == apart
+    assert all(lists in ({"a": None, "b": None}, apart, {"a": None, "b": ["b"]}) for lists in parts)
+    assert {k: v for k, v in w.pulsar.topic_policies.items() if k[1].endswith("/x-0") and any(v.values())} == {}
+
+
+@pytest.mark.parametrize("spec", KINDS)
+@pytest.mark.parametrize("before", [None, ["a", "b"]])
+async def test_one_that_stays_is_replicated_as_before(spec: dict[str, Any], before: list[str] | None) -> None:
+    """Somebody connects at the moment at which its replication has ended."""
+    found = await made(Kind.TOPIC, **spec)
+    w, key = found.w, ("a", "persistent://t/n/x-0")
+    if before:
+        w.pulsar.topic_policies[key] = {"replication": before}
+    topic = found.any("b")
+
+    def connects(call: AdminCall) -> None:
+        topic.producers |= int(call.method == "POST" and call.path[-1] == "replication")
+
+    w.admin.after.append(connects)
+    await found.delete()
+    assert not found.gone and found.parts("a") and topic in found.parts("b").values()
+    assert "connected producers" in found.told()
+    assert w.pulsar.topic_policies.get(key, {}).get("replication") == before
+    assert not w.pulsar.topic_policies.get(("b", key[1]), {}).get("replication")
+
+
+@pytest.mark.parametrize("spec", KINDS)
+async def test_it_is_forced_once_its_replication_has_ended(spec: dict[str, Any]) -> None:
+    found = await made(Kind.TOPIC, **spec)
+    found.any("a").producers = 1
+    found.w.topic("x-0", deletionPolicy="ForceDelete", **spec)
+    await found.delete()
+    assert found.gone and not found.left()
+    assert {k: v for k, v in found.w.pulsar.topic_policies.items() if k[1].endswith("/x-0") and any(v.values())} == {}
+
+
+async def test_where_there_are_no_policies_of_topics_it_stays() -> None:
+    found = await made(Kind.TOPIC)
+    found.w.pulsar.topic_level_policies = False
+    await found.delete()
+    assert not found.gone and found.parts("a") and found.parts("b")
+    assert "its replication cannot be ended" in found.told() and "ForceDelete" in found.told()

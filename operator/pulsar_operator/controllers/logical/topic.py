@@ -24,13 +24,14 @@ from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
+from pulsar_operator.controllers.logical.topic_apart import delete_everywhere
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
     Blocker,
-    delete_in,
+    Unused,
     in_use,
-    made_again,
+    replicating,
 )
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
@@ -215,36 +216,26 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         # A cluster that left replicationClusters may still have it.
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
         present = {name: await self._present(p, scope, name) for name in clusters}
-        replicated: frozenset[str] = frozenset()
-        if not force:
-            found = await in_use(scope, _path(p, scope), present, remedy=REMEDY)
-            if isinstance(found, Blocker):
-                return found
-            replicated = found.replicated
+        path, partitioned = _path(p, scope), p.spec.partitions is not None
+
+        async def look() -> Blocker | Unused:
+            if force:
+                return await replicating(scope, path, present, counted=True)
+            return await in_use(scope, path, present, remedy=REMEDY)
+
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
-        for cluster in clusters:
-            blocker = await delete_in(
-                scope,
-                cluster,
-                _path(p, scope),
-                partitioned=p.spec.partitions is not None,
-                present=present[cluster],
-                force=force,
-                free=free,
-                replicated=cluster in replicated,
-            )
-            if blocker is not None:
-                if blocker.reason is not Reason.TOPIC_FENCED:
-                    self._fenced.pop(key, None)
-                elif free:
-                    self._fenced[key] = now + FENCED_AGAIN_SECONDS
-                else:
-                    self._fenced.setdefault(key, now + FENCED_SECONDS)
-                return blocker
-        looked = clusters if replicated else []
-        back = [cluster for cluster in looked if await self._present(p, scope, cluster)]
-        return made_again(name_of(p.obj), back) if back else None
+        blocker = await delete_everywhere(
+            scope, path, present, partitioned=partitioned, force=force, free=free, look=look
+        )
+        if blocker is not None:
+            if blocker.reason is not Reason.TOPIC_FENCED:
+                self._fenced.pop(key, None)
+            elif free:
+                self._fenced[key] = now + FENCED_AGAIN_SECONDS
+            else:
+                self._fenced.setdefault(key, now + FENCED_SECONDS)
+        return blocker
 
     async def declared_elsewhere(self, p: TopicPass, scope: Scope) -> str | None:
         """A set of topics that names it, also by way of another PulsarNamespace that means the same. One by pattern

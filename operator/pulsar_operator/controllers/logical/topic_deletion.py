@@ -1,4 +1,4 @@
-"""Deleting a topic without losing what somebody still needs. Used by topic.py and topicset/removal.py."""
+"""Deleting a topic without losing what somebody still needs. Used by topic_apart.py, topic.py, topicset/removal.py."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Unused:
     """A topic that nobody uses, and that has nothing for anybody."""
 
     replicated: frozenset[str] = frozenset()
-    """Clusters that replicate it to others: there Pulsar deletes it by force alone."""
+    """Clusters that replicate it to others, which ends before it is deleted: see topic_apart."""
 
 
 async def in_use(
@@ -89,7 +89,7 @@ async def in_use(
         return Blocker(Reason.NOT_EMPTY, f"{text}: if nobody needs them, {remedy}")
     kept = [each for each in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if each]
     if not kept:
-        return Unused(frozenset(cluster for cluster, _, stats in found if stats.get("replication")))
+        return _replicated(found)
     return Blocker(
         Reason.NOT_EMPTY,
         f"{told(path[-1], kept)}: set its retention to 0 if nobody needs them, or {remedy}",
@@ -97,9 +97,9 @@ async def in_use(
 
 
 async def _stats(
-    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], remedy: str, *, counted: bool
+    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], remedy: str | None, *, counted: bool
 ) -> list[tuple[str, str, Json]] | Blocker:
-    """Statistics by cluster and local name, unless somebody uses one of them."""
+    """Statistics by cluster and local name, unless somebody uses one of them; without a ``remedy`` nobody asks."""
     found: list[tuple[str, str, Json]] = []
     for cluster, parts in present.items():
         for part in parts:
@@ -109,7 +109,7 @@ async def _stats(
                 if counted:
                     continue
                 raise
-            blocker = _users(stats, part, cluster, remedy)
+            blocker = _users(stats, part, cluster, remedy) if remedy is not None else None
             if blocker is not None:
                 return blocker
             found.append((cluster, part, stats))
@@ -145,38 +145,47 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
     return None
 
 
+async def replicating(
+    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], *, counted: bool
+) -> Unused:
+    """Which clusters replicate a topic to others, whoever uses it. Raises AdminUnreachableError."""
+    found = await _stats(scope, path, present, None, counted=counted)
+    return Unused() if isinstance(found, Blocker) else _replicated(found)
+
+
+def _replicated(found: Iterable[tuple[str, str, Json]]) -> Unused:
+    return Unused(frozenset(cluster for cluster, _, stats in found if stats.get("replication")))
+
+
+def whole_of(path: tuple[str, ...]) -> tuple[str, ...]:
+    """A partitioned topic, of which the clusters that share its number of partitions have one."""
+    return (*path, "partitions")
+
+
 async def delete_in(
     scope: Scope,
     cluster: str,
     path: tuple[str, ...],
+    targets: Sequence[tuple[str, ...]],
     *,
-    partitioned: bool,
-    present: Sequence[str],
     force: bool,
     free: bool,
-    replicated: bool = False,
 ) -> Blocker | None:
-    """Delete a topic in one cluster, with the partitions ``present`` there (local names); what is gone is done.
+    """Delete in one cluster a topic, partitions of it, or the whole of a partitioned one: see whole_of. What is gone is
+    done.
 
-    The first cluster takes a partitioned topic's metadata away; the others keep their partitions, hence the names. One
-    that is ``replicated`` from there Pulsar deletes by force alone (class BrokerService, deleteTopicInternal): it is
-    looked at once more directly before, since force closes whoever connected meanwhile.
-    With ``free`` the bundles of what Pulsar says is being deleted already are unloaded, see unload_fenced.
+    The first cluster takes a partitioned topic's metadata away; the others keep their partitions, so those are targets
+    too. With ``free`` the bundles of what Pulsar says is being deleted already are unloaded, see unload_fenced.
     Raises ConflictError, AdminUnreachableError, this also where a 404 is not about the topic, which is still there.
     """
-    if replicated and not force:
-        users = await _stats(scope, path, {cluster: present}, "set its deletionPolicy to Retain", counted=True)
-        if isinstance(users, Blocker):
-            return users
-    query = {"force": "true"} if force or replicated else {}
-    whole = (*path, "partitions") if partitioned else path
-    places = [(*path[:-1], name) for name in present]
+    query, whole = {"force": "true"} if force else {}, whole_of(path)
+    places = [each for each in targets if each != whole]
     fenced: list[tuple[str, ...]] = []
-    for target in dict.fromkeys((whole, *places)):
+    for target in targets:
         try:
             await scope.admin.at(cluster, Call("DELETE", target, query))
         except NotFoundError as error:
-            if await _is_there(scope, cluster, target, whole=target == whole and partitioned):
+            if await _is_there(scope, cluster, target, whole=target == whole):
                 text = f"cluster {cluster} has topic {target[3]} and does not find what its deletion needs: {error}"
                 raise AdminUnreachableError(text, status=404) from error
         except AdminUnreachableError as error:
@@ -198,15 +207,6 @@ async def delete_in(
         f"hung, the topic is free once its bundle is unloaded, which is done after {FENCED_SECONDS / 60:g} minutes"
         + (f" (unloaded just now: {', '.join(unloaded)})" if unloaded else "")
         + "; if it stays so, restart the broker that owns the topic",
-    )
-
-
-def made_again(name: str, clusters: Iterable[str]) -> Blocker:
-    """A replicator of a cluster where the topic was still there has made it again where it was gone already."""
-    return Blocker(
-        Reason.NOT_EMPTY,
-        f"topic {name} was made again in {', '.join(clusters)} while it was deleted, as a replicator of another "
-        "cluster does, or a client: it is deleted once more",
     )
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.controllers.logical.topic_deletion import Blocker, delete_in, in_use, made_again
+from pulsar_operator.controllers.logical.topic_apart import delete_everywhere
+from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
 from pulsar_operator.domain.logical.names import topic_path
@@ -133,25 +134,14 @@ async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: 
     path = topic_path(True, *place, name)
     present = await _present(scope, path, listing)
     partitioned = any(parts != [name] for parts in present.values())
-    unused = await in_use(scope, path, present, remedy=REMEDY, counted=partitioned)
-    if isinstance(unused, Blocker):
-        return unused
-    log.info("delete topic %s: it left its set", "/".join((*place, name)))
-    for cluster, parts in present.items():
-        blocker = await delete_in(
-            scope,
-            cluster,
-            path,
-            partitioned=partitioned,
-            present=parts,
-            force=False,
-            free=free,
-            replicated=cluster in unused.replicated,
-        )
-        if blocker is not None:
-            return blocker
-    if not unused.replicated:
-        return None
-    answers, _ = await scope.admin.everywhere(present, Call("GET", (*path, "partitions")))
-    back = [cluster for cluster, answer in answers.items() if answer is not None]
-    return made_again(name, back) if back else None
+    begun = False
+
+    async def look() -> Blocker | Unused:
+        nonlocal begun
+        found = await in_use(scope, path, present, remedy=REMEDY, counted=partitioned)
+        if isinstance(found, Unused) and not begun:
+            begun = True
+            log.info("delete topic %s: it left its set", "/".join((*place, name)))
+        return found
+
+    return await delete_everywhere(scope, path, present, partitioned=partitioned, force=False, free=free, look=look)
