@@ -84,11 +84,21 @@ def _unwanted(calm: Counter[str], found: Counter[str], *, repeats: bool) -> list
     out = []
     for call, times in found.items():
         deletes = "DELETE" in call or "delete" in call
+        if _tried_again(calm, call, times):
+            continue
         if call not in calm and deletes:
             out.append(f"deleted what nobody deleted: {call}")
         elif times > calm[call] and not repeats:
             out.append(f"changed {times} times instead of {calm[call]}: {call}")
     return out
+
+
+def _tried_again(calm: Counter[str], call: str, times: int) -> bool:
+    """A topic that is not deleted yet has its own list of clusters given back, and loses it again with the next try."""
+    verb, _, path = call.partition(" ")
+    if not (path.startswith("persistent/") and path.endswith("/replication") and verb in ("POST", "DELETE")):
+        return False
+    return 0 < times <= 2 * calm[f"POST {path}"]
 
 
 def _hot(calm: Story, story: Story) -> list[str]:
