@@ -36,8 +36,17 @@ def region(deployed: Deployed) -> Iterator[None]:
         leaves(deployed, "mirrored")
         for topic in ask(deployed.admin_url, "GET", "persistent/shop/mirrored"):
             ask(deployed.admin_url, "DELETE", f"{topic.replace('://', '/', 1)}?force=true")
-        kubectl.run("delete", "pulsarnamespace", "mirrored", "-n", namespace, "--timeout=120s", timeout=140)
+        kubectl.run("delete", "pulsarnamespace", "mirrored", "-n", namespace, "--wait=false")
+        # A deletion that hangs in Pulsar is begun anew after its bundles are unloaded, which takes a minute or two.
+        eventually(lambda: gone(deployed), within=300, what="namespace mirrored is gone", every=1.0)
         delete_childless(kubectl, "pulsarcluster", namespace, "west", seconds=240)
+
+
+def gone(deployed: Deployed) -> bool:
+    """Whether the namespace is; else what it says."""
+    found = deployed.kubectl.get("pulsarnamespace", deployed.namespace, "mirrored")
+    assert found is None, found["status"].get("conditions")
+    return True
 
 
 def test_a_region_dies_and_comes_back(deployed: Deployed, region: None, capsys: pytest.CaptureFixture[str]) -> None:
