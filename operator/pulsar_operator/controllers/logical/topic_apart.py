@@ -41,8 +41,9 @@ async def delete_everywhere(
     """Delete a topic in each cluster, with the partitions ``present`` there (local names).
 
     ``look`` says who uses it, and which clusters replicate it; nothing is done before it says nobody. A cluster whose
-    list was written, and whose topic stays for any reason, gets the list back that it had; one that this operator could
-    not give back, for it ended, says so in its log. Raises AdminUnreachableError, ConflictError.
+    list was written, and whose topic stays for any reason, gets the list back that it had; where that fails the log
+    says so, and where the operator ends before, nobody does. What is published between the two is in its own cluster
+    alone: a replicator begins anew at the end of the topic. Raises AdminUnreachableError, ConflictError.
     """
     found = await look()
     if isinstance(found, Blocker):
