@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from e2e.support.eventually import eventually_async
 from pulsar_operator.adapters.bookie import HttpBookies
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.domain.dataplane.metadata import Record, RecordState, local_nodes
-from pulsar_operator.ports import NotFoundError, RefusedError, UnavailableError
+from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, UnavailableError, ZooKeeperSession
 from tests.support.contracts.bookies import BookiesContract, Ground
 from tests.support.processes.bookkeeper import AUTORECOVERY, BOOKIE, BookKeeperProcess
 from tests.support.processes.launching import free_ports
@@ -78,6 +80,16 @@ def running(real_zookeeper: RealZooKeeper, tmp_path_factory: pytest.TempPathFact
         yield Running(bookie, autorecovery, http)
 
 
+async def gone(session: ZooKeeperSession, path: str) -> bool:
+    """Deletes the node; auto-recovery, which may be closing this ledger, can write between the two calls."""
+    node = await session.get(path)
+    if node is None:
+        return True
+    with suppress(ConflictError):
+        await session.delete(path, version=node.version)
+    return False
+
+
 @pytest.fixture
 async def ground(running: Running, real_zookeeper: RealZooKeeper) -> AsyncIterator[Ground]:
     kazoo = KazooZooKeeper(deadline_seconds=DEADLINE)
@@ -94,9 +106,7 @@ async def ground(running: Running, real_zookeeper: RealZooKeeper) -> AsyncIterat
     bookie = running.bookie
     yield Ground(port, session, bookie.bookie_id, bookie.host, running.autorecovery.host, "127.0.0.4", restart, work)
     await port.set_readonly(bookie.host, False)
-    node = await session.get(ledger_path(1))
-    if node is not None:
-        await session.delete(ledger_path(1), version=node.version)
+    await eventually_async(partial(gone, session, ledger_path(1)), what="the ledger is deleted", within=60)
     await kazoo.close()
 
 
