@@ -24,7 +24,7 @@ from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
-from pulsar_operator.controllers.logical.topic_apart import delete_everywhere
+from pulsar_operator.controllers.logical.topic_apart import TopicDeletion
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
@@ -220,14 +220,12 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
         async def look() -> Blocker | Unused:
             if force:
-                return await replicating(scope, path, present, counted=True)
+                return await replicating(scope, path, present)
             return await in_use(scope, path, present, remedy=REMEDY)
 
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
-        blocker = await delete_everywhere(
-            scope, path, present, partitioned=partitioned, force=force, free=free, look=look
-        )
+        blocker = await TopicDeletion(scope, path, present, look, partitioned=partitioned, force=force, free=free).run()
         if blocker is not None:
             if blocker.reason is not Reason.TOPIC_FENCED:
                 self._fenced.pop(key, None)

@@ -145,11 +145,9 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
     return None
 
 
-async def replicating(
-    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], *, counted: bool
-) -> Unused:
+async def replicating(scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]]) -> Unused:
     """Which clusters replicate a topic to others, whoever uses it. Raises AdminUnreachableError."""
-    found = await _stats(scope, path, present, None, counted=counted)
+    found = await _stats(scope, path, present, None, counted=True)
     return Unused() if isinstance(found, Blocker) else _replicated(found)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.controllers.logical.topic_apart import delete_everywhere
+from pulsar_operator.controllers.logical.topic_apart import TopicDeletion
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
@@ -144,4 +144,4 @@ async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: 
             log.info("delete topic %s: it left its set", "/".join((*place, name)))
         return found
 
-    return await delete_everywhere(scope, path, present, partitioned=partitioned, force=False, free=free, look=look)
+    return await TopicDeletion(scope, path, present, look, partitioned=partitioned, force=False, free=free).run()
