@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from pulsar_operator.adapters.kube_http import resource_of
+from pulsar_operator.adapters.kube_http import of_status, resource_of
 from pulsar_operator.api.constants import FIELD_MANAGER, GROUP
 from pulsar_operator.api.v1alpha1.base import UNOBSERVED
 from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, ResourceType
@@ -180,7 +180,7 @@ class FakeKube:
                 for token in parents:
                     place = place[int(token)] if isinstance(place, list) else place[token]
                 del place[int(last) if isinstance(place, list) else last]
-            stored = self._store(key, live, new)
+            stored = self._store(key, live, new, spec=not of_status(pointers))
             self._record(call, changed=stored is not live)
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:

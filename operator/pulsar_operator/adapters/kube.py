@@ -17,6 +17,7 @@ from pulsar_operator.adapters.kube_http import (
     GoneError,
     KubeClient,
     NotServedError,
+    of_status,
     resource_of,
     resource_path,
 )
@@ -224,13 +225,13 @@ class KubeAdapter:
         about either; an invalid result with 422 and the field. The first two mean that the object is not what the
         caller read.
         """
-        kind, meta = resource_of(obj), obj["metadata"]
+        kind, meta, status = resource_of(obj), obj["metadata"], of_status(pointers)
         patch = [{"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}]
         patch += [{"op": "remove", "path": pointer} for pointer in pointers]
         try:
             await self._client.request(
                 "PATCH",
-                resource_path(kind, meta["namespace"], meta["name"]),
+                resource_path(kind, meta["namespace"], meta["name"], "status" if status else None),
                 query={"fieldManager": FIELD_MANAGER},
                 body=patch,
                 content_type=JSON_PATCH_TYPE,

@@ -10,7 +10,7 @@ import asyncio
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -67,6 +67,14 @@ def resource_of(manifest: Json) -> ResourceType:
             "declare it in ports/kube.py"
         )
     return found
+
+
+def of_status(pointers: Sequence[str]) -> bool:
+    """Whether JSON pointers are into the status, which is written apart. Raises ValueError where only some are."""
+    found = {pointer.startswith("/status/") for pointer in pointers}
+    if len(found) > 1:
+        raise ValueError("the status and the rest of an object cannot be written together")
+    return True in found
 
 
 def resource_path(

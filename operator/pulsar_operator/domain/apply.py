@@ -144,6 +144,41 @@ def foreign_entries(wanted: Any, live: Any, path: str = "", pointer: str = "") -
     return out
 
 
+def normal(value: Any) -> Any:
+    """Equality that ignores absent against empty, since the API server keeps what it is given, and the order of
+    conditions, since it keeps that in which they came to be there."""
+    if isinstance(value, dict):
+        return {k: n for k, v in value.items() if (n := normal(v)) not in (None, [], {})}
+    if isinstance(value, list):
+        found = [normal(v) for v in value]
+        keyed = all(isinstance(v, dict) and isinstance(v.get("type"), str) for v in found)
+        return sorted(found, key=lambda v: str(v["type"])) if keyed else found
+    return value
+
+
+def left_over(written: Any, stored: Any, pointer: str) -> list[str]:
+    """JSON pointers of what is stored and was not written, in the order to remove it; ``pointer`` is where both are.
+
+    An entry of a list that is not as it was written goes whole, and has to be written again.
+    """
+    if normal(written) == normal(stored):
+        return []
+    if isinstance(written, dict) and isinstance(stored, dict):
+        found: list[str] = []
+        for key in sorted(stored):
+            below = f"{pointer}/{_escaped(key)}"
+            if normal(written.get(key)) in (None, [], {}):
+                found += [below] if normal(stored[key]) not in (None, [], {}) else []
+            else:
+                found += left_over(written[key], stored[key], below)
+        return found
+    if isinstance(written, list) and isinstance(stored, list):
+        ours = [normal(each) for each in written]
+        # From the end, so that an index still holds when those after it are gone.
+        return [f"{pointer}/{index}" for index in reversed(range(len(stored))) if normal(stored[index]) not in ours]
+    return []
+
+
 def _key_of(entries: list[Any]) -> str | None:
     """The field that identifies every entry, or None for lists of plain values and of unnamed structs."""
     for key in _KEYS:

@@ -102,7 +102,8 @@ class KubePort(Protocol):
         """
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
-        """Remove entries by JSON pointer, in order, whoever owns them; guarded by the object's resourceVersion.
+        """Remove entries by JSON pointer, in order, whoever owns them; guarded by the object's resourceVersion. All of
+        the status, or none: that is a resource of its own.
 
         Raises ConflictError when the object changed since it was read or a pointer leads nowhere.
         """

@@ -206,6 +206,21 @@ async def test_entries_are_removed_whoever_owns_them(bench: Bench) -> None:
     assert left is not None and left["data"] == {"a": "1"}
 
 
+async def test_entries_of_the_status_are_removed_whoever_owns_them(bench: Bench) -> None:
+    old = await bench.kube.apply(tenant(bench.namespace))
+    status = {"pulsarName": "t", "conditions": [_condition("Ready", "True"), _condition("Odd", "True")]}
+    stored = await bench.kube.apply_status(_status(old, old["metadata"]["uid"], status))
+    with pytest.raises(ConflictError):
+        await bench.kube.remove_entries(old, ["/status/pulsarName"])
+    with pytest.raises(ValueError, match="status"):
+        await bench.kube.remove_entries(stored, ["/status/pulsarName", "/spec/instanceRef"])
+    await bench.kube.remove_entries(stored, ["/status/conditions/1", "/status/pulsarName"])
+    left = await bench.kube.get(TENANTS, bench.namespace, "t")
+    assert left is not None and "pulsarName" not in left["status"] and left["spec"] == stored["spec"]
+    assert [each["type"] for each in left["status"]["conditions"]] == ["Ready"]
+    assert left["metadata"]["generation"] == stored["metadata"]["generation"]
+
+
 async def test_drop_finalizer_whoever_owns_it(bench: Bench) -> None:
     old = await bench.kube.apply(tenant(bench.namespace, finalizers=["example.com/theirs", FINALIZER]), manager="user")
     stored = await bench.kube.apply(tenant(bench.namespace, labels={"l": "1"}))

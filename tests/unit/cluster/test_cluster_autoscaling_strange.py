@@ -69,3 +69,14 @@ async def test_bookies_that_are_too_few_by_hand_come_back_although_the_status_wa
     await scaling_bookies.looks(world, 3)
     await scaling_bookies.at_rest(world, 2)
     assert (await world.condition(Kind.CLUSTER, "east", "Accepted"))[:2] == ("True", "Valid")
+
+
+async def test_what_somebody_else_left_in_a_decision_goes_and_nothing_is_written_for_ever() -> None:
+    """As a backup of the status that is put back: who leaves a field out does not take it from others."""
+    world, loads = await scaling()
+    await rewritten(world, "broker", limitedBy="maxReplicas")
+    await minutes(world, loads, 2)
+    assert "limitedBy" not in (await world.status(Kind.CLUSTER, "east"))["autoscaling"]["broker"]
+    before = len(world.journal.attempts)
+    await world.round()
+    assert world.journal.attempts[before:] == []

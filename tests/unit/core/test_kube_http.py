@@ -284,6 +284,17 @@ async def test_a_status_write_of_an_old_version_reads_the_object_and_is_made(ben
     assert stored["metadata"]["resourceVersion"] == "10"
 
 
+async def test_entries_of_the_status_are_removed_where_it_is_written(bench: Bench) -> None:
+    stored = tenant("ns", uid="u", resourceVersion="7")
+    for pointer in ("/status/a", "/metadata/labels/a"):
+        bench.script.add(200, stored)
+        await bench.kube.remove_entries(stored, [pointer])
+    assert [a[1].partition("?")[0].rpartition("/")[2] for a in bench.script.asked] == ["status", "t"]
+    with pytest.raises(ValueError, match="status"):
+        await bench.kube.remove_entries(stored, ["/status/a", "/metadata/labels/a"])
+    assert len(bench.script.asked) == 2
+
+
 async def test_a_status_write_of_an_old_version_never_reaches_another_object(bench: Bench) -> None:
     meta = {"name": "t", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
     bench.script.add(409, status("modified"))

@@ -9,8 +9,10 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
+from pulsar_operator.domain.apply import left_over
 from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import CUSTOM
+from pulsar_operator.ports import CUSTOM, ConflictError, PortError, RefusedError
+from tests.fakes.kube_calls import Call
 from tests.support.balancing.world import NS, BalancingWorld
 
 PROPOSAL = {"id": "x", "createdTime": "2026-11-01T00:00:00Z", "before": {"ratio": "1.00"}, "after": {"ratio": "1.00"}}
@@ -60,3 +62,50 @@ async def test_a_rebalance_of_another_version_begins_anew(reason: str) -> None:
     await world.run(seconds=5)
     assert world.condition("ProposalReady") == ("True", "Proposed")
     assert world.condition("Executing")[0] == "False" and world.pulsar.writes == []
+
+
+@pytest.mark.parametrize(
+    ("written", "stored", "left"),
+    [
+        ({}, {}, []),
+        ({"a": 1}, {"a": 1, "b": 2}, ["/s/b"]),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c/d": 2, "e~f": {"g": 1}}}, ["/s/a/c~1d", "/s/a/e~0f"]),
+        ({"a": None, "b": []}, {"a": {"c": 1}, "b": [1]}, ["/s/a", "/s/b"]),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": None, "d": [], "e": {}}}, []),
+        ({"a": [1, 2]}, {"a": [3, 1, 4, 2]}, ["/s/a/2", "/s/a/0"]),
+        ({"a": [{"type": "X"}]}, {"a": [{"type": "X", "odd": 1}, {"type": "Y"}]}, ["/s/a/1", "/s/a/0"]),
+        ({"a": [{"type": "X"}, {"type": "Y"}]}, {"a": [{"type": "Y"}, {"type": "X"}]}, []),
+    ],
+    ids=["nothing", "member", "deep", "not written", "empty", "entries", "conditions", "order of conditions"],
+)
+def test_what_is_stored_and_was_not_written(written: Any, stored: Any, left: list[str]) -> None:
+    assert left_over(written, stored, "/s") == left
+
+
+@pytest.mark.parametrize("error", [None, ConflictError("changed"), RefusedError("is invalid")])
+async def test_members_that_somebody_else_wrote_go(error: PortError | None) -> None:
+    """Server-side apply leaves them. Where they cannot be taken the pass goes on, and the next one tries again."""
+    world = BalancingWorld()
+    world.skewed()
+    world.rebalance()
+    await world.run(seconds=5)
+    there = world.kube.live(CUSTOM[Kind.REBALANCE], NS, "once")
+    assert there is not None
+    odd = {**there["status"]["conditions"][0], "type": "Odd"}
+    strange = {**there["status"], "pendingActions": ["odd"], "conditions": [*there["status"]["conditions"], odd]}
+    world.kube.set_status(CUSTOM[Kind.REBALANCE], NS, "once", strange)
+    tries: list[Call] = []
+
+    def fails(call: Call) -> None:
+        if call.verb == "remove_entries" and call.kind == Kind.REBALANCE:
+            tries.append(call)
+            if error is not None and len(tries) == 1:
+                raise error
+
+    world.kube.before.append(fails)
+    for _ in range(2):
+        await world.run(seconds=5)
+    found = world.kube.live(CUSTOM[Kind.REBALANCE], NS, "once")
+    assert found is not None and "pendingActions" not in found["status"]
+    assert "Odd" not in {each["type"] for each in found["status"]["conditions"]}
+    assert len(tries) == (1 if error is None else 2)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel
 
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import UNOBSERVED, Condition
+from pulsar_operator.domain.apply import left_over, normal
 from pulsar_operator.domain.conditions import ABNORMAL, abnormal
-from pulsar_operator.ports import Deps, Json
+from pulsar_operator.ports import ConflictError, Deps, Json, RefusedError
 
 
 def condition_of(obj: Json | None, kind: str) -> Json | None:
@@ -30,7 +29,7 @@ def is_true(obj: Json | None, kind: str) -> bool:
 
 def differs(obj: Json, status: BaseModel) -> bool:
     """Whether a status is another than the stored one."""
-    return bool(_normal(wire(status)) != _normal(_stored(obj)))
+    return bool(normal(wire(status)) != normal(_stored(obj)))
 
 
 async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str | None = None) -> Json | None:
@@ -60,29 +59,27 @@ async def write_condition(deps: Deps, obj: Json, condition: Condition) -> Json |
 
 async def _write(deps: Deps, obj: Json, new: Json, *, version: str | None) -> Json | None:
     stored = _stored(obj)
-    if new == stored or _normal(new) == _normal(stored):
+    if new == stored or normal(new) == normal(stored):
         return None
     meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid")}
     if version is not None:
         meta["resourceVersion"] = version
-    return await deps.kube.apply_status(
-        {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta, "status": new}
-    )
+    manifest = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta, "status": new}
+    result = await deps.kube.apply_status(manifest)
+    strange = left_over(new, _stored(result), "/status")
+    if not strange:
+        return result
+    # Server-side apply leaves what another manager wrote, as who puts a backup back: it would count for ever, and have
+    # the status written at each pass.
+    try:
+        await deps.kube.remove_entries(result, strange)
+    except (ConflictError, RefusedError):
+        return result  # it changed since, or what is left would not be valid: the next pass tries again
+    meta.pop("resourceVersion", None)
+    return await deps.kube.apply_status(manifest)
 
 
 def _stored(obj: Json) -> Json:
     """The stored status without what the API server put there: that stays until the operator writes the field."""
     status = obj.get("status") or {}
     return {key: value for key, value in status.items() if (key, value) != ("observedGeneration", UNOBSERVED)}
-
-
-def _normal(value: Any) -> Any:
-    """Equality that ignores absent against empty, since the API server keeps what it is given, and the order of
-    conditions, since it keeps that in which they came to be there."""
-    if isinstance(value, dict):
-        return {k: n for k, v in value.items() if (n := _normal(v)) not in (None, [], {})}
-    if isinstance(value, list):
-        found = [_normal(v) for v in value]
-        keyed = all(isinstance(v, dict) and isinstance(v.get("type"), str) for v in found)
-        return sorted(found, key=lambda v: str(v["type"])) if keyed else found
-    return value
