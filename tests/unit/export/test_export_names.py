@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.domain.export import is_system_namespace, is_system_tenant, object_name
-from pulsar_operator.domain.logical.names import is_system_topic, split_partition
+from pulsar_operator.domain.logical.names import is_partition_of, is_system_topic, split_partition
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """As Kubernetes checks names of custom resources (validation.IsDNS1123Subdomain)."""
@@ -61,6 +61,9 @@ def test_partitions_are_recognised_as_pulsar_does() -> None:
     assert split_partition("a-partition-1-partition-2") == ("a-partition-1", 2)
     for name in ("a", "-partition-0", "a-partition-", "a-partition-01", "a-partition-x", "a-partition-" + "9" * 30):
         assert split_partition(name) is None
+        assert not is_partition_of(f"persistent://t/n/{name}", "persistent://t/n/a")
+    assert is_partition_of("persistent://t/n/a-partition-12", "persistent://t/n/a")
+    assert not is_partition_of("persistent://t/n/a-partition-1-partition-2", "persistent://t/n/a")
 
 
 def test_what_brokers_made() -> None:

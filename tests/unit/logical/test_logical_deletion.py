@@ -259,3 +259,15 @@ async def test_an_object_that_never_managed_anything_deletes_nothing() -> None:
     await w.run()
     assert w.get(Kind.TENANT, "second") is None
     assert not [write for write in w.admin.writes if write[0] == "DELETE"]
+
+
+@pytest.mark.parametrize("policy", ["Delete", "ForceDelete"])
+async def test_a_topic_that_is_only_named_like_a_partition_stays(policy: str) -> None:
+    """Pulsar takes x-partition-01 for a topic like any other."""
+    w = await world(policy=policy)
+    other = "persistent://t/n/p-partition-01"
+    w.pulsar.topics["a"][other] = FakeTopic(producers=int(policy == "ForceDelete"))
+    w.delete(Kind.TOPIC, "p")
+    await w.run()
+    assert w.get(Kind.TOPIC, "p") is None and not w.pulsar.partitioned
+    assert other in w.pulsar.topics["a"]

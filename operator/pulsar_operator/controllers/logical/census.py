@@ -9,7 +9,6 @@ topicset/controller.py.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,15 +16,16 @@ from datetime import datetime
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
-from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.names import namespace_path, split_partition
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Clock
 
 KEEP_SECONDS = 5.0
 """How long a list serves."""
+MOST_PARTITIONS = 100_000
+"""No topic has so many: a name with a higher number was made up by a client, and nobody counts up to it."""
 CROWD = 20
 """Questions about one namespace within KEEP_SECONDS that are worth a list."""
-_PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ def _counted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
     """Number of partitions by local name; of a partitioned topic, the partitions there are."""
     out = dict.fromkeys(partitioned, 0)
     for name in names:
-        part = _PARTITION.fullmatch(name)
-        if part is not None and part["topic"] in out:
-            out[part["topic"]] = max(out[part["topic"]], int(part["index"]) + 1)
+        part = split_partition(name)
+        if part is not None and part[0] in out and part[1] < MOST_PARTITIONS:
+            out[part[0]] = max(out[part[0]], part[1] + 1)
         else:
             out.setdefault(name, 0)
     # A partitioned topic none of whose partitions exists is not to be taken for a plain one.

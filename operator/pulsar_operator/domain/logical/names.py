@@ -77,8 +77,9 @@ def is_system_topic(local: str) -> bool:
 
 
 def is_partition_of(full_name: str, topic: str) -> bool:
-    """Whether a full topic name is a partition of the topic with that full name."""
-    return full_name.startswith(f"{topic}-partition-") and full_name[len(topic) + 11 :].isdigit()
+    """Whether a full topic name is a partition of the topic with that full name; ``x-partition-01`` is one of none."""
+    found = split_partition(full_name)
+    return found is not None and found[0] == topic
 
 
 def resource_group_path(name: str) -> tuple[str, ...]:
