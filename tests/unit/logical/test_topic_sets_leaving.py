@@ -232,3 +232,32 @@ async def test_a_blocked_deletion_of_a_larger_set_rests_between_its_attempts() -
     w.delete(SET, "s")
     assert await w.wait(3600) < 30
     assert w.local() == {"x-149"}
+
+
+async def test_nobody_counts_up_to_a_number_that_a_client_made_up() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(2, deletionPolicy="Delete", template={"partitions": 2}))
+    await w.work()
+    for name in ("x-1-partition-999999999", "x-7-partition-999999999"):
+        w.pulsar.topics["a"][f"persistent://t/n/{name}"] = FakeTopic()
+    del w.pulsar.partitioned["persistent://t/n/x-0"]
+    w.delete(SET, "s")
+    for _ in range(5):
+        await w.reconcile(SET, "s")
+        w.clock.time += timedelta(minutes=1)
+    assert w.get(SET, "s") is None
+    assert w.local() == {"x-7-partition-999999999"}
+
+
+async def test_what_is_named_like_a_partition_of_a_topic_without_any_is_somebody_elses() -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(2, deletionPolicy="Delete"))
+    await w.work()
+    w.pulsar.topics["a"]["persistent://t/n/x-1-partition-3"] = FakeTopic()
+    used = w.pulsar.topics["a"]["persistent://t/n/x-0"]
+    used.producers = 1
+    w.delete(SET, "s")
+    await w.wait(120)
+    used.producers = 0
+    await w.wait(120)
+    assert w.get(SET, "s") is None and w.local() == {"x-1-partition-3"}

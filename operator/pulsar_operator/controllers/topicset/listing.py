@@ -104,19 +104,21 @@ async def list_topics(
 def _listing(selection: Selection, census: Census, left: Left, now: float) -> Listing:
     """The part of a census that concerns the set."""
     mine: dict[str, dict[str, int]] = {}
-    orphans: dict[str, dict[str, int]] = {}
+    orphans: dict[str, dict[str, list[str]]] = {}
+    partitioned = selection.spec.template.partitions is not None
     for cluster, counts in census.topics.items():
         here: dict[str, int] = {}
         lost = orphans.setdefault(cluster, {})
         if cluster not in census.further:
             mine[cluster] = here
         for name, count in counts.items():
-            part = split_partition(name) if left.number else None
+            # Of topics without partitions none can be left: what is named like one is somebody's own.
+            part = split_partition(name) if left.number and partitioned else None
             if part is not None and left.has(part[0]):
-                lost[part[0]] = max(lost.get(part[0], 0), part[1] + 1)
+                lost.setdefault(part[0], []).append(name)
             elif cluster in census.further:
                 if left.number and left.has(name):
-                    lost[name] = count
+                    lost[name] = [f"{name}-partition-{i}" for i in range(count)] if count else [name]
             elif _concerns(selection, left, name):
                 here[name] = count
         bare = (name for name in census.partitioned.get(cluster, ()) if name not in counts)

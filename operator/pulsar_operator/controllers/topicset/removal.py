@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
@@ -98,18 +98,20 @@ class Removal:
             return
         del self.turns[name]
         self.deleted.append(name)
-        for topics in (*listing.topics.values(), *listing.orphans.values()):
+        for topics in listing.topics.values():
             topics.pop(name, None)
+        for lost in listing.orphans.values():
+            lost.pop(name, None)
 
 
 def there(listing: Listing, left: Left) -> set[str]:
     """Names that left, and that some cluster has."""
-    places = (*listing.topics.values(), *listing.orphans.values())
+    places: tuple[Mapping[str, object], ...] = (*listing.topics.values(), *listing.orphans.values())
     return {name for topics in places for name in topics if left.has(name)}
 
 
 async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dict[str, list[str]]:
-    """By cluster, local names of the topic or of its partitions: those of the list, and those there are by now.
+    """By cluster, local names of the topic or of its partitions: those there are by now, and those that are left.
 
     Pulsar deletes a partitioned topic with the partitions that it has at that moment. Raises AdminUnreachableError.
     """
@@ -120,13 +122,15 @@ async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dic
         why = "; ".join(f"{each}: {scope.admin.failures.get(each, 'no ready brokers')}" for each in unreachable)
         raise AdminUnreachableError(f"nobody knows how many partitions topic {name} has: {why}")
     for cluster in clusters:
-        now = [int(answer["partitions"]) for answer in (answers[cluster],) if answer is not None]
-        places = (listing.topics.get(cluster, {}), listing.orphans.get(cluster, {}))
-        counts = now + [topics[name] for topics in places if name in topics]
-        if now == [0] or (counts and max(counts) == 0):
+        answer, number = answers[cluster], listing.topics.get(cluster, {}).get(name)
+        lost = listing.orphans.get(cluster, {}).get(name, [])
+        if answer is not None:
+            number = int(answer["partitions"])
+        if number == 0:
             present[cluster] = [name]
-        elif counts:
-            present[cluster] = [f"{name}-partition-{i}" for i in range(max(counts))]
+        elif number is not None or lost:
+            parts = (f"{name}-partition-{i}" for i in range(number or 0))
+            present[cluster] = [*dict.fromkeys((*parts, *lost))]
     return present
 
 

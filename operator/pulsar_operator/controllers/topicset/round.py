@@ -53,9 +53,9 @@ class Listing:
     """By cluster that answered: name to number of partitions, 0 = not partitioned, NO_PARTITION."""
     at: float
     """When it was made, seconds since the epoch."""
-    orphans: dict[str, dict[str, int]] = field(default_factory=dict)
-    """The same of what only has to be deleted: partitions whose topic is gone, because a deletion was interrupted, and
-    topics in clusters the namespace is only allowed in."""
+    orphans: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    """By cluster and name what only has to be deleted, as local names of what is there: partitions whose topic is gone,
+    because a deletion was interrupted, and topics in clusters the namespace is only allowed in."""
 
     def exists(self, name: str) -> bool:
         """Whether every cluster that answered has it."""
