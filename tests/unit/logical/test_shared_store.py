@@ -113,3 +113,29 @@ def instance(servers: str | None, chroot: str | None = None) -> Json:
 def test_which_stores_are_one(one: tuple[Any, Any], other: tuple[Any, Any], same: bool) -> None:
     assert share_store(instance(*one), instance(*other)) is same is share_store(instance(*other), instance(*one))
     assert not share_store({}, instance(*one))
+
+
+def test_where_the_store_of_a_new_instance_is() -> None:
+    external = {"servers": "B,c:2181", "chroot": "/x"}
+    new = {"spec": {"configurationStore": {"external": external}}}
+    assert share_store(new, instance("b:2181", "x")) and not share_store(new, instance("b:2181"))
+    assert not share_store({"spec": {"configurationStore": {"managed": {}}}}, {"spec": {}})
+    assert share_store(new | instance("d"), instance("d")), "what the status says counts"
+
+
+@pytest.mark.parametrize("policy", ["Delete", "ForceDelete"])
+async def test_an_instance_that_is_new_counts_at_a_deletion(policy: str) -> None:
+    """All is applied at once under another instance, and the old objects are deleted before its status is written."""
+    w = two()
+    w.put(Kind.INSTANCE, "new", {"configurationStore": {"external": {"servers": "zk-2"}}})
+    declare(w, Kind.TENANT, "first", "prod")
+    w.namespace("of-first", name="n", tenant="first")
+    w.topic("x-first", name="x", namespace="of-first", deletionPolicy=policy)
+    await w.run()
+    declare(w, Kind.TENANT, "second", "new")
+    w.namespace("of-second", name="n", tenant="second")
+    w.topic("x-second", name="x", namespace="of-second")
+    w.delete(Kind.TOPIC, "x-first")
+    await w.reconcile(Kind.TOPIC, "x-first")
+    assert w.get(Kind.TOPIC, "x-first") is None and "HandedOver" in w.reasons(Kind.TOPIC)
+    assert "persistent://same/n/x" in w.pulsar.topics["a"]

@@ -22,18 +22,21 @@ PORT: Final = 2181
 
 def share_store(one: Json, other: Json) -> bool:
     """Whether two instances keep what their clusters share in one configuration store, as their status says where it
-    is: then they are one in Pulsar. A server that both name is of one ensemble."""
-    return bool(_servers(one) & _servers(other)) and _chroot(one) == _chroot(other)
+    is, or of a new one the specification: then they are one in Pulsar. A server that both name is of one ensemble."""
+    (mine, chroot), (theirs, other_chroot) = _store(one), _store(other)
+    return bool(mine & theirs) and chroot == other_chroot
 
 
-def _servers(instance: Json) -> frozenset[str]:
-    text = str((instance.get("status") or {}).get("configurationStoreServers") or "")
-    named = (each.strip().lower() for each in text.split(","))
-    return frozenset(each if each.rpartition(":")[2].isdigit() else f"{each}:{PORT}" for each in named if each)
-
-
-def _chroot(instance: Json) -> str:
-    return str((instance.get("status") or {}).get("configurationStoreChroot") or "").strip("/")
+def _store(instance: Json) -> tuple[frozenset[str], str]:
+    """Servers and chroot."""
+    status, spec = instance.get("status") or {}, instance.get("spec") or {}
+    servers, chroot = status.get("configurationStoreServers"), status.get("configurationStoreChroot")
+    if not servers:
+        external = (spec.get("configurationStore") or {}).get("external") or {}
+        servers, chroot = external.get("servers"), external.get("chroot")
+    named = (each.strip().lower() for each in str(servers or "").split(","))
+    full = frozenset(each if each.rpartition(":")[2].isdigit() else f"{each}:{PORT}" for each in named if each)
+    return full, str(chroot or "").strip("/")
 
 
 def store_away(instance: Json) -> str | None:
