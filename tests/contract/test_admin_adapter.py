@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from urllib.parse import unquote
 
@@ -14,6 +15,7 @@ from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
     NotFoundError,
+    PortError,
     RefusedError,
     UnavailableError,
     UnownedError,
@@ -190,6 +192,20 @@ async def test_errors_carry_pulsars_words(admin: AiohttpAdmin, status: int, erro
         with pytest.raises(error, match=r"because$") as caught:
             await admin.call(AdminEndpoint("a", url), "DELETE", ("tenants", "t\nforged line"))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["reason", "message", "text"])
+@pytest.mark.parametrize("status", [409, 412, 500])
+async def test_errors_carry_no_logins(admin: AiohttpAdmin, status: int, form: str) -> None:
+    """They end in conditions and events, which many may read."""
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0." + 43 * "s"
+    said = f"no connection to pulsar://me:hidden1@west:6650 with Bearer opaque{9 * 'h'}, {token} is refused"
+    body = said if form == "text" else json.dumps({form: said})
+    script = answers(lambda: web.Response(status=status, text=body))
+    async with serve(FakePulsar(), script=script) as (url, _):
+        with pytest.raises(PortError, match=r"no connection to pulsar://.*west:6650 with Bearer .* refused") as caught:
+            await admin.call(AdminEndpoint("a", url), "DELETE", ("tenants", "t"))
+    assert not any(each in str(caught.value) for each in ("me:", "hidden1", "opaque", "eyJ", "sss"))
 
 
 @pytest.mark.parametrize("begin", ["Failed to find ownership for topic:", "Can't find owner for topic "])

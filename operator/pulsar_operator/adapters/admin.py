@@ -30,6 +30,7 @@ from yarl import URL
 
 from pulsar_operator import __version__
 from pulsar_operator.adapters.fence import Fence, open_fence
+from pulsar_operator.domain.texts import without_tokens
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
@@ -356,22 +357,25 @@ def plain(body: bytes, words: str, *, page: bool) -> str:
 
 def reason_of(body: bytes) -> str:
     """Pulsar's explanation: ``{"reason": ...}``, ``{"message": ...}`` of its web server, or the first line of plain
-    text; nothing from an HTML page."""
-    text = body[:65536].decode("utf-8", "replace").strip()
+    text; nothing from an HTML page. It goes into conditions and events, so without what Pulsar repeats of logins."""
+    return without_tokens(_explanation(body[:65536].decode("utf-8", "replace").strip()))[:500]
+
+
+def _explanation(text: str) -> str:
     try:
         decoded = json.loads(text, strict=False)  # a message may have line ends as they are
     except ValueError:
-        return "" if text.startswith("<") else text.split("\n", 1)[0][:500]
+        return "" if text.startswith("<") else text.split("\n", 1)[0]
     if not isinstance(decoded, dict):
         return ""
     reason, message = decoded.get("reason"), decoded.get("message")
     if isinstance(reason, str) and reason.strip().startswith(UNEXPECTED):
         inner = reason.partition("Message:")[2].partition("Stacktrace:")[0]
-        return " ".join(inner.split())[:500]
+        return " ".join(inner.split())
     if isinstance(reason, str):
-        return reason.strip().split("\n", 1)[0][:500]
+        return reason.strip().split("\n", 1)[0]
     # Written into JSON as it would be into HTML, in as many lines as it has.
-    return " ".join(html.unescape(message).split())[:500] if isinstance(message, str) else ""
+    return " ".join(html.unescape(message).split()) if isinstance(message, str) else ""
 
 
 def _retriable(method: str, answer: _Answer) -> bool:

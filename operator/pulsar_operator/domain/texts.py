@@ -34,6 +34,12 @@ def without_login(url: str) -> str:
     return _LOGIN.sub("...@", url, count=1)
 
 
+def without_tokens(text: str) -> str:
+    """Words about names and settings, without user info of URLs and without tokens; what settings are called like
+    secrets is left, for topics and schemas have such names too."""
+    return _JWT.sub(HIDDEN, _BEARER.sub(rf"\g<1> {HIDDEN}", without_userinfo(text)))
+
+
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     """One line that somebody else wrote, without what may be a secret in it, and without these values: user info of
     URLs, values of settings that are called like secrets, what follows an Authorization header, tokens."""
@@ -42,7 +48,7 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     text = without_userinfo(text)
     for pattern in (_HEADER, _JAAS, _SETTING, _OPTION):
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)
-    return _JWT.sub(HIDDEN, _BEARER.sub(rf"\g<1> {HIDDEN}", text))
+    return without_tokens(text)
 
 
 _VALUE_OF = re.compile(r"\b(?:Invalid|Unsupported|Duplicate) value: ")
