@@ -271,3 +271,20 @@ async def test_a_topic_that_is_only_named_like_a_partition_stays(policy: str) ->
     await w.run()
     assert w.get(Kind.TOPIC, "p") is None and not w.pulsar.partitioned
     assert other in w.pulsar.topics["a"]
+
+
+@pytest.mark.parametrize("clusters", ["a", "ab"])
+async def test_a_topic_that_cannot_be_loaded_is_forced(clusters: str) -> None:
+    """Its statistics are an error, and that is why somebody forces it."""
+    w = await world(*clusters, policy="ForceDelete")
+
+    def lost(call: AdminCall) -> None:
+        if call.path[-1] == "stats":
+            raise UnavailableError("HTTP 500: No such ledger exists", status=500)
+
+    w.admin.before.append(lost)
+    for name in ("x", "p"):
+        w.delete(Kind.TOPIC, name)
+    await w.run()
+    assert not any(w.pulsar.topics.values()) and not w.pulsar.partitioned
+    assert w.get(Kind.TOPIC, "x") is None is w.get(Kind.TOPIC, "p")

@@ -22,10 +22,13 @@ class Replicated:
 
     def __init__(self, w: SetWorld, kind: Kind, **spec: Any) -> None:
         self.w, self.kind, self.name = w, kind, "x-0" if kind is Kind.TOPIC else "s"
-        if kind is Kind.TOPIC:
-            w.topic("x-0", deletionPolicy="Delete", **spec)
+        self.declare("Delete", **spec)
+
+    def declare(self, policy: str, **spec: Any) -> None:
+        if self.kind is Kind.TOPIC:
+            self.w.topic("x-0", deletionPolicy=policy, **spec)
         else:
-            w.topics("s", **count(1, deletionPolicy="Delete", template=spec))
+            self.w.topics("s", **count(1, deletionPolicy=policy, template=spec))
 
     async def work(self) -> None:
         """Some minutes."""
@@ -188,3 +191,87 @@ async def test_where_there_are_no_policies_of_topics_it_stays() -> None:
     await found.delete()
     assert not found.gone and found.parts("a") and found.parts("b")
     assert "its replication cannot be ended" in found.told() and "ForceDelete" in found.told()
+
+
+async def test_partitions_that_come_into_being_meanwhile_are_looked_at() -> None:
+    """Pulsar makes them in a cluster where somebody uses the topic for the first time."""
+    w = await SetWorld.made("a", "b")
+    w.topic("x-0", deletionPolicy="Delete", partitions=2)
+    await w.run()
+    assert w.local("a") and not w.local("b")
+    users = FakeTopic(producers=1)
+
+    def connects(call: AdminCall) -> None:
+        if call.method == "POST" and call.path[-1] == "replication":
+            w.pulsar.topics["b"].setdefault("persistent://t/n/x-0-partition-1", users)
+
+    w.admin.after.append(connects)
+    w.delete(Kind.TOPIC, "x-0")
+    await w.run()
+    assert "connected producers" in repr(w.status(Kind.TOPIC, "x-0"))
+    assert w.pulsar.partitioned and w.local("a") and w.local("b")
+    users.producers = 0
+    await w.run()
+    assert w.get(Kind.TOPIC, "x-0") is None and not w.local("a") and not w.local("b")
+
+
+@pytest.mark.parametrize("spec", KINDS)
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize(("policy", "before"), [("Delete", None), ("Delete", ["a", "b"]), ("Retain", ["a", "b"])])
+async def test_a_cluster_that_fell_silent_meanwhile_gets_its_list_back_later(
+    kind: Kind, spec: dict[str, Any], policy: str, before: list[str] | None
+) -> None:
+    """It took the list of one, and does not answer when it is to be given back."""
+    found = await made(kind, **spec)
+    w, (a, b) = found.w, ((cluster, "persistent://t/n/x-0") for cluster in "ab")
+    if before:
+        w.pulsar.topic_policies[b] = {"replication": before}
+
+    def falls_silent(call: AdminCall) -> None:
+        if call.cluster == "b" and call.method == "POST" and call.path[-1] == "replication":
+            w.admin.down.add("b")
+            found.any("a").producers = 1
+
+    w.admin.after.append(falls_silent)
+    await found.delete()
+    assert not found.gone and w.pulsar.topic_policies[b]["replication"] == ["b"]
+    w.admin.after.clear()
+    w.admin.down.clear()
+    found.declare(policy, **spec)
+    await found.work()
+    assert found.gone == (policy == "Retain") and found.parts("a") and found.parts("b")
+    assert w.pulsar.topic_policies.get(b, {}).get("replication") == before
+    assert not w.pulsar.topic_policies.get(a, {}).get("replication")
+
+
+async def test_topics_that_are_back_in_their_set_get_their_lists_back() -> None:
+    found = await made(SET)
+    w, b = found.w, ("b", "persistent://t/n/x-0")
+
+    def falls_silent(call: AdminCall) -> None:
+        if call.cluster == "b" and call.method == "POST" and call.path[-1] == "replication":
+            w.admin.down.add("b")
+
+    w.admin.after.append(falls_silent)
+    w.topics("s", **count(0, deletionPolicy="Delete", template={}))
+    await found.work()
+    assert w.pulsar.topic_policies[b]["replication"] == ["b"]
+    w.admin.after.clear()
+    w.admin.down.clear()
+    found.declare("Delete")
+    await found.work()
+    assert found.parts("a") and found.parts("b") and not w.pulsar.topic_policies[b].get("replication")
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_partitions_whose_topic_is_gone_are_deleted_by_force_alone() -> None:
+    """Somebody deleted it in one cluster with force: Pulsar has no policies that would end their replication."""
+    found = await made(Kind.TOPIC, partitions=2)
+    found.w.pulsar.partitioned.clear()
+    found.w.pulsar.topics["a"].clear()
+    await found.delete()
+    assert not found.gone and len(found.parts("b")) == 2
+    assert "its replication cannot be ended" in found.told() and "ForceDelete" in found.told()
+    found.declare("ForceDelete", partitions=2)
+    await found.work()
+    assert found.gone and not found.left()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, Kind
 from pulsar_operator.controllers.topicset.removal import AT_A_TIME
-from pulsar_operator.ports import UnavailableError
+from pulsar_operator.ports import DeadlineError, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.topic_sets import SET, TTL, SetWorld, count
@@ -232,6 +234,39 @@ async def test_a_blocked_deletion_of_a_larger_set_rests_between_its_attempts() -
     w.delete(SET, "s")
     assert await w.wait(3600) < 30
     assert w.local() == {"x-149"}
+
+
+@pytest.mark.parametrize("what", ["stats", "DELETE"])
+async def test_one_that_gives_no_answer_does_not_keep_the_others(what: str) -> None:
+    w = await SetWorld.made()
+    w.topics("s", **count(30, deletionPolicy="Delete"), template=TTL)
+    await w.work()
+
+    def hangs(call: AdminCall) -> None:
+        if call.path[3:4] == ("x-10",) and what in (call.method, call.path[-1]):
+            raise DeadlineError("no answer within 15 s")
+
+    w.admin.before.append(hangs)
+    w.delete(SET, "s")
+    for _ in range(20):
+        await w.reconcile(SET, "s")
+        w.clock.time += timedelta(minutes=1)
+    assert w.local() == {"x-10"}
+
+
+async def test_partitions_of_a_topic_that_is_gone_do_not_keep_the_others() -> None:
+    """They are replicated, and nothing can end that: Pulsar has no policies for them. A set forces nothing."""
+    w = await SetWorld.made("a", "b")
+    partitioned = {"deletionPolicy": "Delete", "template": {"partitions": 2}}
+    w.topics("s", **count(30, **partitioned))
+    await w.work()
+    del w.pulsar.partitioned["persistent://t/n/x-25"]
+    w.topics("s", **count(25, **partitioned))
+    await w.wait(120)
+    assert {each for each in w.local() if int(each.split("-")[1]) >= 25} == {"x-25-partition-0", "x-25-partition-1"}
+    message = w.condition(SET, "s")[2]
+    assert "x-25: Pulsar deletes no topic that is replicated" in message
+    assert "deletionPolicy Retain" in message and "ForceDelete" not in message
 
 
 async def test_nobody_counts_up_to_a_number_that_a_client_made_up() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,9 +23,9 @@ from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
-from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
-from pulsar_operator.controllers.logical.topic_apart import TopicDeletion
+from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, give_back
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
@@ -74,6 +75,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         self._registrar = Registrar(deps.clock)
         self._fenced: dict[Key, float] = {}
         """When the bundle of a topic that cannot be deleted may be unloaded, seconds since the epoch."""
+        self._apart: dict[Key, dict[str, Sequence[str]]] = {}
+        """Lists of topics that were not deleted, which could not be given back: see TopicDeletion."""
         self._met: set[Key] = set()
         """Topics this process has read in full, or was told by their status that it need not yet."""
 
@@ -81,6 +84,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """The object is gone."""
         self._met.discard(key)
         self._fenced.pop(key, None)
+        self._apart.pop(key, None)
 
     async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
         """The topic in every cluster of its namespace, and its policies where it exists."""
@@ -215,17 +219,31 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             return None  # its namespace is gone, and the topic with it
         # A cluster that left replicationClusters may still have it.
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
-        present = {name: await self._present(p, scope, name) for name in clusters}
-        path, partitioned = _path(p, scope), p.spec.partitions is not None
+        path = _path(p, scope)
 
-        async def look() -> Blocker | Unused:
+        async def find() -> Present:
+            return {name: await self._present(p, scope, name) for name in clusters}
+
+        async def look(present: Present) -> Blocker | Unused:
             if force:
                 return await replicating(scope, path, present)
             return await in_use(scope, path, present, remedy=REMEDY)
 
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
-        blocker = await TopicDeletion(scope, path, present, look, partitioned=partitioned, force=force, free=free).run()
+        deletion = TopicDeletion(
+            scope,
+            path,
+            await find(),
+            look,
+            partitioned=p.spec.partitions is not None,
+            force=force,
+            free=free,
+            remedy=REMEDY,
+            lists=self._apart.setdefault(key, {}),
+            find=find,
+        )
+        blocker = await deletion.run()
         if blocker is not None:
             if blocker.reason is not Reason.TOPIC_FENCED:
                 self._fenced.pop(key, None)
@@ -234,6 +252,15 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             else:
                 self._fenced.setdefault(key, now + FENCED_SECONDS)
         return blocker
+
+    async def release(self, p: TopicPass, reason: Reason, message: str) -> None:
+        """See PassFrame. A topic that stays, by its policy or with another object, gets back what it still lacks."""
+        lists = self._apart.pop(Key(Kind.TOPIC, p.meta.namespace, p.meta.name), None)
+        if lists and reason is not Reason.DELETED:
+            with contextlib.suppress(ObstacleError):
+                scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
+                await give_back(scope, _path(p, scope), lists)
+        await super().release(p, reason, message)
 
     async def declared_elsewhere(self, p: TopicPass, scope: Scope) -> str | None:
         """A set of topics that names it, also by way of another PulsarNamespace that means the same. One by pattern

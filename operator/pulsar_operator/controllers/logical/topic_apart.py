@@ -11,14 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, delete_in, whole_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError, RefusedError
+
+Present = Mapping[str, Sequence[str]]
+"""By cluster, local names of a topic or of its partitions."""
 
 log = logging.getLogger(__name__)
 
@@ -33,32 +36,48 @@ LIST: Final = "replication"
 class TopicDeletion:
     """One topic that is deleted in each cluster, with the partitions ``present`` there (local names).
 
-    ``look`` says who uses it, and which clusters replicate it; nothing is done before it says nobody. With ``force``
-    users count for nothing; with ``free`` see topic_deletion.delete_in.
+    ``look`` says who uses it, and which clusters replicate it; nothing is done before it says nobody. ``find`` tells
+    anew what is present, where ``look`` would not see a partition that is made meanwhile. ``remedy`` is what else a
+    person can do, the end of a sentence. With ``force`` users count for nothing; with ``free`` see
+    topic_deletion.delete_in.
     """
 
     scope: Scope
     path: tuple[str, ...]
-    present: Mapping[str, Sequence[str]]
-    look: Callable[[], Awaitable[Blocker | Unused]]
+    present: Present
+    look: Callable[[Present], Awaitable[Blocker | Unused]]
     partitioned: bool
     force: bool
     free: bool
-    lists: dict[str, Sequence[str]] = field(default_factory=dict, init=False)
-    """By cluster, the topic's own list of clusters as it was before replication was ended there."""
+    remedy: str
+    lists: dict[str, Sequence[str]]
+    """By cluster, the topic's own list of clusters as it was before replication was ended there: what could not be
+    given back yet, which whoever tries again gives back."""
+    find: Callable[[], Awaitable[Present]] | None = None
 
     async def run(self) -> Blocker | None:
         """Delete it, or say why it stays.
 
-        A cluster whose list was written, and whose topic stays for any reason, gets the list back that it had; where
-        that fails the log says so, and where the operator ends before, nobody does. What is published between the two
-        is in its own cluster alone: a replicator begins anew at the end of the topic. Raises AdminUnreachableError,
-        ConflictError.
+        A cluster whose list was written, and whose topic stays for any reason, gets the list back that it had; one that
+        does not answer gets it at the next attempt, and where the operator ends before, nobody does. What is published
+        between the two is in its own cluster alone: a replicator begins anew at the end of the topic. Raises
+        AdminUnreachableError, ConflictError.
         """
-        found = await self.look()
-        if isinstance(found, Blocker):
-            return found
-        blocker = await self._apart(found.replicated)
+        blocker: Blocker | None = None
+        gone = False
+        try:
+            found = await self.look(self.present)
+            blocker = found if isinstance(found, Blocker) else await self._delete(found.replicated | found.untold)
+            gone = blocker is None
+            return blocker
+        finally:
+            if gone:
+                self.lists.clear()
+            else:
+                await give_back(self.scope, self.path, self.lists)
+
+    async def _delete(self, replicated: Collection[str]) -> Blocker | None:
+        blocker = await self._apart(replicated)
         if blocker is not None or not self.partitioned or len(self.present) == 1:
             return blocker
         # While the topic is known: Pulsar forgets its policies in the cluster that is asked alone, and one that is made
@@ -82,43 +101,55 @@ class TopicDeletion:
 
     async def _apart(self, replicated: Collection[str]) -> Blocker | None:
         """Delete what is in each cluster, once none replicates it."""
-        gone = False
-        try:
-            blocker = await self._end(replicated)
-            for cluster, parts in self.present.items():
-                if blocker is None:
-                    blocker = await self._delete_in(cluster, self._targets(parts))
-            gone = blocker is None
-            return blocker
-        finally:
-            if not gone:
-                await self._give_back()
+        blocker = await self._end(replicated) or await self._found_since(replicated)
+        for cluster, parts in self.present.items():
+            if blocker is None:
+                blocker = await self._delete_in(cluster, self._targets(parts))
+        return blocker
 
     async def _end(self, replicated: Collection[str]) -> Blocker | None:
         """Have each cluster keep the topic to itself, and wait until none replicates it."""
         for cluster in sorted(replicated):
             try:
                 before = await self.scope.admin.at(cluster, Call("GET", (*self.path, LIST))) or ()
-                self.lists[cluster] = before
+                self.lists.setdefault(cluster, before)
                 await self.scope.admin.at(cluster, Call("POST", (*self.path, LIST), body=[cluster]))
-            except RefusedError as error:
+            except (NotFoundError, RefusedError) as error:
+                # With 404 partitions whose topic is gone: what replicates them is the namespace's list alone.
                 self.lists.pop(cluster, None)
                 if not self.force:
-                    text = f"Pulsar deletes no topic that is replicated, and its replication cannot be ended: {error}"
-                    return Blocker(Reason.NOT_EMPTY, f"{text}. Set spec.deletionPolicy to ForceDelete")
+                    text = f"Pulsar deletes no topic that is replicated, and its replication cannot be ended ({error})"
+                    return Blocker(Reason.NOT_EMPTY, f"{text}: {self.remedy}")
+            except AdminUnreachableError as error:
+                if not self.force:
+                    raise
+                log.info("the replication of topic %s does not end: %s", "/".join(self.path), error)
         still: Iterable[str] = replicated if self.lists else ()
         for _ in range(LOOKS if self.lists else 0):
-            found = await self.look()
+            found = await self.look(self.present)
             if isinstance(found, Blocker):
                 return found
             still = found.replicated
             if not still:
                 break
             await asyncio.sleep(APART_SECONDS)
-        if not still or self.force:
-            return None
-        text = f"topic {self.path[-1]} is still replicated from {', '.join(sorted(still))}"
+        return None if not still or self.force else self._still(still)
+
+    def _still(self, replicated: Iterable[str]) -> Blocker:
+        text = f"topic {self.path[-1]} is still replicated from {', '.join(sorted(replicated))}"
         return Blocker(Reason.NOT_EMPTY, f"{text}: it is deleted once that has ended")
+
+    async def _found_since(self, replicated: Collection[str]) -> Blocker | None:
+        """Look at what was made since the first look: Pulsar makes partitions in a cluster where somebody uses them."""
+        if self.find is None or not replicated:
+            return None
+        before, self.present = self.present, await self.find()
+        if self.present == before:
+            return None
+        found = await self.look(self.present)
+        if isinstance(found, Blocker):
+            return found
+        return self._still(found.replicated) if found.replicated and not self.force else None
 
     async def _drop(self) -> None:
         """Take the lists out of a topic whose partitions are gone. Raises AdminUnreachableError."""
@@ -128,14 +159,17 @@ class TopicDeletion:
             except (NotFoundError, RefusedError) as error:
                 log.info("topic %s in cluster %s has no list of clusters: %s", "/".join(self.path), cluster, error)
 
-    async def _give_back(self) -> None:
-        """The topic stays, and is replicated as before."""
-        for cluster, before in self.lists.items():
-            call = Call("POST", (*self.path, LIST), body=[*before]) if before else Call("DELETE", (*self.path, LIST))
-            try:
-                await self.scope.admin.at(cluster, call)
-            except NotFoundError:
-                continue  # it is gone there
-            except PortError as error:
-                name, remedy = "/".join(self.path), "pulsar-admin topics remove-replication-clusters"
-                log.warning("topic %s is replicated from cluster %s no more: %s; see %s", name, cluster, error, remedy)
+
+async def give_back(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequence[str]]) -> None:
+    """The topic stays, and is replicated as before; what could not be given back stays in ``lists``."""
+    for cluster, before in [*lists.items()]:
+        call = Call("POST", (*path, LIST), body=[*before]) if before else Call("DELETE", (*path, LIST))
+        try:
+            await scope.admin.at(cluster, call)
+        except NotFoundError:
+            pass  # it is gone there
+        except PortError as error:
+            name, remedy = "/".join(path), "pulsar-admin topics remove-replication-clusters"
+            log.warning("topic %s is replicated from cluster %s no more: %s; see %s", name, cluster, error, remedy)
+            continue
+        del lists[cluster]

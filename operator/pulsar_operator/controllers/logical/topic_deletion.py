@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
@@ -50,6 +50,8 @@ class Unused:
 
     replicated: frozenset[str] = frozenset()
     """Clusters that replicate it to others, which ends before it is deleted: see topic_apart."""
+    untold: frozenset[str] = frozenset()
+    """Clusters that may, and do not tell. Only what is forced is deleted all the same."""
 
 
 async def in_use(
@@ -97,9 +99,9 @@ async def in_use(
 
 
 async def _stats(
-    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], remedy: str | None, *, counted: bool
+    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], remedy: str, *, counted: bool
 ) -> list[tuple[str, str, Json]] | Blocker:
-    """Statistics by cluster and local name, unless somebody uses one of them; without a ``remedy`` nobody asks."""
+    """Statistics by cluster and local name, unless somebody uses one of them."""
     found: list[tuple[str, str, Json]] = []
     for cluster, parts in present.items():
         for part in parts:
@@ -109,7 +111,7 @@ async def _stats(
                 if counted:
                     continue
                 raise
-            blocker = _users(stats, part, cluster, remedy) if remedy is not None else None
+            blocker = _users(stats, part, cluster, remedy)
             if blocker is not None:
                 return blocker
             found.append((cluster, part, stats))
@@ -146,9 +148,21 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
 
 
 async def replicating(scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]]) -> Unused:
-    """Which clusters replicate a topic to others, whoever uses it. Raises AdminUnreachableError."""
-    found = await _stats(scope, path, present, None, counted=True)
-    return Unused() if isinstance(found, Blocker) else _replicated(found)
+    """Which clusters replicate a topic to others, whoever uses it. A topic that cannot be loaded tells nothing, and is
+    one that people force: no more is asked of its cluster then."""
+    found: list[tuple[str, str, Json]] = []
+    untold: set[str] = set()
+    for cluster, parts in present.items() if len(present) > 1 else ():
+        for part in parts:
+            try:
+                found.append((cluster, part, await asked_of_listed(scope, cluster, (*path[:-1], part), "stats")))
+            except MissingError:
+                continue
+            except (AdminUnreachableError, RefusedError) as error:
+                log.info("topic %s in cluster %s does not tell who gets it: %s", "/".join(path), cluster, error)
+                untold.add(cluster)
+                break
+    return replace(_replicated(found), untold=frozenset(untold))
 
 
 def _replicated(found: Iterable[tuple[str, str, Json]]) -> Unused:

@@ -13,6 +13,7 @@ that left is gone, in every cluster.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -197,6 +198,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if p.spec.deletion_policy is not SetDeletionPolicy.DELETE:
             left = Left(0, 0, lambda name: False)
         removal.look(listing, left, taken, now)
+        if p.held is None and not listing.unreachable:
+            await removal.restore(scope, (scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)))
         if not removal.turns or p.held is not None:
             return False
         if left.many and p.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != str(p.meta.generation):
@@ -285,6 +288,16 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         """See PassFrame."""
         return "the topics of the set"
 
+    async def release(self, p: SetPass, reason: Reason, message: str) -> None:
+        """See PassFrame. Topics that stay get back what they still lack."""
+        known = self._known.get(Key(self.kind, p.meta.namespace, p.meta.name))
+        if known is not None and known.removal.lists and reason is not Reason.DELETED:
+            known.removal.turns = {}
+            with suppress(ObstacleError):
+                scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
+                await known.removal.restore(scope, (scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)))
+        await super().release(p, reason, message)
+
     async def remove(self, p: SetPass, scope: Scope) -> Outcome | None:
         """Delete the recorded topics, in rounds; then let the object go."""
         place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
@@ -304,6 +317,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if p.held is not None:
             report.deletion_held()
             return DONE
+        if not listing.unreachable:
+            await removal.restore(scope, place)
         await self._delete_due(p, scope, removal, listing, left, taken, now)
         await record_events(p, [], removal.deleted)
         if not removal.turns and not listing.unreachable:

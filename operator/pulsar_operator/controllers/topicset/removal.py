@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.controllers.logical.topic_apart import TopicDeletion
+from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, give_back
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
 from pulsar_operator.domain.logical.names import topic_path
 from pulsar_operator.domain.logical.topic_set import Left
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import ConflictError, RefusedError
+from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +41,8 @@ class Removal:
     """By name; with what blocks it."""
     deleted: list[str] = field(default_factory=list)
     """In this pass."""
+    lists: dict[str, dict[str, Sequence[str]]] = field(default_factory=dict)
+    """By name: lists that could not be given back yet, see TopicDeletion."""
 
     def look(self, listing: Listing, left: Left, taken: Collection[str], now: float) -> None:
         """Find what left and is there; topics that somebody else declares by now are theirs."""
@@ -79,22 +81,35 @@ class Removal:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
 
+    async def restore(self, scope: Scope, place: tuple[str, str]) -> None:
+        """Have topics replicated as before that are not to be deleted any more."""
+        for name in [each for each in self.lists if each not in self.turns]:
+            lists = self.lists[name]
+            await give_back(scope, topic_path(True, *place, name), lists)
+            if not lists:
+                del self.lists[name]
+
     async def _remove(self, scope: Scope, place: tuple[str, str], listing: Listing, name: str, now: float) -> None:
         turn = self.turns[name]
+        lists = self.lists.setdefault(name, {})
         try:
-            blocker = await _delete(scope, place, listing, name, free=turn.attempts >= FENCED_ATTEMPTS)
+            free = turn.attempts >= FENCED_ATTEMPTS
+            blocker = await _delete(scope, place, listing, name, free=free, lists=lists)
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
-        except RefusedError as error:
+        except (NotFoundError, RefusedError) as error:
             blocker = Blocker(Reason.REJECTED_BY_PULSAR, str(error))
         except AdminUnreachableError as error:
-            if not error.status:
-                raise
-            # A broker answered, so it may be this topic alone: it must not keep the others.
             blocker = Blocker(Reason.ADMIN_UNREACHABLE, str(error))
+            if not error.status:
+                # The others are first next time: it may be this topic alone that gives no answer.
+                _note(turn, blocker, now)
+                raise
+        finally:
+            if not lists:
+                del self.lists[name]
         if blocker is not None:
-            turn.state, turn.reason, turn.message = State.REFUSED, blocker.reason.value, blocker.message
-            turn.failed(now)
+            _note(turn, blocker, now)
             return
         del self.turns[name]
         self.deleted.append(name)
@@ -102,6 +117,11 @@ class Removal:
             topics.pop(name, None)
         for lost in listing.orphans.values():
             lost.pop(name, None)
+
+
+def _note(turn: Turn, blocker: Blocker, now: float) -> None:
+    turn.state, turn.reason, turn.message = State.REFUSED, blocker.reason.value, blocker.message
+    turn.failed(now)
 
 
 def there(listing: Listing, left: Left) -> set[str]:
@@ -134,13 +154,21 @@ async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dic
     return present
 
 
-async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: str, *, free: bool) -> Blocker | None:
+async def _delete(
+    scope: Scope,
+    place: tuple[str, str],
+    listing: Listing,
+    name: str,
+    *,
+    free: bool,
+    lists: dict[str, Sequence[str]],
+) -> Blocker | None:
     path = topic_path(True, *place, name)
     present = await _present(scope, path, listing)
     partitioned = any(parts != [name] for parts in present.values())
     begun = False
 
-    async def look() -> Blocker | Unused:
+    async def look(present: Present) -> Blocker | Unused:
         nonlocal begun
         found = await in_use(scope, path, present, remedy=REMEDY, counted=partitioned)
         if isinstance(found, Unused) and not begun:
@@ -148,4 +176,6 @@ async def _delete(scope: Scope, place: tuple[str, str], listing: Listing, name: 
             log.info("delete topic %s: it left its set", "/".join((*place, name)))
         return found
 
-    return await TopicDeletion(scope, path, present, look, partitioned=partitioned, force=False, free=free).run()
+    return await TopicDeletion(
+        scope, path, present, look, partitioned=partitioned, force=False, free=free, remedy=REMEDY, lists=lists
+    ).run()
