@@ -193,6 +193,31 @@ def test_a_replicated_topic_is_deleted_once_it_is_read_everywhere(
 
 
 @pytest.mark.geo(1)
+@pytest.mark.parametrize(("name", "parts"), [("fleeting", {}), ("fleeting-in-parts", {"partitions": 2})])
+def test_a_topic_that_keeps_no_message_is_deleted_while_it_is_replicated(
+    deployed: Deployed, name: str, parts: dict[str, int]
+) -> None:
+    """It has no list of clusters of its own, which ends the replication of others."""
+    kubectl, namespace, topic = deployed.kubectl, deployed.namespace, f"non-persistent://shop/mirrored/{name}"
+    where = ("pulsartopic", namespace, name)
+    spec = {"namespaceRef": {"name": "mirrored"}, "persistent": False, "deletionPolicy": "Delete", **parts}
+    meta = {"name": name, "namespace": namespace}
+    found = {"apiVersion": "pulsaroperator.io/v1alpha1", "kind": "PulsarTopic", "metadata": meta, "spec": spec}
+    kubectl.apply(yaml.safe_dump(found))
+    eventually(lambda: is_ready(kubectl.get(*where)), what=f"{name} is Ready")
+    simple.publish(deployed.second_url, topic, 3, prefix=name)
+    simple.publish(deployed.service_url, topic, 3, prefix=name)  # each cluster has it open, with replicators
+    kubectl.run("delete", "pulsartopic", name, "-n", namespace, "--wait=false")
+
+    def gone() -> bool:
+        live = kubectl.get(*where)
+        assert live is None, condition(live, "DeletionBlocked")
+        return True
+
+    eventually(gone, within=180, what=f"{name} is gone", every=1.0)
+
+
+@pytest.mark.geo(1)
 def test_a_cluster_leaves_once_what_waits_is_delivered(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     """Pulsar alone would drop what waits, at once; and nobody asks, where it is confirmed."""
     simple.subscribe(deployed.second_url, LEFT, "there")
