@@ -11,7 +11,7 @@ MESSAGES = {
     Reason.PAUSED: "The cluster is paused",
     Reason.CONFIGURATION_STORE_AWAY: "The configuration store, or the cluster's own metadata store, does not answer: "
     "pods that start would not be ready",
-    Reason.ROLLING: "Pods are being replaced: what they carry is not what they will",
+    Reason.ROLLING: "Pods are being replaced, or wait to be (see Progressing): what they carry is not what they will",
     Reason.REBALANCING: "Bundles are being moved: what brokers carry is not what they will",
     Reason.BOOKIE_LEAVING: "A bookie is emptied and removed: what the others store is not what they will",
     Reason.REPLACING_VOLUME: "A bookie is emptied for a new volume: what the others store is not what they will",
