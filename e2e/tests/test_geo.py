@@ -197,7 +197,7 @@ def test_a_replicated_topic_is_deleted_once_it_is_read_everywhere(
 def test_a_topic_that_keeps_no_message_is_deleted_while_it_is_replicated(
     deployed: Deployed, name: str, parts: dict[str, int]
 ) -> None:
-    """It has no list of clusters of its own, which ends the replication of others."""
+    """It has no list of clusters of its own, and replicators are producers of it like any."""
     kubectl, namespace, topic = deployed.kubectl, deployed.namespace, f"non-persistent://shop/mirrored/{name}"
     where = ("pulsartopic", namespace, name)
     spec = {"namespaceRef": {"name": "mirrored"}, "persistent": False, "deletionPolicy": "Delete", **parts}

@@ -12,9 +12,11 @@ from pulsar_operator.api.constants import Kind
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.topic_sets import SET, SetWorld, count
+from tests.support.logical.world import LogicalWorld
 
 KINDS = [pytest.param({}, id="plain"), pytest.param({"partitions": 2}, id="partitioned")]
 OBJECTS = [Kind.TOPIC, SET]
+PARTS = ["x-partition-0", "x-partition-1"]
 
 
 class Replicated:
@@ -275,3 +277,46 @@ async def test_partitions_whose_topic_is_gone_are_deleted_by_force_alone() -> No
     found.declare("ForceDelete", partitions=2)
     await found.work()
     assert found.gone and not found.left()
+
+
+PASSING = [pytest.param({}, ["x"], id="plain"), pytest.param({"partitions": 2}, PARTS, id="partitioned")]
+
+
+async def passing(parts: list[str], **spec: Any) -> LogicalWorld:
+    """A topic that keeps no message, which replicators of both clusters have open."""
+    w = LogicalWorld("a", "b")
+    w.tenant()
+    w.namespace(replicationClusters=["a", "b"])
+    w.topic("x", persistent=False, deletionPolicy="Delete", **spec)
+    await w.run()
+    for cluster in "ab":
+        w.pulsar.topics[cluster].update({f"non-persistent://t/n/{part}": FakeTopic() for part in parts})
+    w.delete(Kind.TOPIC, "x")
+    return w
+
+
+@pytest.mark.parametrize(("spec", "parts"), PASSING)
+async def test_one_that_keeps_no_message_is_deleted_where_replicators_alone_use_it(
+    spec: dict[str, Any], parts: list[str]
+) -> None:
+    w = await passing(parts, **spec)
+    await w.run()
+    assert w.get(Kind.TOPIC, "x") is None and not w.pulsar.partitioned
+    assert not w.pulsar.topics["a"] and not w.pulsar.topics["b"]
+
+
+@pytest.mark.parametrize(("spec", "parts"), PASSING)
+@pytest.mark.parametrize("cluster", ["a", "b"])
+async def test_one_that_keeps_no_message_stays_while_somebody_uses_it(
+    cluster: str, spec: dict[str, Any], parts: list[str]
+) -> None:
+    w = await passing(parts, **spec)
+    topic = w.pulsar.topics[cluster][f"non-persistent://t/n/{parts[-1]}"]
+    topic.producers = 1
+    await w.run()
+    told = repr(w.status(Kind.TOPIC, "x"))
+    assert f"topic {parts[-1]} in cluster {cluster} has 1 connected producers" in told
+    assert len(w.pulsar.topics["a"]) == len(w.pulsar.topics["b"]) == len(parts), "nobody is disconnected"
+    topic.producers = 0
+    await w.run()
+    assert w.get(Kind.TOPIC, "x") is None

@@ -25,7 +25,7 @@ from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
-from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, give_back
+from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, delete_passing, give_back
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
@@ -219,7 +219,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             return None  # its namespace is gone, and the topic with it
         # A cluster that left replicationClusters may still have it.
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
-        path = _path(p, scope)
+        path, partitioned = _path(p, scope), p.spec.partitions is not None
 
         async def find() -> Present:
             return {name: await self._present(p, scope, name) for name in clusters}
@@ -231,19 +231,22 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
-        deletion = TopicDeletion(
-            scope,
-            path,
-            await find(),
-            look,
-            partitioned=p.spec.partitions is not None,
-            force=force,
-            free=free,
-            remedy=REMEDY,
-            lists=self._apart.setdefault(key, {}),
-            find=find,
-        )
-        blocker = await deletion.run()
+        if p.spec.persistent or force or len(clusters) < 2:
+            deletion = TopicDeletion(
+                scope,
+                path,
+                await find(),
+                look,
+                partitioned=partitioned,
+                force=force,
+                free=free,
+                remedy=REMEDY,
+                lists=self._apart.setdefault(key, {}),
+                find=find,
+            )
+            blocker = await deletion.run()
+        else:
+            blocker = await delete_passing(scope, path, clusters, partitioned=partitioned, free=free, remedy=REMEDY)
         if blocker is not None:
             if blocker.reason is not Reason.TOPIC_FENCED:
                 self._fenced.pop(key, None)

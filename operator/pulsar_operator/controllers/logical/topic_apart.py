@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, delete_in, whole_of
+from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, delete_in, users, whole_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError, RefusedError
 
@@ -173,3 +174,27 @@ async def give_back(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequen
             log.warning("topic %s is replicated from cluster %s no more: %s; see %s", name, cluster, error, remedy)
             continue
         del lists[cluster]
+
+
+async def delete_passing(
+    scope: Scope, path: tuple[str, ...], clusters: Sequence[str], *, partitioned: bool, free: bool, remedy: str
+) -> Blocker | None:
+    """Delete in each cluster a topic that keeps no message, or say who is connected to it.
+
+    It has no list of clusters of its own. To Pulsar the replicator of another cluster is a producer like any (HTTP 412,
+    or 422 from three clusters on, class NonPersistentTopic), so nobody but replicators is seen first and then they are
+    disconnected. They may open the topic again, as one that Pulsar drops by itself. Raises AdminUnreachableError.
+    """
+    count = 0
+    for cluster in clusters if partitioned else ():
+        with suppress(NotFoundError):
+            found = await scope.admin.at(cluster, Call("GET", whole_of(path))) or {}
+            count = max(count, int(found.get("partitions") or 0))
+    parts = [f"{path[-1]}-partition-{i}" for i in range(count)] if partitioned else [path[-1]]
+    blocker = await users(scope, path, dict.fromkeys(clusters, parts), remedy=remedy)
+    whole = [whole_of(path)] if partitioned else []
+    for cluster in clusters:
+        if blocker is None:
+            targets = [*whole, *((*path[:-1], part) for part in parts)]
+            blocker = await delete_in(scope, cluster, path, targets, force=True, free=free)
+    return blocker

@@ -147,6 +147,15 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
     return None
 
 
+async def users(
+    scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], *, remedy: str
+) -> Blocker | None:
+    """Who is connected to a topic that keeps nothing, in any cluster; one that nobody has open there is not found.
+    Raises AdminUnreachableError."""
+    found = await _stats(scope, path, present, remedy, counted=True)
+    return found if isinstance(found, Blocker) else None
+
+
 async def replicating(scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]]) -> Unused:
     """Which clusters replicate a topic to others, whoever uses it. A topic that cannot be loaded tells nothing, and is
     one that people force: no more is asked of its cluster then."""
