@@ -28,9 +28,17 @@ from pulsar_operator.controllers.dataplane.children import (
 )
 from pulsar_operator.controllers.dataplane.cluster_rows import rows, unique
 from pulsar_operator.controllers.dataplane.configuration_store import ask_store, see_to_store, stop_store
-from pulsar_operator.controllers.dataplane.dependents import dependents_of_instance, explain, still_runs, waited_for
+from pulsar_operator.controllers.dataplane.dependents import (
+    confirmed_deletion,
+    dependents_of_instance,
+    explain,
+    remedy,
+    still_runs,
+    waited_for,
+)
 from pulsar_operator.controllers.dataplane.geo_replication import observe_replication, replication_rows
 from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
+from pulsar_operator.controllers.dataplane.namespaces_there import registered_still
 from pulsar_operator.controllers.dataplane.sights import again, look
 from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
@@ -129,10 +137,18 @@ class InstanceController:
         names = ", ".join(pulsar_name(each) for each in clusters)
         if names:
             return f"The configuration store keeps running because clusters still need it: {names}; delete them first"
-        kept = waited_for(obj, others, self._deps.clock.now())
-        if kept and await still_runs(self._deps, obj, Component.CONFIGURATION_STORE):
-            return f"The configuration store keeps running: {explain(obj, kept)}"
-        return None
+        if kept := waited_for(obj, others, self._deps.clock.now()):
+            runs = await still_runs(self._deps, obj, Component.CONFIGURATION_STORE)
+            return f"The configuration store keeps running: {explain(obj, kept)}" if runs else None
+        if (obj["spec"].get("configurationStore") or {}).get("managed") is None or confirmed_deletion(obj):
+            return None
+        try:
+            runs = await still_runs(self._deps, obj, Component.CONFIGURATION_STORE)
+        except RefusedError:
+            return None  # its Kubernetes namespace goes, and rights in it first: _tear_down looks at that
+        users = await registered_still(self._deps, obj) if runs else None
+        how = remedy(obj, "Delete them, or take entries that are left over out of it, first")
+        return f"The configuration store keeps running: {users}. {how}" if users is not None else None
 
     async def _observe_dependents(self, state: InstancePass) -> None:
         """Clusters, and the rest that refers to this instance, from every namespace it allows."""

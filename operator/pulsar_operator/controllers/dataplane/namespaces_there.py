@@ -152,7 +152,8 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
         store = await deps.zookeeper.session(servers, local.get("metadataStoreChroot"))
         found = sorted(await others.apart(store, pulsar_name(cluster)))
     except PortError as error:
-        return None if _silent_for_long(cluster, deps.clock.now()) else f"{unknown} is not known: {error}"
+        silent = _silent_for_long(cluster, ConditionType.METADATA_READY, deps.clock.now())
+        return None if silent else f"{unknown} is not known: {error}"
     if not found:
         return None
     return (
@@ -160,10 +161,26 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
     )
 
 
-def _silent_for_long(cluster: Json, now: datetime) -> bool:
-    """Whether the cluster's own store has not been well for a while, as its status says: servers that are replaced, or
+async def registered_still(deps: Deps, instance: Json) -> str | None:
+    """Who has registered in the managed store of an instance that is being deleted, once its own clusters have left it:
+    one that it allowed once, or one from elsewhere. None = nobody, or there is nothing that anybody could still use."""
+    status, who = instance.get("status") or {}, "clusters that are not of the instance here"
+    servers, unknown = status.get("configurationStoreServers"), f"whether {who} are registered in it is not known"
+    if not servers:
+        return f"{unknown}: no status says where it is yet"
+    try:
+        store = await deps.zookeeper.session(str(servers), status.get("configurationStoreChroot"))
+        found = sorted(frozenset(await store.children(CLUSTERS_PATH) or ()) - {GLOBAL})
+    except PortError as error:
+        silent = _silent_for_long(instance, ConditionType.CONFIGURATION_STORE_READY, deps.clock.now())
+        return None if silent else f"{unknown}: {error}"
+    return f"{len(found)} {who} are registered in it: {named(found)}" if found else None
+
+
+def _silent_for_long(owner: Json, kind: ConditionType, now: datetime) -> bool:
+    """Whether a store has not been well for a while, as the status of its owner says: servers that are replaced, or
     a network that fails, are back in a moment."""
-    told = condition_of(cluster, ConditionType.METADATA_READY)
+    told = condition_of(owner, kind)
     if told is None or told["status"] == "True":
         return False
     since = parse_time(str(told["lastTransitionTime"]))
