@@ -144,4 +144,5 @@ def _said(cluster: str, waiting: Mapping[str, Mapping[str, int]], unasked: int) 
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{two_digits(count)} for {name}" for name, count in sorted(counts.items()))
+    told = {name: two_digits(count) if count > 0 else "an unknown number" for name, count in counts.items()}
+    return ", ".join(f"{count} for {name}" for name, count in sorted(told.items()))

@@ -26,7 +26,7 @@ class Delivery:
     last: Position
     """Its last entry."""
     waiting: Mapping[str, int] = field(hash=False)
-    """Entries that were not delivered, by the cluster they are for."""
+    """Entries that were not delivered, by the cluster they are for; those that its counters tell, at times wrong."""
     delivered: Mapping[str, Position] = field(hash=False)
     """The last entry in a row that was, by cluster."""
 
@@ -60,12 +60,13 @@ def _position(text: str) -> Position:
 def undelivered(now: Delivery, goal: Position) -> dict[str, int]:
     """Entries up to ``goal``, or all where those are not counted apart, that clusters lack; without those that have it.
 
-    ``goal`` is the last entry of a moment ago: what is published later is not waited for, or it never ends.
+    ``goal`` is the last entry of a moment ago: what is published later is not waited for, or it never ends. Positions
+    decide, for Pulsar's counters may be wrong, also below 0, as it knows itself (class ManagedCursorImpl,
+    getNumberOfEntriesInBacklog). A last entry of -1 is of an empty ledger, and behind all that is in others: then a
+    count of 0 is believed.
     """
     return {
-        name: count
-        for name, count in now.waiting.items()
-        if count > 0 and now.delivered[name] < goal  # a last entry of -1 is of an empty ledger: then the count decides
+        name: count for name, count in now.waiting.items() if now.delivered[name] < goal and (count or goal[1] >= 0)
     }
 
 
