@@ -21,6 +21,7 @@ RESERVED = [
         "metadataStoreUrl",
         'spec.broker.config key "metadataStoreUrl" is reserved: it follows from spec.metadataStore',
     ),
+    (Component.BROKER, "replicatorPrefix", "what waits to be replicated is found by it"),
     (Component.BROKER, "clusterName", "spec.clusterName"),
     (Component.BROKER, "maxMessageSize", "spec.broker.maxMessageSize"),
     (Component.BROKER, "managedLedgerDefaultAckQuorum", "spec.bookkeeper.ensemble"),

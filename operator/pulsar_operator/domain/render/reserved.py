@@ -35,6 +35,7 @@ _SHUTDOWN = "it is coupled to the termination grace period of the pods"
 _PROBES = "probes and metrics depend on it"
 _MEMBERSHIP = "membership follows from replicas"
 _INTERNAL = "only Pulsar itself sets it"
+_REPLICATORS = "what waits to be replicated is found by it"
 
 
 def _keys(reason: str, names: str) -> dict[str, str]:
@@ -93,6 +94,7 @@ _BROKER = {
     **_keys(_FUNCTIONS, "functionsWorkerEnabled functionsWorkerEnablePackageManagement functionWorkerConfig"),
     **_keys(_SHUTDOWN, "brokerShutdownTimeoutMs"),
     **_keys(_INTERNAL, "isRunningStandalone"),
+    **_keys(_REPLICATORS, "replicatorPrefix"),
     **_keys(
         _AUTH,
         """bookkeeperClientAuthenticationPlugin bookkeeperClientAuthenticationParametersName
