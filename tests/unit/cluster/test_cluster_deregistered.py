@@ -254,6 +254,28 @@ async def test_topics_that_no_broker_deleted_are_named() -> None:
     assert any("shop/left/persistent/orders" in path for path in own(world, "west").tree())
 
 
+@pytest.mark.parametrize("late", [False, True])
+async def test_namespaces_that_go_on_to_name_it_are_named(late: bool) -> None:
+    """By consent, or made after they were listed the last time."""
+    world = await pair()
+    shared = {"replication_clusters": ["east", "west"]}
+
+    def make(call: PortCall) -> None:
+        if (call.verb, call.name) == ("delete", "west-broker"):
+            put(world, "shop/shared", shared)
+
+    if late:
+        world.journal.before.append(make)
+    else:
+        put(world, "shop/shared", shared)
+        await confirm(world)
+    await go(world)
+    assert await blocked(world) is None
+    (text,) = [each for each in told(world, "NotDeleted") if "shop/shared" in each]
+    assert text.startswith("1 namespaces of users keep west in their lists of clusters")
+    assert policies(world, "shop/shared") == shared
+
+
 async def test_cursors_of_others_are_waited_for() -> None:
     world = await pair()
     world.clock.step = 0.01  # so that looks alone are no half a minute

@@ -27,6 +27,8 @@ from pulsar_operator.controllers.dataplane.namespaces_there import (
     has_own_store,
     left_behind,
     named,
+    namespace_policies,
+    naming,
     needed_by_namespaces,
     other_clusters,
     with_cursor,
@@ -308,6 +310,7 @@ class Leaving:
         if plan.claim is None:
             return False
         await self._tell(plan.notes)
+        await self._tell_lists(session)
         await self._tell_left_behind()
         await self._unregistered()
         await self._remove(session, plan.claim)
@@ -329,6 +332,19 @@ class Leaving:
         meta, changed = found["metadata"], replace(record, registered=False)
         manifest = record_manifest(self._obj["metadata"]["name"], meta["namespace"], meta.get("labels") or {}, changed)
         await write_record(self._deps, manifest, found)
+
+    async def _tell_lists(self, session: ZooKeeperSession) -> None:
+        """Namespaces that go on to name it: by consent, or made after they were listed the last time. Nothing is told
+        to whoever may not refer to the instance."""
+        if self._last or not allows(self._instance, self._obj):
+            return
+        found = naming(await _answer(namespace_policies(session)), self._name)
+        if found:
+            await self._actor.warn(
+                Reason.NOT_DELETED,
+                f"{len(found)} namespaces of users keep {self._name} in their lists of clusters, and others in them "
+                f"keep messages for it: set the lists, or delete them: {named(found)}",
+            )
 
     async def _tell_left_behind(self) -> None:
         """Topics whose namespace left the cluster while its brokers were down are still in its own store, and so is

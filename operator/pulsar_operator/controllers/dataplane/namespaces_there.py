@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -19,7 +19,12 @@ from pulsar_operator.controllers.dataplane.dependents import still_runs
 from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.deregistration import is_claim_of, is_claimed_by
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
-from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, POLICIES_PATH, claim_path
+from pulsar_operator.domain.dataplane.registration import (
+    CLUSTERS_PATH,
+    DEFAULT_NAMESPACE,
+    POLICIES_PATH,
+    claim_path,
+)
 from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import is_system_topic
@@ -308,6 +313,18 @@ async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str
         elif count := _users(await local.children(f"{MANAGED_LEDGERS}/{name}/persistent") or ()):
             found.append(f"{name} (topics in it: {count})")
     return found
+
+
+def naming(policies: Mapping[str, Json], cluster: str) -> list[str]:
+    """Namespaces of users that have a cluster in their lists, without public/default and those that are being
+    deleted."""
+    return [
+        name
+        for name, each in sorted(policies.items())
+        if cluster in clusters_of(each)
+        and name != DEFAULT_NAMESPACE
+        and not (name.startswith(f"{PULSARS_OWN}/") or each.get("deleted"))
+    ]
 
 
 def _users(topics: Iterable[str]) -> int:
