@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.logical.deliveries import FRESH_SECONDS, MOST
 from pulsar_operator.domain.logical.delivery import Delivery, delivery, is_asked, undelivered
-from pulsar_operator.ports import Json, UnavailableError
-from tests.fakes.admin import AdminCall
+from pulsar_operator.ports import AdminEndpoint, Json, UnavailableError
+from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.world import LogicalWorld
 
@@ -37,6 +38,17 @@ async def world(*clusters: str, **spec: Any) -> LogicalWorld:
     w.namespace(**({"replicationClusters": list(clusters or ("a", "b"))} | spec))
     await w.run()
     return w
+
+
+class Odd(FakeAdmin):
+    """Whoever stands in front of Pulsar answers questions for the topics of a namespace."""
+
+    instead: tuple[Any, ...] = ()
+
+    async def call(self, endpoint: AdminEndpoint, method: str, path: Sequence[str], **options: Any) -> Any:
+        """See ports.PulsarAdminPort."""
+        answer = await super().call(endpoint, method, path, **options)
+        return self.instead[0] if self.instead and path[-1] == "topics" else answer
 
 
 def replicating(w: LogicalWorld) -> list[str]:
@@ -153,6 +165,28 @@ async def test_a_broker_of_several_that_does_not_answer_is_waited_for() -> None:
     added.undelivered["b"] = 0
     await w.run()
     assert replicating(w) == ["a"] and w.pulsar.abandoned == 0
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"reason": "odd"}, [None]])
+async def test_an_answer_without_a_list_is_not_that_there_are_no_topics(answer: Any) -> None:
+    admin = Odd()
+    w = LogicalWorld("a", "b", admin=admin)
+    admin.pulsar = w.pulsar
+    w.tenant()
+    w.namespace(replicationClusters=["a", "b"])
+    await w.run()
+    has(w, "a", X, 10, b=4)
+    admin.instead = (answer,)
+    w.namespace(replicationClusters=["a"])
+    await w.run()
+    assert replicating(w) == ["a", "b"] and w.pulsar.abandoned == 0
+    assert "without a list of names" in accepted(w)[2]
+    has(w, "b", Y, 3)
+    w.namespace(replicationClusters=["a", "b"], deletionPolicy="Delete")
+    await w.run()
+    w.delete(Kind.NAMESPACE, "n")
+    await w.run()
+    assert replicating(w) == ["a", "b"] and Y in w.pulsar.topics["b"], "nor for its deletion"
 
 
 async def test_a_cluster_of_another_instance_needs_a_consent() -> None:

@@ -106,8 +106,8 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
         return f"{cluster} is no cluster of the instance, so what it has for {names} cannot be seen"
     tenant, name = known.leave.namespace.split("/", 1)
     try:
-        listed = await scope.admin.at(cluster, Call("GET", (*namespace_path(tenant, name), "topics")))
-        asked = sorted(filter(is_asked, listed or ()))
+        listed = await scope.admin.listed(cluster, Call("GET", (*namespace_path(tenant, name), "topics")))
+        asked = sorted(filter(is_asked, listed))
         fresh = max(FRESH_SECONDS, ROUND_SECONDS * (len(asked) / MOST + 1))
         left = [each for each in asked if not known.is_done((cluster, each), now, fresh)]
         limit = asyncio.Semaphore(AT_ONCE)

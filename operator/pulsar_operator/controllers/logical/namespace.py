@@ -265,9 +265,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
                 )
             if cluster not in scope.names:
                 continue
-            topics = await scope.admin.at(cluster, Call("GET", (*path, "topics"), {"mode": "ALL"})) or []
+            topics = await scope.admin.listed(cluster, Call("GET", (*path, "topics"), {"mode": "ALL"}))
             for domain in ("persistent", "non-persistent"):
-                topics += await scope.admin.at(cluster, Call("GET", (domain, tenant, name, "partitioned"))) or []
+                topics += await scope.admin.listed(cluster, Call("GET", (domain, tenant, name, "partitioned")))
             if topics:
                 shown = ", ".join(sorted(topics)[:5]) + (f" and {len(topics) - 5} more" if len(topics) > 5 else "")
                 return Blocker(

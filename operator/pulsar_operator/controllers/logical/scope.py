@@ -145,6 +145,14 @@ class Admin:
             self.failures[cluster] = str(error)
             raise AdminUnreachableError(str(error), retry_after=error.retry_after, status=error.status) from error
 
+    async def listed(self, cluster: str, call: Call) -> list[str]:
+        """The names that a cluster lists. An answer without a list is no empty one: raises AdminUnreachableError."""
+        answer = await self.at(cluster, call)
+        if isinstance(answer, list) and all(isinstance(each, str) for each in answer):
+            return answer
+        text = f"cluster {cluster} answers GET /{'/'.join(call.path)} without a list of names"
+        raise AdminUnreachableError(text, status=200)
+
     def why(self, cluster: str) -> str:
         """Why a cluster gave no answer, to this pass or to another one that looked for both."""
         endpoint = self._endpoints.get(cluster)

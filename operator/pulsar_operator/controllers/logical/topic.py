@@ -285,7 +285,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         tenant, namespace = _place(scope)
         if not p.spec.persistent:
             return []
-        topics = await scope.admin.at(cluster, Call("GET", ("persistent", tenant, namespace))) or []
+        topics = await scope.admin.listed(cluster, Call("GET", ("persistent", tenant, namespace)))
         full = self.name_in_pulsar(p, scope)
         prefix = len(full) - len(name_of(p.obj))
         if p.spec.partitions is None:

@@ -135,7 +135,7 @@ class PartsReader:
             raise AdminUnreachableError(text, status=200)
         if not missing:
             return
-        names = await self._scope.admin.at(cluster, Call("GET", self._path[:-1])) or ()
+        names = await self._scope.admin.listed(cluster, Call("GET", self._path[:-1]))
         full = topic_name(self._spec.persistent, *self._place)
         silent = [each for each in (f"{full}-partition-{index}" for index in missing) if each in set(names)]
         if silent:
