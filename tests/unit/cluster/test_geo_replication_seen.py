@@ -21,6 +21,7 @@ from pulsar_operator.domain.dataplane.geo_replication import (
     trouble,
 )
 from pulsar_operator.ports import Json
+from tests.support.cluster.leaving import again
 from tests.support.cluster.rolls import two
 from tests.support.cluster.world import ClusterWorld
 
@@ -208,6 +209,20 @@ async def test_pairs_and_trouble_are_told() -> None:
     assert (condition["status"], rows["east-west"]["connected"]) == ("True", True)
     told = [event.reason for event in world.journal.events if event.object_kind == "PulsarInstance"]
     assert told.count("NotConnected") == 1, "one event for one trouble"
+
+
+async def test_a_cluster_that_is_refused_a_name_does_not_speak_for_the_one_that_has_it() -> None:
+    world = await two(1)
+    second = again("xwest", await world.get(Kind.CLUSTER, "west"))
+    second["spec"]["clusterName"] = "west"
+    await world.apply(second)
+    await world.run()
+    assert (await world.condition(Kind.CLUSTER, "xwest", "Ready"))[0] == "False"
+    condition, rows = await look(world, east=replicator(3), west=back(0))
+    assert (condition["status"], condition["reason"]) == ("True", "Replicating")
+    assert rows["west-east"]["connected"] is True
+    seen = {row["name"]: row for row in (await world.status(Kind.INSTANCE, "demo"))["clusters"]}
+    assert seen["west"]["reachable"] is True and seen["west"]["objectName"] == "west"
 
 
 async def test_figures_that_hardly_move_write_no_status() -> None:

@@ -64,6 +64,17 @@ def serving_endpoint(cluster: Json) -> AdminEndpoint | None:
     return published_endpoint(cluster) if serving or is_true(cluster, ConditionType.BROKERS_READY.value) else None
 
 
+def by_name(clusters: Iterable[Json]) -> dict[str, Json]:
+    """One PulsarCluster for each name inside Pulsar. Of several that claim a name all but one are refused: it is the
+    one with ready brokers, where there is any."""
+    found: dict[str, Json] = {}
+    for each in clusters:
+        known = found.setdefault(pulsar_name(each), each)
+        if serving_endpoint(known) is None and serving_endpoint(each) is not None:
+            found[pulsar_name(each)] = each
+    return found
+
+
 def broker_endpoint(cluster: AdminEndpoint, broker: str) -> AdminEndpoint:
     """One broker itself, by its id (host:webPort), with the scheme of the cluster's endpoint."""
     return AdminEndpoint(cluster.cluster, f"{urlsplit(cluster.url).scheme}://{broker}")

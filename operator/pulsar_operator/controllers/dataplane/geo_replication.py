@@ -10,7 +10,7 @@ from typing import Any, Final
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.instance import ReplicationPair, Waiting
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import broker_endpoint, pulsar_name, serving_endpoint
+from pulsar_operator.controllers.core.clusters import broker_endpoint, by_name, pulsar_name, serving_endpoint
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of, is_true
 from pulsar_operator.controllers.dataplane.unloading import unload
@@ -59,7 +59,7 @@ ROW_KEYS: Final = ("from", "to")
 async def observe_replication(actor: Actor, instance: Json, clusters: Iterable[Json], conditions: ConditionSet) -> None:
     """Ask all brokers of all clusters, where it is time to, and set condition ReplicationHealthy, where there is more
     than one cluster. What they said is kept in ``deps.replication``."""
-    found = list(clusters)
+    found = list(by_name(clusters).values())
     await _look(actor.deps, instance["metadata"]["uid"], found)
     if conditions.is_true(ConditionType.CONFIGURATION_STORE_READY):  # else nothing can be unloaded
         await _unload_stuck(actor, instance["metadata"]["uid"], found)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.clusters import pulsar_name, serving_endpoint
+from pulsar_operator.controllers.core.clusters import by_name, serving_endpoint
 from pulsar_operator.domain.dataplane.reach import TIMEOUTS, Sight, sight
 from pulsar_operator.ports import AdminEndpoint, DeadlineError, Deps, Json, PortError, UnavailableError
 
@@ -25,7 +25,7 @@ async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[
     """What the status says of each cluster, by name inside Pulsar; ``stored`` are the rows of the status as it is."""
     deps = actor.deps
     before = {str(row.get("name")): row for row in stored}
-    endpoints = {pulsar_name(each): serving_endpoint(each) for each in clusters}
+    endpoints = {name: serving_endpoint(each) for name, each in by_name(clusters).items()}
     asked = [each for each in endpoints.values() if each is not None]
     answers = await asyncio.gather(*(_ask(deps, endpoint) for endpoint in asked))
     now, found = deps.clock.now(), {}
