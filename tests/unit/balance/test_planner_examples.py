@@ -384,3 +384,13 @@ def test_what_nobody_carries_is_not_measured_by_the_traffic() -> None:
     unowned = Bundle(BundleId("t/n", 100, 200), 1.0, None, (Cell(150, 1.0, 1),), topics=1)
     model = ClusterModel((Broker(A, draining=True), Broker(B)), (carried, unowned))
     assert [move.bundle for move in plan(model, Options(budget=ENDLESS)).moves] == [carried.id]
+
+
+def test_a_bundle_too_heavy_for_its_broker_hides_no_idle_one() -> None:
+    """It leaves for the large broker; what the small ones could have is not what they could have with it at home."""
+    small = cluster({A: [15.0, 4.0, 3.0], B: [], C: []})
+    model = replace(small, brokers=tuple(replace(b, capacity=1.0 if b.id == C else 0.5) for b in small.brokers))
+    options = Options(budget=ENDLESS, tolerance=0.0)
+    proposal = plan(model, options)
+    assert [(move.destination, move.weight) for move in proposal.moves] == [(C, 15.0), (B, 3.0)]
+    assert plan(after(model, proposal), options).empty

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import cached_property
 from math import fsum
 from typing import Final
 
@@ -250,21 +249,32 @@ class _Planning:
     def _fill(self) -> bool:
         """Idle brokers, or those that were added, get their share; whether anything moved."""
         acted, placement, options = False, self._placement, self._options
+        shares: Mapping[str, float] | None = None
         most = max(0.0, 1 - options.tolerance)
         below = most if options.mode is Mode.ADD_BROKERS else min(IDLE_BELOW, most)
         for broker in placement.ascending():
             if placement.utilization(broker) >= self._mean * below:
                 break
-            due = min(self._mean, placement.units(self._shares[placement.brokers[broker].id]))
+            shares = shares or self._shares()
+            due = min(self._mean, placement.units(shares[placement.brokers[broker].id]))
             if placement.utilization(broker) < due * below:
                 floors = (due, due * max(0.0, 1 - options.tolerance / 2), 0.0)
                 acted |= self._search.fill(broker, due * most, floors, self._cause)
         return acted
 
-    @cached_property
     def _shares(self) -> Mapping[str, float]:
-        """What each broker could have; nothing for those that are to be emptied."""
-        return defaultdict(float, fair_shares(self._model, self._options.namespaces))
+        """What each broker could have; nothing for those that are to be emptied.
+
+        A bundle heavier than a broker's share counts where it is by now: else a plan on this one's end would add to it.
+        """
+        placement, model = self._placement, self._model
+        moved = {
+            bundle.id: placement.brokers[placement.at[index]].id
+            for index, bundle in enumerate(placement.bundles[: len(model.bundles)])
+            if index not in placement.pieces and placement.at[index] != placement.home[index]
+        }
+        bundles = tuple(replace(b, owner=moved[b.id]) if b.id in moved else b for b in model.bundles)
+        return defaultdict(float, fair_shares(replace(model, bundles=bundles), self._options.namespaces))
 
     def _split(self) -> bool:
         """Cut and move pieces while the busiest brokers are above the tolerance and a cut helps; whether one did."""
