@@ -15,6 +15,7 @@ from e2e.support.deleting import delete_childless
 from e2e.support.eventually import eventually
 from e2e.support.mirrored import CLUSTERS, leaves, mirrored, west
 from e2e.support.objects import condition, is_current, is_ready
+from e2e.support.trading import manifest
 from e2e.support.writes import changed, znode_versions
 from pulsar_conformance.counting import simple
 from pulsar_conformance.counting.client import CountingRun
@@ -169,9 +170,7 @@ def test_a_replicated_topic_is_deleted_once_it_is_read_everywhere(
     kubectl, namespace, topic = deployed.kubectl, deployed.namespace, f"persistent://shop/mirrored/{name}"
     where = ("pulsartopic", namespace, name)
     spec = {"namespaceRef": {"name": "mirrored"}, "deletionPolicy": "Delete", **parts}
-    meta = {"name": name, "namespace": namespace}
-    found = {"apiVersion": "pulsaroperator.io/v1alpha1", "kind": "PulsarTopic", "metadata": meta, "spec": spec}
-    kubectl.apply(yaml.safe_dump(found))
+    kubectl.apply(manifest("PulsarTopic", name, spec))
     eventually(lambda: is_ready(kubectl.get(*where)), what=f"{name} is Ready")
     simple.subscribe(deployed.second_url, topic, "there")
     published = simple.publish(deployed.service_url, topic, 10, prefix=name)
@@ -201,12 +200,19 @@ def test_a_topic_that_keeps_no_message_is_deleted_while_it_is_replicated(
     kubectl, namespace, topic = deployed.kubectl, deployed.namespace, f"non-persistent://shop/mirrored/{name}"
     where = ("pulsartopic", namespace, name)
     spec = {"namespaceRef": {"name": "mirrored"}, "persistent": False, "deletionPolicy": "Delete", **parts}
-    meta = {"name": name, "namespace": namespace}
-    found = {"apiVersion": "pulsaroperator.io/v1alpha1", "kind": "PulsarTopic", "metadata": meta, "spec": spec}
-    kubectl.apply(yaml.safe_dump(found))
+    kubectl.apply(manifest("PulsarTopic", name, spec))
     eventually(lambda: is_ready(kubectl.get(*where)), what=f"{name} is Ready")
     simple.publish(deployed.second_url, topic, 3, prefix=name)
     simple.publish(deployed.service_url, topic, 3, prefix=name)  # each cluster has it open, with replicators
+    if not parts:
+        path = topic.replace("://", "/", 1)
+
+        def inbound() -> Any:
+            return ask(deployed.admin_url, "GET", f"{path}/stats")["replication"]["west"].get("inboundConnection")
+
+        eventually(inbound, within=60, what="the replicator of west has it open in east", every=1.0)
+        with pytest.raises(HTTPError, match=r"412.*connected producers"):
+            ask(deployed.admin_url, "DELETE", path)
     kubectl.run("delete", "pulsartopic", name, "-n", namespace, "--wait=false")
 
     def gone() -> bool:

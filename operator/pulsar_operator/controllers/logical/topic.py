@@ -25,7 +25,7 @@ from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
-from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, delete_passing, give_back
+from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, delete_non_persistent, give_back
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
@@ -246,7 +246,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             )
             blocker = await deletion.run()
         else:
-            blocker = await delete_passing(scope, path, clusters, partitioned=partitioned, free=free, remedy=REMEDY)
+            blocker = await delete_non_persistent(
+                scope, path, clusters, partitioned=partitioned, free=free, remedy=REMEDY
+            )
         if blocker is not None:
             if blocker.reason is not Reason.TOPIC_FENCED:
                 self._fenced.pop(key, None)

@@ -176,7 +176,7 @@ async def give_back(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequen
         del lists[cluster]
 
 
-async def delete_passing(
+async def delete_non_persistent(
     scope: Scope, path: tuple[str, ...], clusters: Sequence[str], *, partitioned: bool, free: bool, remedy: str
 ) -> Blocker | None:
     """Delete in each cluster a topic that keeps no message, or say who is connected to it.
