@@ -13,6 +13,7 @@ from pulsar_start import java, layering, zookeeper
 from pulsar_start.components import COMPONENTS, Component, component_named
 from pulsar_start.errors import StartError
 from pulsar_start.files import read, read_if_there, write_atomically
+from pulsar_start.own_name import await_own_name
 from pulsar_start.paths import Paths
 from pulsar_start.probe import probe_zookeeper
 from pulsar_start.rack import await_rack
@@ -72,6 +73,7 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
         prepared = zookeeper.prepare(server, paths, overrides)
         for note in prepared.notes:
             say(f"{component.name}: {note}")
+        await_own_name(prepared.hosts, lambda line: say(f"{component.name}: {line}"))
         if prepared.lost:
             say(f"{component.name}: {zookeeper.await_leader(server)} leads a quorum")
         conf, computed = prepared.conf, prepared.jvm

@@ -18,6 +18,7 @@ from pathlib import Path
 from pulsar_start.errors import StartError
 from pulsar_start.files import read, read_if_there, write_atomically
 from pulsar_start.layering import layer, parse
+from pulsar_start.own_name import own_hosts
 from pulsar_start.paths import Paths
 from pulsar_start.probe import four_letters, mode_of
 
@@ -114,6 +115,8 @@ class Prepared:
     conf: Path
     jvm: list[str]
     notes: list[str]
+    hosts: list[str]
+    """The server's own hosts as its membership has them: they must be known before Java starts."""
     lost: bool = False
     """Whether the server's data is gone: it may only join a quorum that has it."""
 
@@ -150,7 +153,8 @@ def prepare(server: Server, paths: Paths, overrides: Mapping[str, str]) -> Prepa
     elif not has_data and server.ordinal < server.replicas:
         write_atomically(volume / INITIALIZE, "")
     jvm = [f"{PROPERTY}{TRUST_EMPTY}={trust_empty}", f"{PROPERTY}{AUTOCREATE}=false"]
-    return Prepared(conf=static, jvm=jvm, notes=notes, lost=lost)
+    hosts = own_hosts(read(Path(dynamic_name)), server.myid)
+    return Prepared(conf=static, jvm=jvm, notes=notes, hosts=hosts, lost=lost)
 
 
 def check_arguments(arguments: Iterable[str], paths: Paths) -> None:

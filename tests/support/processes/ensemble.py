@@ -21,8 +21,9 @@ ELECTION_SECONDS = 60.0
 class LoopbackEnsemble:
     """Servers by ordinal, each on a volume of its own. A context manager; processes are ended by their own ids."""
 
-    def __init__(self, folder: Path, replicas: int) -> None:
-        self._folder, self._replicas = folder, replicas
+    def __init__(self, folder: Path, replicas: int, *, named: bool = False) -> None:
+        """``named``: members have names, which each server resolves by a file of its own (see :meth:`resolves`)."""
+        self._folder, self._replicas, self._named = folder, replicas, named
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         ports = iter(free_ports(3 * replicas))
         self._ports = [(next(ports), next(ports), next(ports)) for _ in range(replicas)]
@@ -38,6 +39,15 @@ class LoopbackEnsemble:
     def volume(self, ordinal: int) -> Path:
         """Data folder of a server."""
         return self._folder / f"server-{ordinal}" / "data" / "zookeeper"
+
+    def log(self, ordinal: int) -> str:
+        """What a server has written."""
+        return (self._folder / f"server-{ordinal}" / "zookeeper.log").read_text()
+
+    def resolves(self, ordinal: int, addresses: Mapping[int, str]) -> None:
+        """From now on a server resolves the names of these members, to these addresses, and no other name."""
+        lines = [f"{address} {self._host(member)}\n" for member, address in addresses.items()]
+        self._hosts(ordinal).write_text("".join(lines))
 
     def wipe(self, ordinal: int) -> None:
         """The volume is lost."""
@@ -58,12 +68,16 @@ class LoopbackEnsemble:
         paths = Paths.from_environ({"PULSAR_HOME": str(home)})
         prepared = zookeeper.prepare(server, paths, {"tickTime": "500", **(settings or {})})
         members = [
-            f"server.{n + 1}=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{client}"
+            f"server.{n + 1}={self._host(n)}:{quorum}:{election}:participant;127.0.0.1:{client}"
             for n, (client, quorum, election) in enumerate(self._ports)
         ]
         (paths.zookeeper / "conf" / zookeeper.DYNAMIC).write_text("\n".join(members) + "\n")
         command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *prepared.jvm]
         command += [f"-Dlog4j.configurationFile={self._folder / 'log4j2.xml'}", "-Dzookeeper.jmx.log4j.disable=true"]
+        if self._named:
+            # Java's own caches of names would make a test wait for them.
+            command += [f"-Djdk.net.hosts.file={self._hosts(ordinal)}"]
+            command += ["-Dsun.net.inetaddr.ttl=0", "-Dsun.net.inetaddr.negative.ttl=0"]
         command += ["-cp", f"{pulsar_home() / 'lib'}/*", MAIN, str(prepared.conf)]
         log = home / "zookeeper.log"
         with log.open("ab") as output:
@@ -108,6 +122,12 @@ class LoopbackEnsemble:
             return True
 
         eventually(settled, within=ELECTION_SECONDS, what=f"an ensemble of {wanted}", every=LOCAL)
+
+    def _host(self, ordinal: int) -> str:
+        return f"my-zookeeper-{ordinal}.local" if self._named else "127.0.0.1"
+
+    def _hosts(self, ordinal: int) -> Path:
+        return self._folder / f"hosts-{ordinal}"
 
     def _asked(self, ordinal: int) -> str | None:
         try:

@@ -39,6 +39,17 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
+def joined(environ: dict[str, str]) -> dict[str, str]:
+    """Environment of a ZooKeeper server that was started before, and whose name is one of this machine's."""
+    volume = Path(environ["PULSAR_HOME"], "data/zookeeper")
+    dynamic = volume / "conf/zoo.cfg.dynamic"
+    dynamic.parent.mkdir(parents=True)
+    (volume / "myid").write_text("1\n")
+    dynamic.write_text("server.1=127.0.0.1:2888:3888:participant;0.0.0.0:2181\n")
+    (volume / "conf/zoo.cfg").write_text(f"dynamicConfigFile={dynamic}\n")
+    return environ | ZOO
+
+
 def argv(name: str, environ: dict[str, str]) -> list[str]:
     return prepare(component_named(name), environ, lambda line: None).argv
 
@@ -73,7 +84,7 @@ def argv(name: str, environ: dict[str, str]) -> list[str]:
 )
 def test_command_line(name: str, tail: list[str], environ: dict[str, str]) -> None:
     home = environ["PULSAR_HOME"]
-    command = argv(name, environ | ZOO)
+    command = argv(name, joined(environ))
     assert command[:3] == [f"{home}/jdk/bin/java", "-cp", f"{home}/conf:{home}/lib/*"]
     assert command[-len(tail) :] == [word.format(home=home) for word in tail]
     for always in (
@@ -126,7 +137,7 @@ def test_variables_of_the_operator_do_not_come_from_a_secret_as_a_whole(
     component: str, name: str, environ: dict[str, str]
 ) -> None:
     """A folder of data elsewhere is data that goes with the pod."""
-    own = environ | ZOO | {"PULSAR_CONF_autopurge.purgeInterval": "2"}
+    own = joined(environ) | {"PULSAR_CONF_autopurge.purgeInterval": "2"}
     listed = own | {"PULSAR_OPERATOR_VARIABLES": ",".join(own), "AWS_SECRET_ACCESS_KEY": "canary"}
     assert argv(component, listed)
     names = ",".join(own.keys() - {name})
@@ -148,7 +159,7 @@ def test_what_protects_the_data_of_zookeeper_comes_after_the_users_arguments(env
     """Of two equal arguments the last counts, also where one hides in a file of arguments."""
     Path(environ["PULSAR_HOME"], "data/zookeeper/version-2").mkdir(parents=True)
     Path(environ["PULSAR_HOME"], "data/zookeeper/version-2/snapshot.0").touch()
-    command = argv("zookeeper", environ | ZOO | {"PULSAR_EXTRA_OPTS": "-Dx=y @/tmp/arguments"})
+    command = argv("zookeeper", joined(environ) | {"PULSAR_EXTRA_OPTS": "-Dx=y @/tmp/arguments"})
     where = command.index("org.apache.zookeeper.server.quorum.QuorumPeerMain")
     assert command[where - 4 : where] == ["-Dx=y", "@/tmp/arguments", *GUARDS]
 
@@ -215,7 +226,7 @@ def test_java_replaces_the_start_program_and_no_secret_is_printed_or_handed_on(e
 
 
 def test_the_super_digest_reaches_java_only_through_its_file(environ: dict[str, str]) -> None:
-    result = run(["zookeeper"], environ | ZOO | {"ZOO_SUPER_DIGEST": "super:Y2FuYXJ5"})
+    result = run(["zookeeper"], joined(environ) | {"ZOO_SUPER_DIGEST": "super:Y2FuYXJ5"})
     assert result.returncode == 0, result.stderr
     assert "Y2FuYXJ5" not in result.stdout + result.stderr
     assert "superDigest=super:Y2FuYXJ5" in Path(environ["PULSAR_HOME"], "data/zookeeper/conf/zoo.cfg").read_text()
