@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 
 from e2e.conftest import Deployed
 from e2e.support.admin import ask
@@ -151,9 +152,9 @@ def test_what_was_only_there_is_given_up_by_a_confirmation(
 
     text = eventually(refused, within=600, what="VolumeLost")
     assert all(topic in text for topic in hit), text
-    expires = (datetime.now(tz=UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    confirmed = [{"action": "LoseLedgers", "bookie": 2, "expiresTime": expires}]
-    body = json.dumps({"spec": {"confirmations": confirmed}})
+    entry = re.search(r"add this entry to spec\.confirmations: (\{.*?\})", text)
+    assert entry is not None, text
+    body = json.dumps({"spec": {"confirmations": [yaml.safe_load(entry[1])]}})
     deployed.kubectl.run("patch", "pulsarcluster", "east", "-n", deployed.namespace, "--type=merge", "-p", body)
     eventually(lambda: back(deployed, former, steps), within=600, what="a new volume", every=0.5)
     for topic in hit:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
+from typing import Any
 
 import pytest
+import yaml
 
-from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY
+from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, Json
@@ -81,10 +84,22 @@ async def lose(world: LedgerWorld, ordinal: int, *only: str) -> None:
     await world.backstage.remove(PODS, NS, f"{WORKLOAD}-{ordinal}")
 
 
-def confirmed(*ordinals: int) -> list[Json]:
-    """A user agrees to what is lost with these bookies."""
-    expires = "2126-01-01T00:00:00Z"
-    return [{"action": "LoseLedgers", "bookie": each, "expiresTime": expires} for each in ordinals]
+async def entry_asked_for(world: LedgerWorld) -> Json:
+    """The entry of spec.confirmations that condition Progressing asks for, as a person pastes it."""
+    text = (await world.progressing())[2]
+    found = re.search(r"add this entry to spec\.confirmations: (\{.*?\})", text)
+    assert found is not None, text
+    entry = yaml.safe_load(found[1])
+    assert isinstance(entry, dict)
+    return entry
+
+
+async def confirm(world: LedgerWorld, **changes: Any) -> Json:
+    """A user pastes it, perhaps with other values; None leaves a field out."""
+    entry = {**await entry_asked_for(world), **changes}
+    entry = {key: value for key, value in entry.items() if value is not None}
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=[entry]))
+    return entry
 
 
 def copies_asked(world: LedgerWorld) -> list[PortCall]:

@@ -25,6 +25,7 @@ from pulsar_operator.domain.bookkeeper.volume_record import (
     volumes_data,
 )
 from pulsar_operator.domain.bookkeeper.volumes import Claim
+from pulsar_operator.domain.conditions import timestamp
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = OwnBookies("c-bookie", "h.ns.svc.cluster.local:3181")
@@ -102,11 +103,17 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("no progress again", asked(bookie(scan=scan(3)), stalled=True), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST,
      "cannot be copied"),
     ("nowhere else", bookie(scan=scan(2, only=2)), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, "0 (t0), 1 (t1)"),
-    ("nowhere else, another away", bookie(scan=scan(2, only=2), accepted=True,
+    ("nowhere else, another away", bookie(scan=scan(2, only=2), accepted=2,
      storage=replace(GONE, writable=frozenset({B[0]}))), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, B[1]),
-    ("nowhere else, confirmed", bookie(scan=scan(2, only=2), accepted=True), Act.DISCARD, Step.STOPPING, None,
+    ("nowhere else, confirmed", bookie(scan=scan(2, only=2), accepted=2), Act.DISCARD, Step.STOPPING, None,
      "given up"),
-    ("some elsewhere, confirmed", bookie(scan=scan(3, only=2), accepted=True), Act.AUDIT, Step.COPYING, None, ""),
+    ("nowhere else, fewer confirmed", bookie(scan=scan(2, only=2), accepted=1), Act.NOTHING, Step.COPYING,
+     Reason.VOLUME_LOST, f"{timestamp(NOW)}/2"),
+    ("no progress again, fewer confirmed", asked(bookie(scan=scan(3), accepted=2), stalled=True), Act.NOTHING,
+     Step.COPYING, Reason.VOLUME_LOST, "/3"),
+    ("no progress again, confirmed", asked(bookie(scan=scan(3), accepted=3), stalled=True), Act.DISCARD, Step.STOPPING,
+     None, "given up"),
+    ("some elsewhere, confirmed", bookie(scan=scan(3, only=2), accepted=2), Act.AUDIT, Step.COPYING, None, ""),
     ("empty", bookie(), Act.DISCARD, Step.STOPPING, None, "no ledger of 9"),
     ("empty for the first time", bookie(step="Copying"), Act.NOTHING, Step.VERIFYING, None, "another look"),
     # its claims are deleted, or were to be
@@ -135,14 +142,14 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
      Reason.VOLUME_LOST, "0 (t0)"),
     ("topics that no broker can load, tried again", missed(bookie(scan=scan(2, only=2), **LATE), tried_at=NOW),
      Act.ROUND, Step.UNLOADING, None, "could not be unloaded"),
-    ("topics that no broker can load, confirmed", missed(bookie(scan=scan(2, only=2), accepted=True), tried_at=NOW),
+    ("topics that no broker can load, confirmed", missed(bookie(scan=scan(2, only=2), accepted=2), tried_at=NOW),
      Act.DISCARD, Step.STOPPING, None, "given up"),
     ("topics that could not be unloaded, and are not there any more", missed(bookie(), tried_at=NOW), Act.ROUND,
      Step.UNLOADING, None, ""),
     ("nowhere else, another lost its volume too", bookie(scan=scan(2, only=2), lost_too=frozenset({B[1]}),
-     storage=replace(GONE, writable=frozenset({B[0]}))), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, "confirm"),
+     storage=replace(GONE, writable=frozenset({B[0]}))), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, "answers"),
     ("nowhere else, another never was up", bookie(scan=scan(2, only=2), others=(B[0], B[1], B[3])), Act.NOTHING,
-     Step.COPYING, Reason.VOLUME_LOST, "confirm"),
+     Step.COPYING, Reason.VOLUME_LOST, "answers"),
     ("up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8, storage=FULL), Act.END, None, None, "is back"),
 ]  # fmt: skip
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
-from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, ANNOTATION_REPLACE_VOLUME, API_VERSION, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.volume_record import VOLUMES_PATH, parse_volumes
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES
-from pulsar_operator.ports import PODS, PVCS
-from tests.support.cluster.leaving_bookies import HOUR, STEPS, TWO, confirmed, copying, lose, well, world
+from pulsar_operator.ports import CUSTOM, PODS, PVCS
+from tests.support.cluster.copies import made_once
+from tests.support.cluster.leaving_bookies import HOUR, STEPS, TWO, confirm, copying, entry_asked_for, lose, well, world
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims, cookie
 from tests.support.cluster.world import NS
 
@@ -17,6 +20,7 @@ __all__ = ["world"]
 
 POD = f"{WORKLOAD}-2"
 CLAIMS, COOKIE = claims(2), cookie(2)
+PAST, LATER = "2020-01-01T00:00:00Z", "2126-01-01T00:00:00Z"
 
 
 async def annotate(world: LedgerWorld, value: str | None) -> None:
@@ -73,21 +77,90 @@ async def test_what_is_nowhere_else_is_named_and_waits_for_a_confirmation(world:
     assert COOKIE in world.store.nodes
     uids = {claim: (await world.get(PVCS, claim))["metadata"]["uid"] for claim in CLAIMS}
 
-    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(1)))
-    await world.run(rounds=200)
-    assert (await world.progressing())[1] == "VolumeLost", "it was said of another bookie"
-    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(2)))
+    for other in ({"bookie": 1}, {"answers": None}, {"answers": "2026-01-01T00:00:00Z/1"}, {"expiresTime": PAST}):
+        await confirm(world, **other)
+        await world.run(rounds=50)
+        status, reason, text = await world.progressing()
+        assert (status, reason) == ("False", "VolumeLost"), f"{other} is no answer"
+        assert "The confirmation LoseLedgers that is there is not used: it" in text, (other, text)
+    pasted = await confirm(world)
     await world.run(rounds=200)
     assert (await world.progressing())[:2] == ("False", "Ready")
     for claim in CLAIMS:
         assert (await world.get(PVCS, claim))["metadata"]["uid"] != uids[claim]
     (used,) = (await world.status(Kind.CLUSTER, "east"))["usedConfirmations"]
-    assert (used["action"], used["bookie"]) == ("LoseLedgers", 2)
+    assert {key: used[key] for key in pasted} == pasted
+
+
+@made_once
+async def answered_once() -> LedgerWorld:
+    """A loss was confirmed, and the bookie is back; the confirmation is still in the specification."""
+    world = await LedgerWorld.up(3, closed=3)
+    world.ledger(state="CLOSED", on=(bookie(2),))
+    await lose(world, 2, *CLAIMS)
+    await world.run(rounds=200)
+    await confirm(world, expiresTime=LATER)
+    await world.run(rounds=200)
+    assert (await world.progressing())[:2] == ("False", "Ready")
+    return world
+
+
+async def nothing(world: LedgerWorld) -> None:
+    """The object stays as it is."""
+
+
+async def status_lost(world: LedgerWorld) -> None:
+    """A backup without status is restored."""
+    await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", lambda obj: obj.pop("status", None))
+
+
+async def made_again(world: LedgerWorld) -> None:
+    """The object is deleted with Retain, and applied again from Git with its confirmation."""
+    spec = (await world.get(Kind.CLUSTER, "east"))["spec"]
+    await world.annotate(Kind.CLUSTER, "east", ANNOTATION_CONFIRM_DELETE, "east")
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run(rounds=200)
+    assert await world.live(Kind.CLUSTER, "east") is None
+    await world.apply(
+        {
+            "apiVersion": API_VERSION,
+            "kind": Kind.CLUSTER.value,
+            "metadata": {"name": "east", "namespace": NS},
+            "spec": spec,
+        }
+    )
+    await world.run(rounds=200)
+
+
+@pytest.mark.parametrize("between", [nothing, status_lost, made_again])
+async def test_a_confirmation_does_not_answer_the_next_loss_of_that_bookie(
+    between: Callable[[LedgerWorld], Awaitable[None]],
+) -> None:
+    world = await answered_once()
+    await between(world)
+    world.clock.forward(60)
     again = world.ledger(state="CLOSED", on=(bookie(2),))
     await lose(world, 2, *CLAIMS)
     await world.run(rounds=200)
-    assert (await world.progressing())[1] == "VolumeLost", "it was used once"
-    assert again.ledger in world.naming(2)
+    assert (await world.progressing())[1] == "VolumeLost", await world.progressing()
+    assert again.ledger in world.naming(2) and COOKIE in world.store.nodes
+    await confirm(world, expiresTime=LATER)
+    await world.run(rounds=200)
+    assert (await world.progressing())[:2] == ("False", "Ready")
+
+
+async def test_a_confirmation_does_not_answer_for_more_ledgers_than_it_names(world: LedgerWorld) -> None:
+    world.ledger(state="CLOSED", on=(bookie(2),))
+    await lose(world, 2, *CLAIMS)
+    await world.run(rounds=200)
+    entry = await entry_asked_for(world)
+    more = world.ledger(state="CLOSED", on=(bookie(2),))
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=[entry]))
+    await world.run(rounds=200)
+    assert (await world.progressing())[1] == "VolumeLost" and more.ledger in world.naming(2)
+    await confirm(world)
+    await world.run(rounds=200)
+    assert (await world.progressing())[:2] == ("False", "Ready")
 
 
 async def test_a_volume_that_is_asked_for(world: LedgerWorld) -> None:

@@ -8,7 +8,7 @@ from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH
 from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, UnavailableError
 from tests.fakes.admin import AdminCall
-from tests.support.cluster.leaving_bookies import HOUR, TWO, confirmed, copying, lose, lowered, well
+from tests.support.cluster.leaving_bookies import HOUR, TWO, confirm, copying, lose, lowered, well
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, cookie, host, of_topic
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
@@ -73,7 +73,7 @@ async def test_two_bookies_lose_their_volumes_at_once() -> None:
     await world.settle()
     told = await world.progressing()
     assert told[1] == "VolumeLost" and str(gone.ledger) in told[2], told
-    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(1)))
+    await confirm(world)
     for _ in range(3):
         await world.settle()
         world.clock.forward(HOUR)
@@ -137,7 +137,7 @@ async def test_a_topic_that_cannot_be_loaded_without_the_lost_volume(status: int
         world.clock.forward(HOUR)
     told = await world.progressing()
     assert told[1] == "VolumeLost" and str(only.ledger) in told[2], told
-    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(2)))
+    await confirm(world, expiresTime="2126-01-01T00:00:00Z")
     for _ in range(5):
         await world.settle(100)
         world.clock.forward(HOUR)

@@ -379,4 +379,5 @@ class PulsarClusterSpec(ApiModel):
     upgrade: Upgrade = Field(default=Upgrade())
     """How the pods are changed to another version."""
     confirmations: ClusterConfirmations = Field(default_factory=list)
-    """Confirmations that a gate may be passed although data may be at risk; each is used once."""
+    """Answers to questions about the data of the cluster. Each names in answers what it is about, and counts for that
+    alone."""

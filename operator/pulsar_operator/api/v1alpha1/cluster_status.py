@@ -287,7 +287,7 @@ class PulsarClusterStatus(CommonStatus):
     ] = Field(default_factory=list)
     """First pods of another version, while they are watched (spec.upgrade.canary)."""
     used_confirmations: UsedClusterConfirmations = Field(default_factory=list)
-    """Confirmations that were used; each counts for the roll that it was used in, and no other."""
+    """Confirmations that were used, and when."""
     recovery_delay: RecoveryDelayStatus | None = None
     """BookKeeper's lostBookieRecoveryDelay, while it is raised so that a bookie's restart is not taken for its loss."""
     drain: DrainStatus | None = None

@@ -1,4 +1,4 @@
-"""Confirmations that data may be lost: events, not settings. One is used once, and ignored after."""
+"""Confirmations that data may be lost: answers to one question each, not settings. See domain/consent.py."""
 
 from __future__ import annotations
 
@@ -78,10 +78,11 @@ class ClusterConfirmationAction(StrEnum):
 
     ROLL_UNDER_REPLICATED = "RollUnderReplicated"
     LOSE_LEDGERS = "LoseLedgers"
+    ADOPT_METADATA = "AdoptMetadata"
 
 
 class ClusterConfirmation(ApiModel):
-    """That a gate is passed although data may be at risk, once, until a moment."""
+    """The answer to one question about the data of a cluster, until a moment."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -89,28 +90,33 @@ class ClusterConfirmation(ApiModel):
                 "self.action == 'LoseLedgers' ? has(self.bookie) : !has(self.bookie)",
                 "bookie is the ordinal of the bookie whose ledgers are given up: set it with action LoseLedgers, and "
                 "with no other",
-            )
+            ),
+            (
+                "self.action != 'AdoptMetadata' || has(self.answers)",
+                "answers is the instance id of the metadata store, as condition MetadataReady prints it: set it with "
+                "action AdoptMetadata",
+            ),
         )
     )
 
     action: ClusterConfirmationAction
-    """RollUnderReplicated: bookies are replaced although ledgers lack copies, or nobody counts them; it counts for one
-    roll. LoseLedgers: what was on the lost volume of a bookie and has no other copy is given up; it counts once."""
+    """RollUnderReplicated: bookies are replaced although ledgers lack copies, or nobody counts them. LoseLedgers:
+    ledgers that were on the lost volume of a bookie and have no other copy are given up. AdoptMetadata: a metadata
+    store that another tool initialized is used by this cluster from now on."""
     bookie: Annotated[int, Field(ge=0, le=511)] | None = None
     """Ordinal of the bookie, with action LoseLedgers."""
+    answers: Annotated[str, Field(min_length=1, max_length=192)] | None = None
+    """What is confirmed: the rollout, the loss or the store, as the condition that asks for the confirmation prints it.
+    A confirmation without it is not used."""
     expires_time: _Time
     """When the confirmation ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
 
 
 class UsedClusterConfirmation(ClusterConfirmation):
-    """A confirmation that was used; one that a roll was begun by counts for that roll alone."""
+    """A confirmation that was used."""
 
     used_time: _Time
-    """When."""
-    template: Annotated[str, Field(max_length=64)] = ""
-    """Hash of the pod template that is rolled."""
-    began: Annotated[str, Field(max_length=64)] = ""
-    """When the bookie began to get a new volume."""
+    """When it was first used."""
 
 
 ClusterConfirmations = Annotated[

@@ -9,10 +9,12 @@ from enum import StrEnum
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.domain.bookkeeper.facts import BookieState, StorageFacts, bookie_state
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, Renewal
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.volumes import Claim
+from pulsar_operator.domain.consent import Question
 
 STALL_SECONDS: Final = 300.0
 """So long no ledger fewer, and the copy is asked for again: it ends without an error at the first ledger that fails."""
@@ -139,8 +141,10 @@ class Leaving:
     """Ids of other bookies that are not up and lost their volumes."""
     asked: str | None = None
     """Why somebody wants a new volume for it, by annotation of its pod; None = nobody does, FALSE = nobody any more."""
-    accepted: bool = False
-    """Whether somebody confirmed, and the status says so, that ledgers with entries on no other bookie are lost."""
+    accepted: int | None = None
+    """How many ledgers somebody gave up for this replacement of its volume, as the status shows; None = nobody did."""
+    confirmations: tuple[ClusterConfirmation, ...] = ()
+    """Of the specification."""
     rack: bool = False
     """Whether the metadata store still has a rack for it that the operator wrote and nobody wants."""
     racks_left: int | None = None
@@ -212,5 +216,5 @@ class Next:
     """To be asked for the copy."""
     renewal: Renewal | None = None
     """Of a bookie that begins to get a new volume, or whose claims are deleted."""
-    confirmable: bool = False
-    """Whether confirmation LoseLedgers would let it go on."""
+    question: Question | None = None
+    """What a confirmation would have to answer to let it go on; None where none would."""

@@ -14,6 +14,7 @@ confirmation.
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction
 from pulsar_operator.domain.bookkeeper.facts import BookieState
 from pulsar_operator.domain.bookkeeper.leaving import (
     before,
@@ -30,6 +31,8 @@ from pulsar_operator.domain.bookkeeper.leaving import next_step as next_of_leavi
 from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
 from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, STALL_SECONDS, Act, Leaving, Next, Step
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.consent import Question, how_to_answer
 
 AUDITOR = "auditor"
 """Who is asked for copies, in the memo, where it is not an auto-recovery pod."""
@@ -142,7 +145,8 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
     storage, name = bookie.storage, bookie.bookie
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} of bookie {name} to be copied from other bookies"
     if scan.naming == scan.only:
-        return _given_up(bookie, f"{scan.only} ledgers have entries on no other bookie: {scan.named_only()}")
+        words = f"{scan.only} ledgers have entries on no other bookie: {scan.named_only()}"
+        return _given_up(bookie, memo, words, scan.only)
     if storage.disabled:
         return Next(Act.NOTHING, f"replication to be switched on: {left}", Step.COPYING)
     if storage.auditor is None:
@@ -154,27 +158,36 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
         return Next(Act.NOTE, left, Step.COPYING)
     if memo.stalled:
         words = f"{scan.naming} ledgers cannot be copied from other bookies: {scan.named()}"
-        if quiet < STALL_SECONDS or bookie.accepted:
-            return _given_up(bookie, words)
+        if quiet < STALL_SECONDS or _is_accepted(bookie, scan.naming):
+            return _given_up(bookie, memo, words, scan.naming)
         return Next(Act.AUDIT, words, Step.COPYING)
     if quiet < STALL_SECONDS:
         return Next(Act.NOTHING, left, Step.COPYING)
     return Next(Act.AUDIT, f"{left}, none was in {quiet:.0f} s", Step.COPYING)
 
 
-def _given_up(bookie: Leaving, words: str) -> Next | None:
-    """None where somebody confirmed it; else that nobody did."""
+def _given_up(bookie: Leaving, memo: LeavingMemo, words: str, number: int) -> Next | None:
+    """None where somebody confirmed that so many ledgers are lost; else that nobody did."""
     away = sorted(bookie.storage.missing.intersection(bookie.others) - bookie.lost_too)
     if away:
         text = f"{words}. Bookie {away[0]} is away too, and may have copies"
         return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
-    if bookie.accepted:
+    if _is_accepted(bookie, number):
         return None
-    text = (
-        f"{words}. Give bookie {bookie.bookie} its volume back, or confirm that they are lost: spec.confirmations, "
-        f"action LoseLedgers, bookie {bookie.ordinal}"
-    )
-    return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST, confirmable=True)
+    question = question_of(bookie.ordinal, memo, number)
+    remedy = how_to_answer(question, bookie.confirmations, bookie.now)
+    text = f"{words}. Give bookie {bookie.bookie} its volume back. To give these ledgers up instead, {remedy}"
+    return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST, question=question)
+
+
+def _is_accepted(bookie: Leaving, number: int) -> bool:
+    return bookie.accepted is not None and number <= bookie.accepted
+
+
+def question_of(ordinal: int, memo: LeavingMemo, number: int = 0) -> Question:
+    """What is asked about one replacement of a bookie's volume: whether so many ledgers are lost. The replacement is
+    named by its beginning, which the metadata store has."""
+    return Question(ClusterConfirmationAction.LOSE_LEDGERS, timestamp(memo.since), ordinal, number)
 
 
 def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
-from pulsar_operator.api.v1alpha1.confirmations import (
-    ClusterConfirmation,
-    ClusterConfirmationAction,
-    UsedClusterConfirmation,
-)
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, not_replicated
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.consent import Question
 
 
 @dataclass(frozen=True)
@@ -83,52 +79,12 @@ def _more(names: Collection[str]) -> str:
     return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
 
 
-def confirmation(
-    given: Sequence[ClusterConfirmation], used: Sequence[UsedClusterConfirmation], template: str, now: datetime
-) -> UsedClusterConfirmation | None:
-    """The confirmation by which bookies of a template may be replaced although copies are missing; None = none is.
+def question_of(template: str, workload: Mapping[str, Any] | None) -> Question:
+    """What is asked before bookies are replaced although copies are missing: about one rollout of a template.
 
-    One that another roll used is spent; who wants another gives it another ``expiresTime``.
+    ``workload`` is the StatefulSet of the bookies. Its generation tells a rollout from an earlier one to the same
+    template, its UID from one of a StatefulSet that was deleted.
     """
-    return _confirmation(given, used, now, ClusterConfirmationAction.ROLL_UNDER_REPLICATED, template=template)
-
-
-def given_up(
-    given: Sequence[ClusterConfirmation],
-    used: Sequence[UsedClusterConfirmation],
-    bookie: int,
-    began: datetime,
-    now: datetime,
-) -> UsedClusterConfirmation | None:
-    """The confirmation by which the ledgers are given up that only the bookie of that ordinal had, which began to get a
-    new volume then; None = none is."""
-    action = ClusterConfirmationAction.LOSE_LEDGERS
-    return _confirmation(given, used, now, action, bookie=bookie, began=timestamp(began))
-
-
-def _confirmation(
-    given: Sequence[ClusterConfirmation],
-    used: Sequence[UsedClusterConfirmation],
-    now: datetime,
-    action: ClusterConfirmationAction,
-    *,
-    template: str = "",
-    bookie: int | None = None,
-    began: str = "",
-) -> UsedClusterConfirmation | None:
-    for each in given:
-        if each.action is not action or each.bookie != bookie or datetime.fromisoformat(each.expires_time) <= now:
-            continue
-        before = next((u for u in used if (u.action, u.expires_time) == (each.action, each.expires_time)), None)
-        if before is None:
-            return UsedClusterConfirmation(
-                action=action,
-                bookie=bookie,
-                expires_time=each.expires_time,
-                used_time=timestamp(now),
-                template=template,
-                began=began,
-            )
-        if (before.template, before.bookie, before.began) == (template, bookie, began):
-            return before
-    return None
+    meta = (workload or {}).get("metadata") or {}
+    subject = f"{template}/{meta.get('generation', 0)}/{str(meta.get('uid', ''))[:8]}"
+    return Question(ClusterConfirmationAction.ROLL_UNDER_REPLICATED, subject)

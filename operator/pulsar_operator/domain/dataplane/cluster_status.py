@@ -144,7 +144,8 @@ def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | No
     elif turns is not None and rollout.waiting_for in turns.unplaced.values():
         conditions.set(kind, True, Reason.UNSCHEDULABLE, f"{text}; waiting for {rollout.waiting_for}")
     else:
-        conditions.set(kind, True, Reason.ROLLING, text)
+        waits = f"; waiting for {rollout.waiting_for}" if rollout.waiting_for is not None else ""
+        conditions.set(kind, True, Reason.ROLLING, f"{text}{waits}")
 
 
 def _accepted(conditions: ConditionSet, view: ClusterView) -> None:

@@ -20,10 +20,10 @@ from pulsar_operator.domain.bookkeeper.leaving import subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, Act, Helper, Leaving, Next, Widest
 from pulsar_operator.domain.bookkeeper.rack_entries import distinct
-from pulsar_operator.domain.bookkeeper.renewing import next_step
+from pulsar_operator.domain.bookkeeper.renewing import next_step, question_of
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
-from pulsar_operator.domain.dataplane.bookie_roll import given_up
+from pulsar_operator.domain.consent import Question, accepted_number, answered
 from pulsar_operator.domain.dataplane.pods import pods_of, restarts
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import pod_host, workload_name
@@ -52,8 +52,6 @@ class Seen:
     session: ZooKeeperSession
     cookie_version: int | None = None
     """Of the bookie's cookie, before the ledgers were looked at."""
-    confirmed: UsedClusterConfirmation | None = None
-    """That what only the bookie had is given up."""
 
     async def bookie(self, storage: StorageFacts, memo: LeavingMemo | None) -> Leaving | None:
         """The one that something may have to be done about; None = there is none. Raises PortError of Kubernetes."""
@@ -120,11 +118,7 @@ class Seen:
         keeper, row = step.facts.spec.bookkeeper, stored_row(step)
         assert keeper is not None
         bookie, volumes = own.id(ordinal), step.view.volumes
-        status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
-        used = [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
         now = step.hand.deps.clock.now()
-        if memo is not None:
-            self.confirmed = given_up(step.facts.spec.confirmations, used, ordinal, memo.since, now)
         return Leaving(
             bookie=bookie,
             ordinal=ordinal,
@@ -157,8 +151,24 @@ class Seen:
                 own.id(each) for each in (volumes.lost if volumes is not None else ()) if each != ordinal
             ),
             asked=self._asked().get(ordinal),
-            accepted=self.confirmed is not None and self.confirmed in used,
+            accepted=self._accepted(ordinal, memo),
+            confirmations=tuple(step.facts.spec.confirmations),
         )
+
+    def _used(self) -> list[UsedClusterConfirmation]:
+        status = readable(PulsarClusterStatus, self.step.facts.obj.get("status"))
+        return [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
+
+    def _accepted(self, ordinal: int, memo: LeavingMemo | None) -> int | None:
+        if memo is None:
+            return None
+        now = self.step.hand.deps.clock.now()
+        return accepted_number(question_of(ordinal, memo), self.step.facts.spec.confirmations, self._used(), now)
+
+    def answered(self, question: Question) -> UsedClusterConfirmation | None:
+        """The confirmation that answers a question; None = there is none."""
+        now = self.step.hand.deps.clock.now()
+        return answered(question, self.step.facts.spec.confirmations, self._used(), now)
 
     def _has_rack(self, bookie: str, ordinal: int, wanted: int) -> bool:
         """Whether its rack is yet to be taken out (phases/racks.py)."""

@@ -17,7 +17,8 @@ from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.bookkeeper.racks import begun_first, ordinal_of
-from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate, confirmation
+from pulsar_operator.domain.consent import answered, how_to_answer
+from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate, question_of
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, evaluate
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import bookie_id, workload_name
@@ -77,16 +78,19 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
         return Passed(plan)
     asked = BookieStep(mine, tuple(each for each in ids if each != mine), storage, ensemble)
     answer, by = bookie_gate(asked), None
+    question = question_of(_template(step), step.live.stateful_set(Component.BOOKIE))
     if answer.confirmable:
         status = readable(PulsarClusterStatus, facts.obj.get("status"))
         used = [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
-        by = confirmation(facts.spec.confirmations, used, _template(step), deps.clock.now())
+        by = answered(question, facts.spec.confirmations, used, deps.clock.now())
         if by is not None and by not in used:
             return Passed(plan, "the status to say that the confirmation is used", by)
         answer = bookie_gate(replace(asked, confirmed=by is not None))
     if answer.waiting_for is not None:
-        remedy = ", or confirmation RollUnderReplicated in spec.confirmations" if answer.confirmable else ""
-        return Passed(plan, f"{answer.waiting_for}{remedy}")
+        if not answer.confirmable:
+            return Passed(plan, answer.waiting_for)
+        remedy = how_to_answer(question, facts.spec.confirmations, deps.clock.now())
+        return Passed(plan, f"{answer.waiting_for}. To roll the bookies without that, {remedy}")
     if hand.act:
         await raise_delay(session, seconds_for(facts.spec))
         if answer.writes_pause is not None:

@@ -132,9 +132,8 @@ class _Departure:
         hand = self.step.hand
         if found.act is Act.NOTHING:
             fact = _fact(bookie, found, waiting_for=None if found.reason is not None else found.text)
-            if found.confirmable and self.seen.confirmed is not None and hand.act:
-                return replace(fact, confirmed=self.seen.confirmed, again=True)
-            return fact
+            by = self.seen.answered(found.question) if found.question is not None and hand.act else None
+            return fact if by is None else replace(fact, confirmed=by, again=True)
         if not hand.act:
             hand.pending.append(f"{found.text}: {found.act.value}")
             shown = replace(found, step=None)

@@ -1,0 +1,137 @@
+"""Questions about the data of a cluster, and whether a confirmation in its specification answers one. Pure.
+
+A confirmation names what it answers, in words that the condition prints: the loss, the rollout, the store. So it needs
+no record of its use: a later loss has another name, and an old confirmation does not fit it, also where the object was
+deleted and applied again or its status is lost. One that names nothing is never used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pulsar_operator.api.v1alpha1.confirmations import (
+    ClusterConfirmation,
+    ClusterConfirmationAction,
+    UsedClusterConfirmation,
+)
+from pulsar_operator.domain.conditions import timestamp
+
+
+@dataclass(frozen=True)
+class Question:
+    """What only a person may decide."""
+
+    action: ClusterConfirmationAction
+    subject: str
+    """Identity of what is asked about; another occurrence of the same problem has another one."""
+    bookie: int | None = None
+    """Ordinal, with action LoseLedgers."""
+    number: int | None = None
+    """How many ledgers are lost; None where nothing is counted. A confirmation of more also answers."""
+
+    @property
+    def answers(self) -> str:
+        """Value of field ``answers`` of a confirmation that answers it."""
+        return self.subject if self.number is None else f"{self.subject}/{self.number}"
+
+
+def answered(
+    question: Question,
+    given: Sequence[ClusterConfirmation],
+    used: Sequence[UsedClusterConfirmation],
+    now: datetime,
+) -> UsedClusterConfirmation | None:
+    """The confirmation that answers a question, as the status has it or is to have it; None = there is none."""
+    for each in given:
+        if not _about(question, each) or _over(each, now) or not _fits(question, each):
+            continue
+        known = next((entry for entry in used if _same(entry, each)), None)
+        return known or UsedClusterConfirmation(**each.model_dump(), used_time=timestamp(now))
+    return None
+
+
+def accepted_number(
+    question: Question,
+    given: Sequence[ClusterConfirmation],
+    used: Sequence[UsedClusterConfirmation],
+    now: datetime,
+) -> int | None:
+    """How many ledgers a confirmation gives up that the status shows as used; None = there is none. The number of the
+    question does not count."""
+    for each in given:
+        if _about(question, each) and not _over(each, now) and any(_same(entry, each) for entry in used):
+            number = _number(question.subject, each.answers)
+            if number is not None:
+                return number
+    return None
+
+
+def how_to_answer(question: Question, given: Sequence[ClusterConfirmation], now: datetime) -> str:
+    """The entry that answers a question, as a person pastes it, and why a confirmation that is there does not."""
+    fields: dict[str, object] = {"action": question.action.value}
+    if question.bookie is not None:
+        fields["bookie"] = question.bookie
+    fields |= {"answers": question.answers, "expiresTime": _expires(now)}
+    # JSON is YAML; names and the action need no quotes.
+    text = ", ".join(f"{key}: {_scalar(key, value)}" for key, value in fields.items())
+    text = f"add this entry to spec.confirmations: {{{text}}}"
+    return f"{text}. {why}" if (why := _why_not(question, given, now)) is not None else text
+
+
+def _scalar(key: str, value: object) -> str:
+    return str(value) if key == "action" else json.dumps(value, ensure_ascii=False)
+
+
+def _expires(now: datetime) -> str:
+    """The end of tomorrow: between one and two days, and the same in every pass of a day."""
+    day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return timestamp(day + timedelta(days=2))
+
+
+def _why_not(question: Question, given: Sequence[ClusterConfirmation], now: datetime) -> str | None:
+    for each in given:
+        if each.action is not question.action:
+            continue
+        what = f"The confirmation {each.action.value} that is there is not used:"
+        if each.bookie != question.bookie:
+            return f"{what} it is about bookie {each.bookie}"
+        if each.answers is None:
+            return f"{what} it has no field answers, so it may have been meant for an earlier occurrence"
+        if not _fits(question, each):
+            return f"{what} it answers {each.answers}"
+        if _over(each, now):
+            return f"{what} it ended at {each.expires_time}"
+    return None
+
+
+def _about(question: Question, given: ClusterConfirmation) -> bool:
+    return given.action is question.action and given.bookie == question.bookie
+
+
+def _over(given: ClusterConfirmation, now: datetime) -> bool:
+    return datetime.fromisoformat(given.expires_time) <= now
+
+
+def _fits(question: Question, given: ClusterConfirmation) -> bool:
+    if question.number is None:
+        return given.answers == question.subject
+    number = _number(question.subject, given.answers)
+    return number is not None and number >= question.number
+
+
+def _number(subject: str, answers: str | None) -> int | None:
+    """The number behind a subject; None where the subject is another or no number follows."""
+    found, _, number = (answers or "").rpartition("/")
+    return int(number) if found == subject and number.isascii() and number.isdigit() else None
+
+
+def _same(used: UsedClusterConfirmation, given: ClusterConfirmation) -> bool:
+    return (used.action, used.bookie, used.answers, used.expires_time) == (
+        given.action,
+        given.bookie,
+        given.answers,
+        given.expires_time,
+    )
