@@ -113,13 +113,6 @@ async def test_clusters_join_and_leave() -> None:
     assert w.status(PIP, "i")["managedFields"] == ["clusters[b]", "failureDomains[d]", "namespaces", "primary"]
 
 
-async def test_a_name_that_is_no_cluster_is_told_and_the_others_are_served() -> None:
-    w = await world("a", clusters=["a", "nowhere"], **SHOP)
-    assert "i" in w.pulsar.isolation["a"]
-    status, reason, message = w.condition(PIP, "i", "Accepted")
-    assert (status, reason) == ("False", "InvalidSpec") and "'nowhere'" in message
-
-
 async def test_a_cluster_that_does_not_answer_makes_ready_unknown_and_is_not_forgotten() -> None:
     w = await world(**SHOP, secondary=["x.*"])
     w.admin.down.add("b")

@@ -162,11 +162,13 @@ def test_a_tenant_gets_what_is_declared_and_nothing_else(
         now = LiveTenant.parse(plan.actions[-1].call.body)
         assert now.allowed_clusters, "Pulsar refuses a tenant without clusters"
     assert not plan.actions
-    wanted = (instance if allowed is None else allowed) & instance
+    refused = allowed is not None and not allowed <= instance
+    wanted = set() if refused else instance if allowed is None else allowed
     if now is None:
         assert not wanted
         return
     before_roles, before_clusters = (live[0], live[1]) if live is not None else (set(), set())
+    assert not refused or now.allowed_clusters == before_clusters, "a list with an unknown name changes nothing"
     assert now.admin_roles == (before_roles - (managed[0] - roles)) | roles
     assert wanted <= now.allowed_clusters
     assert (before_clusters & used) <= now.allowed_clusters, "a cluster in use is never taken away"

@@ -267,10 +267,10 @@ async def test_an_unknown_cluster_is_told_and_a_lost_one_stays() -> None:
     w = await world("a", "b", replicationClusters=["a", "b"], allowedClusters=["a", "b", "typo"])
     message = w.condition(Kind.NAMESPACE, "n", "Accepted")[2]
     assert "spec.allowedClusters names 'typo', which is no cluster of the instance (its clusters: a, b)" in message
-    assert lists(w) == (["a", "b"], ["a", "b"])
+    assert lists(w) == (["a", "b"], [])
     w.delete(Kind.CLUSTER, "b")
     await w.run()
-    assert lists(w) == (["a", "b"], ["a", "b"])
+    assert lists(w) == (["a", "b"], [])
 
 
 async def test_dry_run_tells_the_first_step() -> None:
@@ -403,7 +403,7 @@ async def test_a_cluster_nobody_knows_is_refused(clusters: list[str], scope: str
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
     assert (status, reason) == ("False", "InvalidSpec")
     assert "spec.replicationClusters names 'typo', which is no cluster of the instance" in message
-    assert "(its clusters: a, b): correct the name or create a PulsarCluster with that clusterName" in message
+    assert "correct the name, or create a PulsarCluster with that clusterName" in message
     assert w.condition(Kind.TOPIC, "x")[0] == "False"
     where = "a" if scope == "Local" else "*"
     assert replicated(w, where) == ["a", "b"] and holding(w) == {"a", "b"}

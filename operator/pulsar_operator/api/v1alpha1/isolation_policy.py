@@ -127,7 +127,8 @@ class PulsarIsolationPolicySpec(LogicalSpec):
     """Name of the isolation policy inside Pulsar, the same in each cluster; absent = metadata.name."""
     clusters: Annotated[list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra=_SET)] | None = None
     """Clusters it applies to, by their Pulsar name; absent = every cluster of the instance, also later ones. In a
-    cluster that leaves the list it is deleted."""
+    cluster that leaves the list it is deleted. If a name is no cluster of the instance, the whole list is refused and
+    the policy stays where it is."""
     namespaces: (
         Annotated[list[NamespaceExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None
     ) = None

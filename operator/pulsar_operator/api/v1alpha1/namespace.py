@@ -104,7 +104,8 @@ class PulsarNamespaceSpec(LogicalSpec):
     ) = None
     """Clusters that replicate the namespace to each other, by their Pulsar name; absent = the clusters the tenant may
     use when the namespace is created. A cluster that leaves the list keeps its data: it stays among those that may hold
-    the namespace, see allowedClusters."""
+    the namespace, see allowedClusters. If a name is no cluster of the instance, the whole list is refused and the last
+    valid one stays."""
     allowed_clusters: (
         Annotated[
             list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})
@@ -112,7 +113,8 @@ class PulsarNamespaceSpec(LogicalSpec):
         | None
     ) = None
     """Clusters that may hold the namespace, all of replicationClusters among them; absent = not managed. When a cluster
-    leaves the list, Pulsar deletes all of the namespace there: that takes an entry of confirmations."""
+    leaves the list, Pulsar deletes all of the namespace there: that takes an entry of confirmations. If a name is no
+    cluster of the instance, the whole list is refused and the last valid one stays."""
     confirmations: Confirmations = Field(default_factory=list)
     """Confirmations that data may be lost, each used once, by its expiresTime at the latest."""
     policies: NamespacePolicies = Field(default=NamespacePolicies())

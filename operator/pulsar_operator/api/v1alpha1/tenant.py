@@ -41,7 +41,8 @@ class PulsarTenantSpec(LogicalSpec):
         ]
         | None
     ) = None
-    """Clusters the tenant may use, by their Pulsar name; absent = every cluster of the instance, also later ones."""
+    """Clusters the tenant may use, by their Pulsar name. If unset, every cluster of the instance, also later ones. If a
+    name is no cluster of the instance, the whole list is refused and the last valid one stays."""
     namespace_defaults: NamespacePolicies | None = None
     """Policies that each PulsarNamespace of the tenant has unless it sets the field itself. Pulsar has no policies of a
     tenant: the operator sets them on every namespace, and resets them there when they are removed here."""

@@ -82,10 +82,9 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     async def observe(self, p: IsolationPass, scope: Scope, memory: Memory) -> Facts:
         """The policy, the failure domains and the brokers of each cluster it applies to, or did."""
         name = name_of(p.obj)
-        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
-        known = frozenset(registered or ())
+        known = await scope.admin.registered()
         before = items_of(memory.managed, CLUSTERS) & scope.names & known
-        wanted = target_clusters(p.spec, scope.names, known) | before
+        wanted = target_clusters(p.spec, scope.names, known, memory.managed) | before
         domains = bool(p.spec.failure_domains) or bool(items_of(memory.managed, DOMAINS))
         found = dict(
             zip(
@@ -213,7 +212,8 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         """The policy in each cluster; one that does not answer keeps what was last seen."""
         await record_shared_brokers(p, scope, facts[0])
         known = {c.name: c for c in p.before.clusters}
-        found, targets = facts[0], target_clusters(p.spec, facts[0].instance_clusters, facts[0].registered)
+        found, managed = facts[0], p.memory.managed
+        targets = target_clusters(p.spec, found.instance_clusters, found.registered, managed)
         clusters = [
             IsolationClusterStatus(name=name, exists=each.policy is not None, brokers=each.brokers)
             for name, each in found.clusters.items()
@@ -225,12 +225,10 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     async def delete(self, p: IsolationPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the policy, and the failure domains this object managed, in each cluster. Nothing blocks it."""
         managed = frozenset(p.before.managed_fields)
-        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
-        wanted = (
-            items_of(managed, CLUSTERS) | target_clusters(p.spec, scope.names, frozenset(registered or ()))
-        ) & scope.names
+        known = await scope.admin.registered()
+        wanted = items_of(managed, CLUSTERS) | target_clusters(p.spec, scope.names, known, managed)
         async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
-            for cluster in sorted(wanted & frozenset(registered or ())):
+            for cluster in sorted(wanted & scope.names & known):
                 paths = [failure_domain_path(cluster, domain) for domain in sorted(items_of(managed, DOMAINS))]
                 if p.spec.namespaces is not None:
                     paths.append(isolation_path(cluster, name_of(p.obj)))

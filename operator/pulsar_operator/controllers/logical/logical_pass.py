@@ -265,7 +265,9 @@ class Result:
             p.conditions.set(ConditionType.DRIFTED, UNKNOWN, Reason.PENDING, "Pulsar does not have the object yet")
             return
         if not entries:
-            p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, "Live state matches spec")
+            accepted = p.conditions.is_true(ConditionType.ACCEPTED)
+            text = "Live state matches spec" if accepted else "Live state matches what is accepted of the spec"
+            p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, text)
             return
         listed = "; ".join(f"spec.{printable(d.field)}: declared {d.desired}, found {d.actual}" for d in entries)
         if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:

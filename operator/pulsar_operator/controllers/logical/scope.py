@@ -147,11 +147,13 @@ class Admin:
 
     async def listed(self, cluster: str, call: Call) -> list[str]:
         """The names that a cluster lists. An answer without a list is no empty one: raises AdminUnreachableError."""
-        answer = await self.at(cluster, call)
-        if isinstance(answer, list) and all(isinstance(each, str) for each in answer):
-            return answer
-        text = f"cluster {cluster} answers GET /{'/'.join(call.path)} without a list of names"
-        raise AdminUnreachableError(text, status=200)
+        return _names(cluster, call, await self.at(cluster, call))
+
+    async def registered(self) -> frozenset[str]:
+        """Clusters Pulsar knows. An answer without a list is no empty one: raises AdminUnreachableError."""
+        call = Call("GET", ("clusters",))
+        cluster, answer = await self.anywhere(call)
+        return frozenset(_names(cluster, call, answer))
 
     def why(self, cluster: str) -> str:
         """Why a cluster gave no answer, to this pass or to another one that looked for both."""
@@ -250,6 +252,14 @@ class Admin:
             return True, None
         except AdminUnreachableError:
             return False, None
+
+
+def _names(cluster: str, call: Call, answer: object) -> list[str]:
+    """An answer that is a list of names. Raises AdminUnreachableError."""
+    if isinstance(answer, list) and all(isinstance(each, str) for each in answer):
+        return answer
+    text = f"cluster {cluster} answers GET /{'/'.join(call.path)} without a list of names"
+    raise AdminUnreachableError(text, status=200)
 
 
 def _left_out(cluster: str, since: datetime) -> str:

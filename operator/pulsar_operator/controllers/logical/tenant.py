@@ -38,11 +38,11 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         """The tenant, the registered clusters and, only when a cluster is to go, which namespaces use it."""
         name = name_of(p.obj)
         found = await scope.admin.find(Call("GET", tenant_path(name)))
-        _, registered = await scope.admin.anywhere(Call("GET", ("clusters",)))
+        registered = await scope.admin.registered()
         facts = TenantFacts(
             live=LiveTenant.parse(found[1]) if found is not None else None,
             instance_clusters=scope.names,
-            registered=frozenset(registered or ()),
+            registered=registered,
             deleting=frozenset(each.name for each in scope.clusters if each.deleting),
         )
         going = clusters_to_remove(p.spec, facts, memory.managed)

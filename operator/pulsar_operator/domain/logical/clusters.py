@@ -129,38 +129,45 @@ class Clusters:
         return self.replicating | self.allowed
 
 
-def unknown_clusters(field: str, given: Collection[str], of_the_instance: frozenset[str]) -> list[Problem]:
-    """Names in a list of clusters that no PulsarCluster of the instance has."""
+def refuses(draft: Draft, field: str, given: Collection[str] | None, of_the_instance: frozenset[str]) -> bool:
+    """Whether a declared list names a cluster that no PulsarCluster of the instance has. The draft then says so, and
+    the caller leaves the whole list as it is in Pulsar: an unknown name may be meant for a cluster that is there."""
+    unknown = sorted(set(given or ()) - of_the_instance)
+    if not unknown:
+        return False
     known, path = ", ".join(sorted(of_the_instance)) or "none", field.partition("@")[0]
-    return [
-        Problem(
-            field,
-            Reason.INVALID_SPEC,
-            f"spec.{path} names {cluster!r}, which is no cluster of the instance (its clusters: {known}): correct the "
-            "name or create a PulsarCluster with that clusterName",
-        )
-        for cluster in sorted(set(given) - of_the_instance)
-    ]
+    named = ", ".join(repr(each) for each in unknown)
+    which, remedy = (
+        ("which is no cluster of the instance", "the name, or create a PulsarCluster with that clusterName")
+        if len(unknown) == 1
+        else ("which are no clusters of the instance", "the names, or create PulsarClusters with those clusterNames")
+    )
+    text = (
+        f"spec.{path} names {named}, {which} (its clusters: {known}), so the whole list is refused and Pulsar keeps "
+        f"the last valid one: correct {remedy}"
+    )
+    draft.problems.append(Problem(field, Reason.INVALID_SPEC, text))
+    return True
 
 
-def declared_clusters(
-    draft: Draft, spec: PulsarNamespaceSpec, of_the_instance: frozenset[str], holding: frozenset[str] = frozenset()
-) -> dict[str, list[str] | None]:
-    """The two lists by field without names nobody knows, which are reported; without them the rest is still good."""
-    wanted: dict[str, list[str] | None] = {}
-    for name, given in ((CLUSTERS, spec.replication_clusters), (ALLOWED, spec.allowed_clusters)):
-        draft.problems += unknown_clusters(name, given or (), of_the_instance)
-        # One that holds the namespace is not taken out because its PulsarCluster is gone.
-        wanted[name] = sorted(set(given or ()) & (of_the_instance | holding)) or None
-    return wanted
+def keep_refused(draft: Draft, field: str, memory: Memory) -> None:
+    """A refused list stays managed if it was; applying it once every name is known repairs no drift."""
+    draft.declared |= {field} & memory.managed
+    draft.postponed.add(field)
+
+
+def refused_lists(draft: Draft, spec: PulsarNamespaceSpec, of_the_instance: frozenset[str]) -> frozenset[str]:
+    """Those of a namespace's two lists, by field, that name an unknown cluster; the draft says so."""
+    given = {CLUSTERS: spec.replication_clusters, ALLOWED: spec.allowed_clusters}
+    return frozenset(name for name, names in given.items() if refuses(draft, name, names, of_the_instance))
 
 
 def leaving(spec: PulsarNamespaceSpec, live: Clusters, *, memory: Memory, repair: bool) -> frozenset[str]:
     """Clusters that are to leave the replication, where nobody said that what waits may be dropped."""
     if spec.replication_clusters is None or memory.leaves(CLUSTERS, repair=repair):
         return frozenset()
-    declared = set(spec.replication_clusters) & (live.of_the_instance | live.holding)
-    return live.replicating - declared - live.abandoned if declared else frozenset()
+    declared = frozenset(spec.replication_clusters)
+    return live.replicating - declared - live.abandoned if declared <= live.of_the_instance else frozenset()
 
 
 def plan_clusters(
@@ -172,13 +179,19 @@ def plan_clusters(
     memory: Memory,
     repair: bool,
 ) -> dict[str, list[str] | None] | None:
-    """What the rows of the two lists may write now, by field.
+    """What the rows of the two lists may write now, by field; a list that is refused is not among them.
 
     None = nothing yet: allowed_clusters must be widened first, which is in the draft. Each step waits until Pulsar was
     seen to have taken the one before.
     """
-    wanted = declared_clusters(draft, spec, live.of_the_instance, live.holding)
-    replicating, allowed = wanted[CLUSTERS], wanted[ALLOWED]
+    refused = refused_lists(draft, spec, live.of_the_instance)
+    for name in refused:
+        keep_refused(draft, name, memory)
+    wanted: dict[str, list[str] | None] = {}
+    for name, names in ((CLUSTERS, spec.replication_clusters), (ALLOWED, spec.allowed_clusters)):
+        if name not in refused:
+            wanted[name] = sorted(names) if names is not None else None
+    replicating, allowed = wanted.get(CLUSTERS), wanted.get(ALLOWED)
     if replicating is not None and not memory.leaves(CLUSTERS, repair=repair):
         wider = _widened(live, replicating, allowed or ())
         if wider is not None:

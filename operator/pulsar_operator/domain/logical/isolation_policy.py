@@ -14,6 +14,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.isolation_policy import PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.domain.logical.clusters import refuses
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, change_verb, joined, words
 from pulsar_operator.domain.logical.tenant import entry, items_of
@@ -57,9 +58,13 @@ class IsolationFacts:
     """Failure domains that another object manages, and which object."""
 
 
-def target_clusters(spec: PulsarIsolationPolicySpec, instance: frozenset[str], known: frozenset[str]) -> frozenset[str]:
-    """Clusters the object applies to and Pulsar can be told of."""
-    return (instance if spec.clusters is None else frozenset(spec.clusters)) & instance & known
+def target_clusters(
+    spec: PulsarIsolationPolicySpec, instance: frozenset[str], known: frozenset[str], managed: Collection[str]
+) -> frozenset[str]:
+    """Clusters the object applies to and Pulsar can be told of: where the list names an unknown cluster, those it was
+    applied to before."""
+    declared = instance if spec.clusters is None else frozenset(spec.clusters)
+    return (declared if declared <= instance else items_of(managed, CLUSTERS) & instance) & known
 
 
 def exists(spec: PulsarIsolationPolicySpec, facts: IsolationFacts) -> bool:
@@ -73,8 +78,12 @@ def exists(spec: PulsarIsolationPolicySpec, facts: IsolationFacts) -> bool:
 def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memory: Memory) -> Plan:
     """Decide what makes the policy and the failure domains as declared."""
     draft = Draft()
-    targets = target_clusters(spec, facts.instance_clusters, facts.registered)
-    _check_clusters(draft, spec, facts, targets)
+    targets = target_clusters(spec, facts.instance_clusters, facts.registered, memory.managed)
+    refused = refuses(draft, CLUSTERS, spec.clusters, facts.instance_clusters)
+    if refused:
+        draft.declared |= {entry(CLUSTERS, cluster) for cluster in items_of(memory.managed, CLUSTERS)}
+    else:
+        _check_clusters(draft, spec, targets)
     draft.declared |= {entry(CLUSTERS, cluster) for cluster in targets}
     if spec.namespaces is not None and targets:
         draft.declared |= {row.field for row in ISOLATION_FIELDS if lookup(spec, row.field) is not None}
@@ -91,7 +100,7 @@ def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memor
             if spec.namespaces is not None:
                 _plan_policy(draft, spec, facts.name, cluster, live.policy, memory, repair=repair, lost=lost)
             _plan_domains(draft, domains, cluster, live, facts.taken, memory, repair=repair)
-        elif entry(CLUSTERS, cluster) in memory.managed:
+        elif entry(CLUSTERS, cluster) in memory.managed and not refused:
             _plan_leaving(draft, facts.name, cluster, live, memory, isolated=spec.namespaces is not None)
     # A cluster that Pulsar knows and the instance does not know at the moment is as good as silent.
     unseen = (items_of(memory.managed, CLUSTERS) & facts.registered) - set(facts.clusters)
@@ -101,19 +110,10 @@ def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memor
     return draft.done()
 
 
-def _check_clusters(
-    draft: Draft, spec: PulsarIsolationPolicySpec, facts: IsolationFacts, targets: Collection[str]
-) -> None:
-    for cluster in sorted(set(spec.clusters or ()) - facts.instance_clusters):
-        known = ", ".join(sorted(facts.instance_clusters)) or "none"
-        text = (
-            f"spec.clusters names {cluster!r}, which is no cluster of the instance (its clusters: {known}): correct "
-            "the name or create a PulsarCluster with that clusterName"
-        )
-        draft.problems.append(Problem(CLUSTERS, Reason.INVALID_SPEC, text))
-    for cluster in sorted((set(spec.clusters or ()) & facts.instance_clusters) - set(targets)):
+def _check_clusters(draft: Draft, spec: PulsarIsolationPolicySpec, targets: Collection[str]) -> None:
+    for cluster in sorted(set(spec.clusters or ()) - set(targets)):
         draft.waiting.append(f"cluster {cluster} is not registered in Pulsar yet")
-    if not targets and not draft.problems and not draft.waiting:
+    if not targets and not draft.waiting:
         draft.waiting.append("no cluster of the instance is registered in Pulsar yet")
 
 

@@ -21,8 +21,8 @@ from pulsar_operator.domain.logical.clusters import (
     CLUSTERS,
     Clusters,
     allowed_of,
-    declared_clusters,
     plan_clusters,
+    refused_lists,
     replication_of,
 )
 from pulsar_operator.domain.logical.entries import declared_entries, plan_entries
@@ -136,7 +136,10 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
         draft.declared.add(BUNDLES)
     wanted = wanted_policies(spec, facts.defaults)
     if facts.live is None:
-        _plan_creation(draft, spec, facts, wanted | declared_clusters(draft, spec, facts.instance_clusters))
+        refused = refused_lists(draft, spec, facts.instance_clusters)
+        _plan_creation(
+            draft, spec, facts, {name: None if name in refused else wanted[name] for name in wanted}, refused
+        )
         return draft.done()
     _compare_bundles(draft, facts)
     clusters = plan_clusters(
@@ -149,7 +152,7 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
     )
     plan_policies(
         draft,
-        [row for row in NAMESPACE_POLICIES if clusters is not None or row.field not in (CLUSTERS, ALLOWED)],
+        [row for row in NAMESPACE_POLICIES if row.field not in (CLUSTERS, ALLOWED) or row.field in (clusters or {})],
         wanted | (clusters or {}),
         found_policies(facts.live, facts.answers, facts.own),
         base=namespace_path(facts.tenant, facts.name),
@@ -171,12 +174,19 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
     return draft.done()
 
 
-def _plan_creation(draft: Draft, spec: PulsarNamespaceSpec, facts: NamespaceFacts, wanted: Mapping[str, Any]) -> None:
+def _plan_creation(
+    draft: Draft,
+    spec: PulsarNamespaceSpec,
+    facts: NamespaceFacts,
+    wanted: Mapping[str, Any],
+    refused: Collection[str],
+) -> None:
+    """Nothing is made where the list that says in which clusters is refused."""
     declared: Collection[str] | None = wanted[CLUSTERS]
+    if refused and not declared:
+        return
     usable = facts.tenant_clusters & facts.instance_clusters
     clusters = sorted(declared or (usable & set(wanted[ALLOWED]) if wanted[ALLOWED] else usable))
-    if spec.replication_clusters is not None and not declared:
-        return
     if not clusters:
         draft.waiting.append("the tenant may use no cluster of the instance yet")
         return

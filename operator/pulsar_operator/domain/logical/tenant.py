@@ -14,12 +14,13 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
+from pulsar_operator.domain.logical.clusters import ALLOWED as CLUSTERS
+from pulsar_operator.domain.logical.clusters import keep_refused, refuses
 from pulsar_operator.domain.logical.names import tenant_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, words
 from pulsar_operator.domain.policies import Call, describe
 
 ROLES = "adminRoles"
-CLUSTERS = "allowedClusters"
 
 
 @dataclass(frozen=True)
@@ -63,25 +64,29 @@ def items_of(managed: Collection[str], name: str) -> frozenset[str]:
 
 
 def wanted_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[str]:
-    """Declared clusters Pulsar can be told of: known to the instance and registered.
+    """Declared clusters that Pulsar has registered. None of them where the declared list names an unknown cluster: such
+    a list is refused.
 
     Where none are declared, one that is being deleted is not given again to a tenant it was taken from; unless all are.
     """
     every = (facts.instance_clusters - facts.deleting) or facts.instance_clusters
     declared = every if spec.allowed_clusters is None else frozenset(spec.allowed_clusters)
-    return declared & facts.instance_clusters & facts.registered
+    return declared & facts.registered if declared <= facts.instance_clusters else frozenset()
 
 
 def clusters_to_remove(spec: PulsarTenantSpec, facts: TenantFacts, managed: Collection[str]) -> frozenset[str]:
     """Clusters the tenant has and should not have.
 
-    With spec.allowedClusters the list is exact; without it only clusters this object added itself are taken back.
+    With spec.allowedClusters the list is exact, unless it names an unknown cluster. Without it, only clusters that this
+    object added itself are taken back, once Pulsar does not know them either: a PulsarCluster that is not seen need not
+    be gone.
     """
     if facts.live is None:
         return frozenset()
     if spec.allowed_clusters is not None:
-        return facts.live.allowed_clusters - frozenset(spec.allowed_clusters)
-    return (facts.live.allowed_clusters & items_of(managed, CLUSTERS)) - facts.instance_clusters
+        declared = frozenset(spec.allowed_clusters)
+        return facts.live.allowed_clusters - declared if declared <= facts.instance_clusters else frozenset()
+    return (facts.live.allowed_clusters & items_of(managed, CLUSTERS)) - facts.instance_clusters - facts.registered
 
 
 def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: Memory) -> Plan:
@@ -90,20 +95,14 @@ def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: M
     clusters = wanted_clusters(spec, facts)
     draft.declared |= {entry(ROLES, role) for role in spec.admin_roles}
     draft.declared |= {entry(CLUSTERS, cluster) for cluster in clusters}
-    for cluster in sorted(set(spec.allowed_clusters or ()) - facts.instance_clusters):
-        known = ", ".join(sorted(facts.instance_clusters)) or "none"
-        draft.problems.append(
-            Problem(
-                CLUSTERS,
-                Reason.INVALID_SPEC,
-                f"spec.allowedClusters names {cluster!r}, which is no cluster of the instance (its clusters: {known}): "
-                "correct the name or create a PulsarCluster with that clusterName",
-            )
-        )
-    for cluster in sorted((set(spec.allowed_clusters or ()) & facts.instance_clusters) - facts.registered):
+    refused = refuses(draft, CLUSTERS, spec.allowed_clusters, facts.instance_clusters)
+    if refused:
+        keep_refused(draft, CLUSTERS, memory)
+    for cluster in sorted(set(spec.allowed_clusters or ()) - facts.registered) if not refused else ():
         draft.waiting.append(f"cluster {cluster} is not registered in Pulsar yet")
     if facts.live is None:
-        _plan_creation(draft, name, spec, clusters)
+        if not refused:
+            _plan_creation(draft, name, spec, clusters)
         return draft.done()
     repair = spec.drift_policy is DriftPolicy.REPAIR
     roles = _roles(draft, spec, facts.live, memory, repair=memory.repairs(ROLES, repair=repair))
@@ -175,7 +174,7 @@ def _clusters(
                 )
             )
     foreign = frozenset(remove) if spec.allowed_clusters is not None else frozenset()
-    if foreign and memory.applied and not repair:
+    if foreign and memory.applied and CLUSTERS not in memory.refused and not repair:
         # Declared as an exact list before, so these were added by somebody else.
         draft.drift.append(
             DriftEntry(

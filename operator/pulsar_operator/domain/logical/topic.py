@@ -15,7 +15,7 @@ from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.cron import Schedule
-from pulsar_operator.domain.logical.clusters import unknown_clusters
+from pulsar_operator.domain.logical.clusters import keep_refused, refuses
 from pulsar_operator.domain.logical.entries import Live, plan_entries
 from pulsar_operator.domain.logical.names import topic_name, topic_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
@@ -128,11 +128,11 @@ def _with_known_clusters(
     """The rows without a list that names a cluster nobody knows, or one where the namespace may not be. None of it is
     written: a name that is only misspelt is a cluster that would no longer get the topic."""
     for field_ in (LOCAL_CLUSTERS, GLOBAL_CLUSTERS):
-        problems = unknown_clusters(field_, wanted[field_] or (), facts.of_the_instance)
-        problems += _outside(field_, wanted[field_] or (), facts)
-        if problems:
-            draft.problems += problems
-            draft.declared |= {field_} & memory.managed
+        refused = refuses(draft, field_, wanted[field_], facts.of_the_instance)
+        outside = _outside(field_, wanted[field_] or (), facts)
+        draft.problems += outside
+        if refused or outside:
+            keep_refused(draft, field_, memory)
             return [row for row in TOPIC_POLICIES if row.field != field_]
     return TOPIC_POLICIES
 
