@@ -25,8 +25,9 @@ from pulsar_operator.crdschema import UnsupportedSchemaError, structural
 
 Json = dict[str, Any]
 
-MAX_STORED_BYTES = 250_000
-"""Client-side apply keeps the manifest in an annotation, and all annotations together may have 262,144 bytes."""
+MAX_STORED_BYTES = 230_000
+"""Client-side apply keeps the manifest in an annotation, and all annotations together may have 262,144 bytes. The
+documents and the charts apply on the server's side; whoever does not shall have room for annotations of their own."""
 _ESCAPED = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&"})
 
 

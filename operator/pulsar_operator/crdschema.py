@@ -10,7 +10,7 @@ structural schemas, defaulting and validation rules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -143,7 +143,10 @@ class _Converter:
             if "items" not in node:
                 raise UnsupportedSchemaError(f"{path}: an array needs one schema for its items")
             unique = {"x-kubernetes-list-type": "set"} if node.get("uniqueItems") else {}
-            return {"type": kind, **unique, "items": self.convert(node["items"], path=f"{path}[]", inlining=inlining)}
+            # The API server would write defaults into the lists of users, and what they applied would differ from what
+            # is stored: Argo CD compares a list as a whole. The models have the defaults.
+            items = replace(self, defaults=False).convert(node["items"], path=f"{path}[]", inlining=inlining)
+            return {"type": kind, **unique, "items": items}
         if kind == "object":
             return self._object(node, path, inlining)
         return {"type": kind}

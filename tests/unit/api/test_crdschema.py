@@ -176,6 +176,12 @@ def test_default_of_a_struct_that_differs_from_its_fields_is_refused() -> None:
         field_schema(Inner, Inner(size=4))
 
 
+def test_a_list_has_no_defaults() -> None:
+    schema = field_schema(list[Middle], [])
+    assert "default" not in str(schema["items"])
+    assert schema["default"] == []
+
+
 def test_status_has_no_defaults() -> None:
     assert "default" not in str(structural(Middle, defaults=False))
 

@@ -21,7 +21,8 @@ class MaintenanceWindow(ApiModel):
             (
                 # getHours ends with an error for a zone that the API server does not know. It knows those that
                 # spec.timeZone of CronJobs takes (ValidateCronJobSpec in Kubernetes); Local would be its own one.
-                "self.timeZone != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self.timeZone) >= 0",
+                "!has(self.timeZone) || (self.timeZone != 'Local' && "
+                "timestamp('2026-01-01T00:00:00Z').getHours(self.timeZone) >= 0)",
                 "timeZone must be a name of the IANA time zone database, such as Europe/Berlin or UTC",
             ),
         )
@@ -34,7 +35,7 @@ class MaintenanceWindow(ApiModel):
     minutes: Annotated[int, Field(ge=1, le=10080)]
     """How long it stays open, in minutes."""
     time_zone: Annotated[str, Field(min_length=1, max_length=64, pattern=TIME_ZONE)] = "UTC"
-    """Time zone of the schedule: a name of the IANA database, such as Europe/Berlin."""
+    """Time zone of the schedule: a name of the IANA database, such as Europe/Berlin. Defaults to UTC."""
 
 
 class Canary(ApiModel):

@@ -106,9 +106,9 @@ class DispatchRate(ApiModel):
     bytes_per_period: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] | None = None
     """Bytes in each period; absent = no limit."""
     period_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)] = 1
-    """Length of a period, seconds."""
+    """Length of a period, seconds. Defaults to 1."""
     relative_to_publish_rate: bool = False
-    """Whether the limits are added to the rate at which messages are published."""
+    """Whether the limits are added to the rate at which messages are published. Defaults to false."""
 
 
 class PublishRate(ApiModel):
