@@ -66,6 +66,8 @@ ANNOTATION_STORE_AWAY = f"{GROUP}/store-away"
 """On pod templates of brokers: until when the configuration store was away for longer than their sessions last."""
 ANNOTATION_REMOTE_CLUSTERS = f"{GROUP}/remote-clusters"
 """On pod templates of brokers: by cluster of the instance, when its URLs became others; brokers keep their clients."""
+ANNOTATION_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+"""On pod templates: the emptyDirs that may be lost, by which the cluster autoscaler may take the pod's node away."""
 ANNOTATION_REMOTE_URLS = f"{GROUP}/remote-urls"
 """On StatefulSets of brokers: by cluster of the instance, that time and a digest of its URLs since."""
 

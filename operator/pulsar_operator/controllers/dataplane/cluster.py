@@ -52,6 +52,7 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceFact
+from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.remote_clusters import with_known_urls, with_remote_clusters
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.running import record_of
@@ -185,7 +186,7 @@ class ClusterController:
         try:
             live = await observe_children(self._deps, obj)
             nobody = InstanceFact(False, StoreFact(False))
-            facts = ClusterFacts(obj, meta_of(obj), spec, owner_of(obj, part_of=""), nobody, live, False)
+            facts = ClusterFacts(obj, meta_of(obj), spec, owner_of(obj, part_of=""), nobody, live)
             return replace(await give_delay_back(facts, actor), live=None)
         except PortError as error:
             return ClusterView(error=str(error))
@@ -233,7 +234,7 @@ class ClusterController:
             rendered,
             components={
                 component: [
-                    _marked(each, asked, facts, component, own_store) if each["kind"] == STATEFUL_SETS.kind else each
+                    _dressed(each, asked, facts, component, own_store) if each["kind"] == STATEFUL_SETS.kind else each
                     for each in manifests
                 ]
                 for component, manifests in rendered.components.items()
@@ -250,6 +251,15 @@ def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
 
 TOLD = (ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_STORE_AWAY)
 """What brokers are told by a restart, since they cannot learn it while they run; nobody declares it."""
+
+
+def _dressed(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
+    """A StatefulSet's manifest with everything that is not rendered from the specification alone."""
+    annotated, plain = (
+        _marked(each, asked, facts, component, own_store) for each in (with_local_volumes(manifest), manifest)
+    )
+    there = facts.live.stateful_set(component)
+    return without_a_roll(annotated, plain, there, record_of(facts.live, component))
 
 
 def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:

@@ -28,8 +28,10 @@ from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.store_read import ask
 from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.pods import observe_component
 from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
+from pulsar_operator.ports import STATEFUL_SETS
 
 
 async def see_to_store(state: InstancePass) -> None:
@@ -152,7 +154,7 @@ async def _founded(state: InstancePass, live: Live, managed: ManagedZooKeeper) -
 
 
 async def _apply_store(state: InstancePass, live: Live) -> Live:
-    rendered = _render(state)
+    rendered = _with_local_volumes(_render(state), live)
     state.servers = rendered.address.servers
     if state.actor.act:
         await ensure_finalizer(state.actor.deps, state.obj)
@@ -162,6 +164,15 @@ async def _apply_store(state: InstancePass, live: Live) -> Live:
     except NameConflictError as error:
         state.conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, str(error))
     return live
+
+
+def _with_local_volumes(rendered: RenderedStore, live: Live) -> RenderedStore:
+    there = live.stateful_set(Component.CONFIGURATION_STORE)
+    manifests = [
+        without_a_roll(with_local_volumes(each), each, there) if each["kind"] == STATEFUL_SETS.kind else each
+        for each in rendered.manifests
+    ]
+    return RenderedStore(manifests, rendered.address)
 
 
 def _render(state: InstancePass) -> RenderedStore:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -43,8 +44,8 @@ class ClusterFacts:
     owner: Owner
     instance: InstanceFact
     live: Live
-    bookie_volumes: bool
-    """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
+    claims: Sequence[Json] = ()
+    """Claims of bookies' volumes that carry our labels."""
     config_map: Json | None = None
     """The record of the instance id, as read; None = there is none, or the mode has none."""
     quorum: Quorum | None = None
@@ -59,6 +60,11 @@ class ClusterFacts:
     """What is known of recorded traffic; None = nothing is decided by it."""
     stored_spec: PulsarClusterSpec | None = None
     """The specification where other replicas count than it says; None = it is ``spec``."""
+
+    @property
+    def bookie_volumes(self) -> bool:
+        """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
+        return bool(self.claims)
 
     @property
     def declared(self) -> PulsarClusterSpec:
@@ -133,7 +139,7 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
         record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
     wanted = with_wanted(spec, obj.get("status"), live, deps.clock.now())
     stored = None if wanted is spec else spec
-    facts = ClusterFacts(obj, meta, wanted, owner, instance, live, bool(claims), record, stored_spec=stored)
+    facts = ClusterFacts(obj, meta, wanted, owner, instance, live, claims, record, stored_spec=stored)
     if wanted.bookkeeper is None:
         return facts
     facts = replace(facts, racks=await known_racks(deps, wanted.bookkeeper, live))

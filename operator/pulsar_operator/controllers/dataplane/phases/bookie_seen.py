@@ -128,7 +128,7 @@ class Seen:
             storage=storage,
             pod=pod is not None,
             readonly=await self.readonly(ordinal) if pod is not None else None,
-            claims=tuple(claim for claim in await claims(step) if claim.ordinal == ordinal),
+            claims=tuple(claim for claim in await claims(step, [ordinal]) if claim.ordinal == ordinal),
             memo=memo,
             step=row["step"] if row is not None and row["id"] == bookie else None,
             helpers=self._helpers(),

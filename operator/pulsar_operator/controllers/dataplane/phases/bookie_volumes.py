@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component, Reason
@@ -12,8 +12,8 @@ from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, claims_of, may_return
-from pulsar_operator.domain.render.names import bookie_id, workload_name
-from pulsar_operator.ports import PVCS, STATEFUL_SETS, PortError
+from pulsar_operator.domain.render.names import bookie_id, selector_text, workload_name
+from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 
 
 def own_bookies(step: Step) -> OwnBookies:
@@ -23,14 +23,26 @@ def own_bookies(step: Step) -> OwnBookies:
     return OwnBookies.of(bookie_id(workload, 0, owner.namespace, step.facts.spec.cluster_domain))
 
 
-async def claims(step: Step) -> list[Claim]:
-    """All claims of the bookies' volumes, as they are now: by their names, as a StatefulSet takes them. Who brings a
-    volume back need not know the labels; a claim that only looks like one is somebody else's. Raises PortError."""
-    owner = step.facts.owner
+async def claims(step: Step, ordinals: Iterable[int], *, read: Sequence[Json] | None = None) -> list[Claim]:
+    """Claims of the bookies' volumes, as they are now: all that carry our labels, and of these ordinals those without.
+
+    A StatefulSet gives its claims the labels of its selector, and takes a claim by its name alone: who brings a volume
+    back need not know the labels. So a claim of these ordinals that is not among the labelled ones is asked for by its
+    name. ``read`` are the labelled ones, where this pass has read them. Raises PortError.
+    """
+    owner, kube = step.facts.owner, step.hand.deps.kube
     workload = next(each for each in step.rendered.of(Component.BOOKIE) if each["kind"] == STATEFUL_SETS.kind)
     volumes = {each["metadata"]["name"] for each in workload["spec"]["volumeClaimTemplates"]}
-    found = await step.hand.deps.kube.list(PVCS, owner.namespace)
-    return claims_of(workload_name(owner.name, Component.BOOKIE), found, volumes)
+    if read is None:
+        read = await kube.list(PVCS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
+    name = workload_name(owner.name, Component.BOOKIE)
+    wanted = {f"{volume}-{name}-{ordinal}" for ordinal in ordinals for volume in volumes}
+    unlabelled = []
+    for each in sorted(wanted - {str(claim["metadata"]["name"]) for claim in read}):
+        found = await kube.get(PVCS, owner.namespace, each)
+        if found is not None:
+            unlabelled.append(found)
+    return claims_of(name, [*read, *unlabelled], volumes)
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,8 @@ async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) 
     instance_id = step.view.metadata.instance_id if step.view.metadata is not None else None
     if instance_id is None:
         return Returns(0, "the metadata store to be known")
-    own, every, emptied = own_bookies(step), await claims(step), await _emptied(step)
+    ordinals = tuple(ordinals)
+    own, every, emptied = own_bookies(step), await claims(step, ordinals), await _emptied(step)
     free, held, waiting, foreign = 0, False, None, None
     for ordinal in ordinals:
         bookie, mine = own.id(ordinal), [claim for claim in every if claim.ordinal == ordinal]
@@ -121,7 +134,9 @@ async def discard(step: Step, mine: list[Claim], why: str) -> None:
 
 async def claims_there(step: Step, uids: Mapping[str, str]) -> list[str]:
     """Which claims of these names have these UIDs, as they are now. Raises PortError."""
-    return [claim.name for claim in await claims(step) if uids.get(claim.name) == claim.uid]
+    kube, namespace = step.hand.deps.kube, step.facts.owner.namespace
+    found = {name: await kube.get(PVCS, namespace, name) for name in sorted(uids)}
+    return [name for name, claim in found.items() if claim is not None and claim["metadata"]["uid"] == uids[name]]
 
 
 async def _delete(step: Step, claim: Claim, why: str) -> None:

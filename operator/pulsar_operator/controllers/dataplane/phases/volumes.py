@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, discard, own_bookies
@@ -30,12 +30,16 @@ async def volumes(step: Step) -> VolumesFact | None:
     there, metadata, storage = step.live.stateful_set(Component.BOOKIE), step.view.metadata, step.view.storage
     if there is None or metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return None
-    own, every, facts = own_bookies(step), await claims(step), storage.facts
-    store = local_store(step)
+    own, facts, store = own_bookies(step), storage.facts, local_store(step)
     try:
         session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
         node, memo = await session.get(VOLUMES_PATH), await session.get(MEMO_PATH)
-        known = parse_volumes(node.data) if node is not None else {}
+    except PortError:
+        return None
+    known = parse_volumes(node.data) if node is not None else {}
+    ordinals = _ordinals(own, replicas_of(there), {*known, *facts.cookies, *facts.missing})
+    every = await claims(step, ordinals, read=step.facts.claims)
+    try:
         leaving = parse_leaving_memo(memo.data) if memo is not None else None
         renewed = leaving.bookie if leaving is not None and leaving.renewal is not None else None
         component = step.live.facts(Component.BOOKIE)
@@ -61,6 +65,11 @@ async def volumes(step: Step) -> VolumesFact | None:
     return VolumesFact(lost)
 
 
+def _ordinals(own: OwnBookies, replicas: int, bookies: Iterable[str]) -> set[int]:
+    """Ordinals that have a pod or had a bookie."""
+    return {*range(replicas), *(number for each in bookies if (number := own.ordinal(each)) is not None)}
+
+
 async def _ready_now(step: Step, there: Json) -> set[int]:
     """Ordinals whose pods are ready, read after the claims. Raises PortError."""
     owner = step.facts.owner
@@ -80,6 +89,10 @@ async def _marked(
             continue
         here = EmptyMark(bookie, instance_id, "")
         mine = [claim for claim in every if claim.ordinal == pod.ordinal]
+        if not mine or not all(here.same(claim.mark) for claim in mine):
+            continue
+        # What nobody can take back is looked at once more.
+        mine = [claim for claim in await claims(step, [pod.ordinal]) if claim.ordinal == pod.ordinal]
         if not mine or not all(here.same(claim.mark) for claim in mine):
             continue
         await discard(step, mine, f"marked as empty; bookie {bookie} comes back with a new volume")
