@@ -212,6 +212,7 @@ class Reason(StrEnum):
     VOLUME_LOST = "VolumeLost"
     REPLACING_VOLUME = "ReplacingVolume"
     VOLUME_REPLACED = "VolumeReplaced"
+    SMALLER_VOLUME = "SmallerVolume"
     DISKS_FULL = "DisksFull"
     BOOKIE_READ_ONLY = "BookieReadOnly"
     # replication between clusters

@@ -35,9 +35,7 @@ def unlabelled(obj: Json) -> None:
     obj["metadata"].pop("labels", None)
 
 
-async def test_a_pass_lists_the_claims_of_its_own_bookies_once(
-    world: LedgerWorld, selectors: list[str | None]
-) -> None:
+async def test_a_pass_lists_the_claims_of_its_own_bookies_once(world: LedgerWorld, selectors: list[str | None]) -> None:
     await world.run()
     selectors.clear()
     await world.round()

@@ -24,7 +24,7 @@ def earlier(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """An operator that knew nothing of the annotation, until it is undone."""
     for module in RENDERERS:
         name = f"pulsar_operator.controllers.dataplane.{module}.with_local_volumes"
-        monkeypatch.setattr(name, lambda manifest: dict(manifest))
+        monkeypatch.setattr(name, dict)
     yield monkeypatch
 
 

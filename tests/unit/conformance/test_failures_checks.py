@@ -93,7 +93,7 @@ def ran(there: Instance, name: str, mutation: Mutation | None = None) -> tuple[O
         ("bookie_fenced", ("broker-0.x stood still past its session", "broker-1.x recovered ledger 7", "so it stayed")),
         ("broker_killed", ("broker-0.x killed, broker-1.x serves its bundle", "20 published before read without it")),
         ("zookeeper_leader_killed", ("pod of zookeeper-leader of 3 servers killed: 20 topics", "2 calls refused")),
-        ("zookeeper_lost", ("no ZooKeeper for 0 s", "attempt(s) to make a topic failed", "then a topic could be made")),
+        ("zookeeper_lost", ("no ZooKeeper for ", "attempt(s) to make a topic failed", "then a topic could be made")),
         ("proxy_killed", ("of 2 killed", "all 17 publish", "32 published before read after")),
     ],
 )

@@ -154,10 +154,12 @@ class LeaveFact:
 
 @dataclass(frozen=True)
 class VolumesFact:
-    """Which bookies lost their volumes."""
+    """Which bookies lost their volumes, or have smaller ones than others."""
 
     lost: Mapping[int, str] = field(default_factory=dict, hash=False)
     """What became of the volume, in words, by ordinal, of those that are not up."""
+    smaller: str | None = None
+    """Which claims are smaller than their siblings, in words; None = none is."""
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns, returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.racks import not_written
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, with_replicas
+from pulsar_operator.domain.bookkeeper.volume_sizes import new_claims
 from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
 
 
@@ -23,6 +24,9 @@ async def raise_to(step: Step, there: Json, replicas: int, cookies: frozenset[st
         return Returns(0, missing)
     found = await returns(step, range(have, replicas), cookies)
     if found.free:
+        templates, name = there["spec"].get("volumeClaimTemplates") or (), there["metadata"]["name"]
+        for text in new_claims(templates, step.facts.claims, name, range(have, have + found.free)):
+            await step.hand.warn(Reason.SMALLER_VOLUME, text)
         await _resize(step, there, have + found.free)
     return found
 

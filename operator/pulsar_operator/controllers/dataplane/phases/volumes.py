@@ -18,6 +18,7 @@ from pulsar_operator.domain.bookkeeper.volume_record import (
     recorded,
     volumes_data,
 )
+from pulsar_operator.domain.bookkeeper.volume_sizes import smaller_claims
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
 from pulsar_operator.domain.dataplane.cluster_view import VolumesFact
 from pulsar_operator.domain.dataplane.pods import pods_of
@@ -62,7 +63,8 @@ async def volumes(step: Step) -> VolumesFact | None:
             words = lost_volumes(known.get(bookie, {}), [claim for claim in every if claim.ordinal == ordinal])
             if words:
                 lost[ordinal] = "; ".join(words)
-    return VolumesFact(lost)
+    workload = str(there["metadata"]["name"])
+    return VolumesFact(lost, smaller_claims(step.facts.claims, workload, replicas_of(there)))
 
 
 def _ordinals(own: OwnBookies, replicas: int, bookies: Iterable[str]) -> set[int]:

@@ -1,0 +1,81 @@
+"""Sizes of bookies' volumes. Pure. A new bookie gets what the StatefulSet's claim templates say, whatever became of the
+claims that were made of them before.
+
+volumeClaimTemplates are immutable, so a volume that somebody expanded is larger than those of bookies that come later.
+BookKeeper spreads new ledgers over all bookies alike (unless diskWeightBasedPlacementEnabled is set), and the smallest
+one is full first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from pulsar_operator.api.v1alpha1.quantities import quantity
+
+Json = Mapping[str, Any]
+TOLD = 3
+"""Claims that are named."""
+
+
+def smaller_claims(claims: Iterable[Json], workload: str, replicas: int) -> str | None:
+    """Which claims of the bookies that there are to be request less than their siblings, in words; None = none does."""
+    by_volume: dict[str, dict[str, str]] = {}
+    for claim in claims:
+        name, number = _volume(claim, workload)
+        size = _requested(claim)
+        if number is not None and number < replicas and size and "deletionTimestamp" not in claim["metadata"]:
+            by_volume.setdefault(name, {})[str(claim["metadata"]["name"])] = size
+    found = []
+    for sizes in by_volume.values():
+        largest = max(sizes, key=lambda each: _number(sizes[each]))
+        small = [each for each in sorted(sizes) if _number(sizes[each]) < _number(sizes[largest])]
+        if small:
+            more = f" and {len(small) - TOLD} others" if len(small) > TOLD else ""
+            said = ", ".join(f"{each} ({sizes[each]})" for each in small[:TOLD])
+            found.append(f"{said}{more} and {largest} ({sizes[largest]})")
+    if not found:
+        return None
+    return (
+        f"PersistentVolumeClaims of bookies differ in size: {'; '.join(found)}. The smallest volume is full first. "
+        "Raise spec.resources.requests.storage of the smaller ones, if their StorageClass allows volume expansion"
+    )
+
+
+def new_claims(
+    templates: Iterable[Json], claims: Collection[Json], workload: str, ordinals: Iterable[int]
+) -> list[str]:
+    """What is said of bookies that are about to be added with volumes smaller than their siblings', one text each."""
+    there = {str(claim["metadata"]["name"]): claim for claim in claims}
+    found = []
+    for ordinal in ordinals:
+        for template in templates:
+            volume, size = str(template["metadata"]["name"]), _requested(template)
+            name = f"{volume}-{workload}-{ordinal}"
+            siblings = [each for each in there.values() if _volume(each, workload)[0] == volume and _requested(each)]
+            if name in there or not size or not siblings:
+                continue
+            largest = max(siblings, key=lambda each: _number(_requested(each)))
+            if _number(size) < _number(_requested(largest)):
+                found.append(
+                    f"Bookie {ordinal} gets PersistentVolumeClaim {name} of {size}, and {largest['metadata']['name']} "
+                    f"has {_requested(largest)}: a StatefulSet makes new claims of the size in its claim template. "
+                    f"Raise spec.resources.requests.storage of {name} to {_requested(largest)}, if its StorageClass "
+                    "allows volume expansion"
+                )
+    return found
+
+
+def _volume(claim: Json, workload: str) -> tuple[str, int | None]:
+    """Name of the claim's template, and its ordinal; None = it is no claim of the workload."""
+    volume, found, number = str(claim["metadata"]["name"]).rpartition(f"-{workload}-")
+    return (volume, int(number)) if found and number.isascii() and number.isdigit() else ("", None)
+
+
+def _requested(claim: Json) -> str:
+    return str((((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage") or "")
+
+
+def _number(size: str) -> Decimal:
+    return Decimal(quantity(size) or 0)
