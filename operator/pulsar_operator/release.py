@@ -1,11 +1,13 @@
-"""What goes with the operator (chart uninstall): Pulsar's balancer gets its settings back, and our finalizers are taken
-off all custom resources, so that they can be deleted without an operator."""
+"""What goes with the operator (chart uninstall): Pulsar's balancer gets its settings back, BookKeeper what the operator
+changed for a while, and our finalizers are taken off all custom resources, so that they can be deleted without an
+operator."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from pydantic import ValidationError
@@ -14,14 +16,21 @@ from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
 from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, restore
+from pulsar_operator.controllers.dataplane.recovery_delay import restore_delay
+from pulsar_operator.domain.bookkeeper.facts import BookieState
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.znodes import READONLY
 from pulsar_operator.ports import (
     CUSTOM,
     AdminEndpoint,
+    BookiePort,
     ConflictError,
     Json,
     PortError,
     PulsarAdminPort,
     ResourceType,
+    ZooKeeperPort,
+    ZooKeeperSession,
 )
 
 log = logging.getLogger(__name__)
@@ -39,6 +48,10 @@ ORDER = (
 )
 """Children first, as a person would delete them."""
 ATTEMPTS = 5
+READONLY_URL = "http://127.0.0.1:8000/api/v1/bookie/state/readonly"
+"""Of a bookie's own HTTP server, asked in its pod."""
+STORAGE_SECONDS = 30.0
+"""The longest that a cluster's metadata store and bookies are waited for; all clusters at once."""
 
 
 class Finalizers(Protocol):
@@ -108,6 +121,86 @@ async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Calla
             say(f"{name}: settings of Pulsar's balancer NOT restored: {error}; see {' and '.join(FLAGS)} by hand")
         else:
             say(f"{name}: settings of Pulsar's balancer restored")
+
+
+async def release_storage(
+    kube: Finalizers, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
+) -> None:
+    """Give lostBookieRecoveryDelay back, and make a bookie writable that the operator made read-only, of each cluster.
+
+    What could not be given back is told, with the command that does it. A store that does not answer keeps nobody: it
+    may be gone with its cluster. What is remembered there stays, so that an operator that is installed again goes on.
+    """
+    resource = CUSTOM[Kind.CLUSTER]
+    if await kube.installed(resource):
+        clusters = await kube.list(resource, None)
+        await asyncio.gather(*(_release_storage(each, zookeeper, bookies, say) for each in clusters))
+
+
+async def _release_storage(
+    obj: Json, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
+) -> None:
+    meta, status = obj["metadata"], obj.get("status") or {}
+    name, servers = f"{Kind.CLUSTER.value} {meta['namespace']}/{meta['name']}", status.get("metadataStoreServers")
+    if not servers:
+        return  # of mode Standalone, or never brought up
+    try:
+        async with asyncio.timeout(STORAGE_SECONDS):
+            session = await zookeeper.session(str(servers), status.get("metadataStoreChroot"))
+            delay = await restore_delay(session)
+            if delay is not None:
+                say(f"{name}: lostBookieRecoveryDelay restored to {delay.before} s")
+            await _make_writable(session, bookies, meta["namespace"], lambda text: say(f"{name}: {text}"))
+    except (PortError, TimeoutError) as error:
+        for text in _not_given_back(status, meta["namespace"], str(error) or "no answer"):
+            say(f"{name}: {text}")
+
+
+async def _make_writable(
+    session: ZooKeeperSession, bookies: BookiePort, namespace: str, say: Callable[[str], None]
+) -> None:
+    """Of one that leaves or gets a new volume, and is read-only still. Raises PortError of the metadata store."""
+    node = await session.get(MEMO_PATH)
+    memo = parse_leaving_memo(node.data) if node is not None else None
+    # It says so in memory alone: one that was restarted, or is gone, is not registered as read-only.
+    if node is None or memo is None or memo.freed or await session.get(f"{READONLY}/{memo.bookie}") is None:
+        return
+    if memo.renewal is not None and memo.renewal.claims:
+        say(
+            f"bookie {memo.bookie} stays read-only: its PersistentVolumeClaims are deleted and go with its pod, and "
+            "what it took now would be lost. Install the operator again to finish"
+        )
+        return
+    try:
+        await bookies.set_readonly(memo.bookie.rpartition(":")[0], False)
+    except PortError as error:
+        say(f"bookie {memo.bookie} NOT made writable: {error}; {_by_hand(memo.bookie, namespace)}")
+        return
+    say(f"bookie {memo.bookie} made writable")
+    await session.set(MEMO_PATH, replace(memo, freed=True).data(), version=node.version)
+
+
+def _not_given_back(status: Json, namespace: str, why: str) -> list[str]:
+    """What the status says that is held, with the commands that give it back."""
+    delay, rows = status.get("recoveryDelay"), status.get("bookies") or ()
+    found = []
+    if isinstance(delay, dict) and "before" in delay:
+        pod = str(rows[0]["id"]).partition(".")[0] if rows else "<pod of a bookie>"
+        found.append(
+            f"lostBookieRecoveryDelay NOT restored: {why}; run: kubectl -n {namespace} exec {pod} -- env BOOKIE_CONF="
+            f"/pulsar/conf-rendered/bookkeeper.conf bin/bookkeeper shell lostbookierecoverydelay -s {delay['before']}"
+        )
+    for row in rows:
+        if row.get("step") and row.get("state") == BookieState.READ_ONLY:
+            found.append(f"bookie {row['id']} NOT made writable: {why}; {_by_hand(str(row['id']), namespace)}")
+    return found
+
+
+def _by_hand(bookie: str, namespace: str) -> str:
+    """The command that makes a bookie writable; every image of ours has Python."""
+    call = f"r.urlopen(r.Request('{READONLY_URL}', b'{{\\\"readOnly\\\": false}}', method='PUT'))"
+    pod = bookie.partition(".")[0]
+    return f'run: kubectl -n {namespace} exec {pod} -- python3 -c "import urllib.request as r; {call}"'
 
 
 async def _release(kube: Finalizers, resource: ResourceType, obj: Json) -> None:

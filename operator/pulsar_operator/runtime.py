@@ -49,7 +49,7 @@ from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.dataplane.versions import Jumps
 from pulsar_operator.handlers import streams as handlers
 from pulsar_operator.ports import CUSTOM, Deps, PortError
-from pulsar_operator.release import release_balancers, release_finalizers
+from pulsar_operator.release import release_balancers, release_finalizers, release_storage
 from pulsar_operator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -329,7 +329,8 @@ async def operate(settings: Settings, *, make_reconcilers: MakeReconcilers = con
 
 
 async def release(settings: Settings, *, wait: float) -> int:
-    """Take the Lease within ``wait`` seconds, give balancers back, take our finalizers off; returns the exit code."""
+    """Take the Lease within ``wait`` seconds, give back what the operator holds, take our finalizers off; returns the
+    exit code."""
     client = KubeClient(await load_configuration(settings.kubeconfig))
     lease = lease_of(settings, client)
     metrics = PrometheusMetrics(time.monotonic)
@@ -337,7 +338,7 @@ async def release(settings: Settings, *, wait: float) -> int:
     behind = client.fenced(fence)
     recorder = EventRecorder(behind, metrics, SystemClock(), reporter=settings.pod_name)
     kube = KubeAdapter(behind, metrics, recorder, namespaces=settings.watch_namespaces)
-    admin = AiohttpAdmin(metrics, fence=fence)
+    admin, zookeeper = AiohttpAdmin(metrics, fence=fence), KazooZooKeeper(fence=fence)
     kept: asyncio.Task[None] | None = None
     try:
         try:
@@ -351,10 +352,12 @@ async def release(settings: Settings, *, wait: float) -> int:
             ) from None
         kept = asyncio.create_task(lease.keep(), name="lease")
         await release_balancers(kube, admin, lambda line: print(line, flush=True))
+        await release_storage(kube, zookeeper, HttpBookies(fence=fence), lambda line: print(line, flush=True))
         failed = await release_finalizers(kube, lambda line: print(line, flush=True))
         return EXIT_FAILED if failed else EXIT_OK
     finally:
         await admin.close()
+        await zookeeper.close()
         if kept is not None:
             await _cancel(kept)  # it would take the release for a loss
         await lease.release()

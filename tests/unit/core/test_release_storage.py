@@ -1,0 +1,161 @@
+"""An operator that is uninstalled half-way gives back what it changed in BookKeeper, or says how to do it by hand."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.dataplane.recovery_delay import DELAY_PATH, RaisedDelay
+from pulsar_operator.controllers.dataplane.recovery_delay import MEMO_PATH as DELAY_MEMO
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, Cause, LeavingMemo, Renewal, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.znodes import READONLY
+from pulsar_operator.ports import CUSTOM, Json, ResourceType
+from pulsar_operator.release import release_storage
+from tests.fakes.bookies import FakeBookies
+from tests.fakes.zookeeper import FakeZooKeeper
+
+SERVERS, HOST = "zk:2181", "east-bookie-2.east-bookie-headless.pulsar.svc.cluster.local"
+BOOKIE = f"{HOST}:3181"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HELD = {
+    "recoveryDelay": {"before": 0, "raised": 660},
+    "bookies": [
+        {"id": "east-bookie-0.x:3181", "ordinal": 0, "state": "ReadOnly", "reason": "DisksFull"},
+        {"id": BOOKIE, "ordinal": 2, "state": "ReadOnly", "step": "Copying"},
+    ],
+}
+
+
+def cluster(name: str = "east", **status: Any) -> Json:
+    found = {"metadataStoreServers": SERVERS, "metadataStoreChroot": "/east", **status}
+    return {"kind": "PulsarCluster", "metadata": {"namespace": "pulsar", "name": name}, "spec": {}, "status": found}
+
+
+class Objects:
+    """Clusters, and nothing else."""
+
+    def __init__(self, *clusters: Json, installed: bool = True) -> None:
+        self._clusters, self._installed = list(clusters), installed
+
+    async def list(self, kind: ResourceType, namespace: str | None) -> list[Json]:
+        assert (kind, namespace) == (CUSTOM[Kind.CLUSTER], None)
+        return self._clusters
+
+    async def installed(self, kind: ResourceType) -> bool:
+        return self._installed
+
+
+class World:
+    """A metadata store and the bookie that leaves."""
+
+    def __init__(self) -> None:
+        self.zookeeper, self.bookies = FakeZooKeeper(), FakeBookies()
+        self.bookies.start(HOST, bookie=True)
+        self.bookies.servers[HOST].readonly = True
+        self.store = self.zookeeper.ensemble(SERVERS)
+
+    def put(self, path: str, data: bytes = b"") -> None:
+        self.store.put(f"/east{path}", data.decode())
+
+    def data(self, path: str) -> bytes | None:
+        node = self.store.nodes.get(f"/east{path}")
+        return node.data if node is not None else None
+
+    def raised(self, *, now: int = 660) -> None:
+        self.put(DELAY_PATH, str(now).encode())
+        self.put(DELAY_MEMO, RaisedDelay(0, 660).to_bytes())
+
+    def leaves(self, **fields: Any) -> None:
+        self.put(MEMO_PATH, LeavingMemo(BOOKIE, 2, NOW, **{"run": "uid/0", **fields}).data())
+        self.put(f"{READONLY}/{BOOKIE}")
+
+    async def released(self, *clusters: Json, installed: bool = True) -> list[str]:
+        said: list[str] = []
+        objects = Objects(*(clusters or (cluster(**HELD),)), installed=installed)
+        await release_storage(objects, self.zookeeper, self.bookies, said.append)  # type: ignore[arg-type]
+        return said
+
+    @property
+    def readonly(self) -> bool:
+        return self.bookies.servers[HOST].readonly
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_the_delay_is_what_it_was(world: World) -> None:
+    world.raised()
+    assert await world.released() == ["PulsarCluster pulsar/east: lostBookieRecoveryDelay restored to 0 s"]
+    assert (world.data(DELAY_PATH), world.data(DELAY_MEMO)) == (b"0", None)
+    assert await world.released() == []
+
+
+async def test_a_value_of_somebody_else_stays(world: World) -> None:
+    world.raised(now=30)
+    assert await world.released() == []
+    assert world.data(DELAY_PATH) == b"30"
+
+
+@pytest.mark.parametrize("renewal", [None, Renewal(Cause.ASKED, "SMART errors", "uid")])
+async def test_a_bookie_that_leaves_takes_entries_again(world: World, renewal: Renewal | None) -> None:
+    world.leaves(renewal=renewal)
+    assert await world.released() == [f"PulsarCluster pulsar/east: bookie {BOOKIE} made writable"]
+    assert not world.readonly
+    memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
+    assert memo is not None and memo.freed, "an operator that is installed again knows"
+
+
+async def test_a_bookie_whose_claims_are_deleted_stays_read_only(world: World) -> None:
+    world.leaves(renewal=Renewal(Cause.ASKED, "SMART errors", "uid", claims={"ledgers-0-east-bookie-2": "x"}))
+    (said,) = await world.released()
+    assert "stays read-only: its PersistentVolumeClaims are deleted" in said and world.readonly
+
+
+async def test_a_bookie_that_is_not_read_only_is_not_asked(world: World) -> None:
+    world.leaves()
+    world.store.remove(f"/east{READONLY}/{BOOKIE}")
+    world.bookies.stop(HOST)
+    assert await world.released() == []
+
+
+async def test_a_bookie_that_was_freed_before_was_made_read_only_by_somebody_else(world: World) -> None:
+    world.leaves(freed=True)
+    assert await world.released() == [] and world.readonly
+
+
+async def test_a_bookie_that_does_not_answer_is_told_with_the_command(world: World) -> None:
+    world.raised()
+    world.leaves()
+    world.bookies.failing.add(HOST)
+    restored, said = await world.released()
+    assert "restored to 0 s" in restored and f"bookie {BOOKIE} NOT made writable" in said
+    words = shlex.split(said.partition("run: ")[2])
+    assert words[:7] == ["kubectl", "-n", "pulsar", "exec", "east-bookie-2", "--", "python3"]
+    compile(words[-1], "command", "exec")
+    assert """b'{"readOnly": false}'""" in words[-1]
+
+
+async def test_a_store_that_does_not_answer_is_told_with_the_commands_and_keeps_no_other(world: World) -> None:
+    world.raised()
+    away = cluster("west", **HELD, metadataStoreServers="away:2181")
+    world.zookeeper.ensemble("away:2181").reachable = False
+    said = await world.released(away, cluster(**HELD))
+    (restored,) = [line for line in said if "pulsar/east" in line]
+    assert "restored to 0 s" in restored
+    delay, bookie = [line for line in said if "pulsar/west" in line]
+    assert "NOT restored" in delay and delay.endswith("bin/bookkeeper shell lostbookierecoverydelay -s 0")
+    assert f"bookie {BOOKIE} NOT made writable" in bookie
+
+
+@pytest.mark.parametrize("installed", [True, False])
+async def test_where_nothing_was_ever_brought_up_nothing_is_asked(world: World, installed: bool) -> None:
+    standalone = cluster()
+    del standalone["status"]
+    assert await world.released(standalone, installed=installed) == []
+    assert world.zookeeper.calls == []
