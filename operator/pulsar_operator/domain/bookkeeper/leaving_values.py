@@ -18,8 +18,6 @@ from pulsar_operator.domain.consent import Question
 
 STALL_SECONDS: Final = 300.0
 """So long no ledger fewer, and the copy is asked for again: it ends without an error at the first ledger that fails."""
-FALSE: Final = "false"
-"""Value of the annotation that takes it back."""
 
 
 class Step(StrEnum):

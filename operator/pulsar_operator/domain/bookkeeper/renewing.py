@@ -29,8 +29,9 @@ from pulsar_operator.domain.bookkeeper.leaving import (
 )
 from pulsar_operator.domain.bookkeeper.leaving import next_step as next_of_leaving
 from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
-from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, STALL_SECONDS, Act, Leaving, Next, Step
+from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Leaving, Next, Step
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.volume_requests import FALSE
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.consent import Question, how_to_answer
 

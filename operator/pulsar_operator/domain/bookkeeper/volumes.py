@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY
+from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, ANNOTATION_VOLUME_REQUESTED
+from pulsar_operator.domain.bookkeeper.volume_requests import VolumeRequest, parse_request
 from pulsar_operator.domain.conditions import timestamp
 
 Json = Mapping[str, Any]
@@ -70,6 +71,8 @@ class Claim:
     """Name of its PersistentVolume; empty while it has none."""
     lost: bool = False
     """Whether its PersistentVolume is gone (phase Lost of the claim)."""
+    request: VolumeRequest | None = None
+    """That somebody wants another volume in its place."""
 
 
 def claims_of(workload: str, objects: Iterable[Json], volumes: Collection[str]) -> list[Claim]:
@@ -83,7 +86,8 @@ def claims_of(workload: str, objects: Iterable[Json], volumes: Collection[str]) 
         match = pattern.fullmatch(str(meta["name"]))
         if match is None:
             continue
-        mark = parse_empty_mark((meta.get("annotations") or {}).get(ANNOTATION_VERIFIED_EMPTY))
+        annotations = meta.get("annotations") or {}
+        mark = parse_empty_mark(annotations.get(ANNOTATION_VERIFIED_EMPTY))
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
         found.append(
             Claim(
@@ -94,6 +98,7 @@ def claims_of(workload: str, objects: Iterable[Json], volumes: Collection[str]) 
                 "deletionTimestamp" in meta,
                 volume=str(spec.get("volumeName") or ""),
                 lost=status.get("phase") == "Lost",
+                request=parse_request(annotations.get(ANNOTATION_VOLUME_REQUESTED)),
             )
         )
     return sorted(found, key=lambda claim: (claim.ordinal, claim.name))

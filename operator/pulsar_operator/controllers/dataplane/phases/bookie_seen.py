@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Component, Reason
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.controllers.dataplane.outage import back_since
@@ -18,10 +19,11 @@ from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.bookkeeper.leaving import subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
-from pulsar_operator.domain.bookkeeper.leaving_values import FALSE, Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leaving, Next, Widest
 from pulsar_operator.domain.bookkeeper.rack_entries import distinct
 from pulsar_operator.domain.bookkeeper.renewing import next_step, question_of
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.volume_requests import FALSE
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.domain.consent import Question, accepted_number, answered
 from pulsar_operator.domain.dataplane.pods import pods_of, restarts
@@ -30,8 +32,6 @@ from pulsar_operator.domain.render.names import pod_host, workload_name
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Json, PortError, ZooKeeperSession
 
-WORDS = 200
-"""Characters of an annotation that are told."""
 DECISIONS = 5
 """Of one pass: each but the last only looks at more."""
 
@@ -50,6 +50,8 @@ class Seen:
     there: Json
     """The StatefulSet."""
     session: ZooKeeperSession
+    asked: Mapping[int, str] = field(default_factory=dict)
+    """Why somebody wants a new volume, by ordinal (volume_requests.py)."""
     cookie_version: int | None = None
     """Of the bookie's cookie, before the ledgers were looked at."""
 
@@ -85,21 +87,12 @@ class Seen:
         """The bookie that something is to be done about: one that lost its volume first."""
         volumes = self.step.view.volumes
         lost = sorted(volumes.lost if volumes is not None else ())
-        asked = sorted(ordinal for ordinal, why in self._asked().items() if why != FALSE)
+        asked = sorted(ordinal for ordinal, why in self.asked.items() if why != FALSE)
         down = [each for each in asked if own.id(each) not in storage.registered and each < min(wanted, replicas)]
         if lost or down:
             return [*lost, *down][0]
         found = subject(own, storage.cookies, replicas, wanted)
         return found if found is not None else next((each for each in asked if each < wanted), None)
-
-    def _asked(self) -> dict[int, str]:
-        """Why somebody wants a new volume, by ordinal."""
-        found = {}
-        for pod in pods_of(self.there, self.step.live.pods(Component.BOOKIE)):
-            why = (pod.raw["metadata"].get("annotations") or {}).get(ANNOTATION_REPLACE_VOLUME)
-            if why is not None:
-                found[pod.ordinal] = str(why)[:WORDS] or "no reason is given"
-        return found
 
     def _first(self, ordinal: int) -> str | None:
         """A bookie that lost its volume comes first."""
@@ -150,7 +143,7 @@ class Seen:
             lost_too=frozenset(
                 own.id(each) for each in (volumes.lost if volumes is not None else ()) if each != ordinal
             ),
-            asked=self._asked().get(ordinal),
+            asked=self.asked.get(ordinal),
             accepted=self._accepted(ordinal, memo),
             confirmations=tuple(step.facts.spec.confirmations),
         )

@@ -20,6 +20,7 @@ from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, wanted
+from pulsar_operator.controllers.dataplane.phases.volume_requests import requests
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
@@ -57,6 +58,8 @@ async def leave(step: Step) -> LeaveFact:
     there, metadata, storage = step.live.stateful_set(Component.BOOKIE), step.view.metadata, step.view.storage
     if there is None:
         return LeaveFact()
+    # Before anything else: a request must be kept while its pod is there.
+    asked = await requests(step, there)
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return _unknown(step, storage.problem if storage is not None else "the metadata store is not known")
     if (away := store_away(step)) is not None:
@@ -68,7 +71,7 @@ async def leave(step: Step) -> LeaveFact:
         session = await step.hand.deps.zookeeper.session(local.servers, local.chroot)
     except PortError as error:
         return _unknown(step, str(error))
-    return await _Departure(step, there, Seen(step, there, session)).run(storage.facts)
+    return await _Departure(step, there, Seen(step, there, session, asked)).run(storage.facts)
 
 
 def _held(step: Step, there: Json, away: str) -> LeaveFact:

@@ -1,0 +1,73 @@
+"""Requests for new volumes are kept at the bookies' claims (domain/bookkeeper/volume_requests.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Component, Reason
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims
+from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
+from pulsar_operator.domain.bookkeeper.volume_requests import VolumeRequest, goes_on, reason_given, request_now
+from pulsar_operator.domain.bookkeeper.volumes import Claim
+from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
+from pulsar_operator.ports import PVCS, Json
+
+
+async def requests(step: Step, there: Json) -> dict[int, str]:
+    """Why somebody wants a new volume, by ordinal; what changed is kept at the claims. ``there`` is the StatefulSet.
+
+    Raises PortError.
+    """
+    # A pod that ends says nothing new: its successor may have other claims already.
+    pods = {pod.ordinal: pod for pod in pods_of(there, step.live.pods(Component.BOOKIE)) if not pod.terminating}
+    every = await claims(step, range(replicas_of(there)), read=step.facts.claims)
+    asked: dict[int, str] = {}
+    for ordinal in sorted({*pods, *(claim.ordinal for claim in every)}):
+        mine = [claim for claim in every if claim.ordinal == ordinal and not claim.going and claim.mark is None]
+        pod = pods.get(ordinal)
+        kept = next((claim.request for claim in mine if claim.request is not None), None)
+        annotation, uid = _annotation(pod), pod.uid if pod is not None else ""
+        request = request_now(annotation, uid, kept)
+        why = reason_given(annotation) or (request.why if request is not None else None)
+        if why is not None:
+            asked[ordinal] = why
+        if request is not None and pod is not None and goes_on(request, uid) and step.hand.act:
+            await step.hand.record_event(
+                Reason.REPLACING_VOLUME,
+                f"Pod {pod.name} was replaced before its volume was. The request ({request.why}) goes on: the "
+                "bookie's PersistentVolumeClaims have it. To take it back, annotate the pod with "
+                f"{ANNOTATION_REPLACE_VOLUME}=false",
+            )
+            request = replace(request, told=uid)
+        await _keep(step, mine, request)
+    return asked
+
+
+async def _keep(step: Step, mine: Sequence[Claim], request: VolumeRequest | None) -> None:
+    """Write the request at the claims, or take it off. A marked claim holds nothing, and keeps its mark."""
+    for claim in mine:
+        if claim.request == request:
+            continue
+        if not step.hand.act:
+            step.hand.pending.append(f"Keep at PersistentVolumeClaim {claim.name} whether a new volume is wanted")
+            continue
+        annotations = {ANNOTATION_VOLUME_REQUESTED: request.text()} if request is not None else {}
+        await step.hand.deps.kube.apply(
+            {
+                "apiVersion": PVCS.api_version,
+                "kind": PVCS.kind,
+                "metadata": {
+                    "name": claim.name,
+                    "namespace": step.facts.owner.namespace,
+                    "uid": claim.uid,
+                    "annotations": annotations,
+                },
+            }
+        )
+
+
+def _annotation(pod: PodFacts | None) -> str | None:
+    found = (pod.raw["metadata"].get("annotations") or {}).get(ANNOTATION_REPLACE_VOLUME) if pod is not None else None
+    return None if found is None else str(found)
