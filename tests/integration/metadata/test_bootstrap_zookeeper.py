@@ -19,7 +19,16 @@ from pulsar_operator.controllers.dataplane.bootstrap import BootstrapResult, Sto
 from pulsar_operator.ports import CONFIG_MAPS, Deps
 from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube
-from tests.support.cluster.bootstrap import KillSwitch, anonymous, deps, record_of, request, urls
+from tests.support.cluster.bootstrap import (
+    NAMESPACE,
+    KillSwitch,
+    adopting,
+    anonymous,
+    deps,
+    record_of,
+    request,
+    urls,
+)
 from tests.support.cluster.zookeeper_hooks import HookedZooKeeper
 from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.zookeeper import RealZooKeeper, pulsar_home, real_zookeeper
@@ -104,11 +113,59 @@ async def test_a_wiped_server_is_reported_as_lost_and_stays_empty(kazoo: KazooZo
         world.local = world.shared = Store(server.servers)
         assert (await world.ensure()).ok
         server.wipe()
-        results = [await world.ensure(bookie_volumes_exist=True) for _ in range(4)]
+        results = [await world.ensure(bookies_exist=True) for _ in range(4)]
         # The client may first notice that its connection is gone; then it sees an empty store.
         assert {result.reason for result in results} <= {Reason.METADATA_UNREACHABLE, Reason.METADATA_LOST}
         assert results[-1].reason is Reason.METADATA_LOST
         assert server.dump() == {}
+
+
+async def test_a_wiped_server_under_a_record_of_the_first_start_stays_empty(kazoo: KazooZooKeeper) -> None:
+    """The record is restored from a backup that was made in the middle of the first start."""
+    with RealZooKeeper() as server:
+        world = RealBootstrapWorld(server, kazoo)
+        world.local = world.shared = Store(server.servers)
+        assert (await world.ensure()).ok
+        record = await record_of(world.kube, "a")
+        assert record is not None
+        server.wipe()
+        world.kube.remove(CONFIG_MAPS, NAMESPACE, "a-instance-id")
+        young = {**record, "state": "Initializing", "registered": "false"}
+        meta = {"name": "a-instance-id", "namespace": NAMESPACE}
+        world.kube.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": young})
+        results = [await world.ensure(bookies_exist=True) for _ in range(4)]
+        assert {result.reason for result in results} <= {Reason.METADATA_UNREACHABLE, Reason.METADATA_LOST}
+        assert results[-1].reason is Reason.METADATA_LOST, results[-1]
+        assert server.dump() == {}
+
+
+async def test_a_first_start_that_was_killed_anywhere_goes_on_by_itself_until_bookies_may_exist(
+    real_zookeeper: RealZooKeeper, kazoo: KazooZooKeeper
+) -> None:
+    """Claims come into existence once the local store is ready: from then on they are there, and harm nothing."""
+    undisturbed = RealBootstrapWorld(real_zookeeper, kazoo)
+    assert (await undisturbed.ensure()).ok
+    for number in range(len(undisturbed.switch.writes)):
+        world = RealBootstrapWorld(real_zookeeper, kazoo)
+        world.switch.arm(number, "after")
+        with pytest.raises(Killed):
+            await world.ensure()
+        world.switch.disarm()
+        record = await record_of(world.kube, "a")
+        claims = record is not None and record["state"] == "Initialized"
+        result = await world.ensure(bookies_exist=claims)
+        assert result.ok, (number, result)
+
+
+async def test_a_strangers_store_is_adopted_by_confirmation_alone(world: RealBootstrapWorld) -> None:
+    session = await world.zookeeper.session(world.local.servers, world.local.chroot)
+    await session.create("/ledgers/INSTANCEID", b"of-a-stranger")
+    before = world.server.dump(world.base)
+    for bookies in (False, True):
+        refused = await world.ensure(bookies_exist=bookies)
+        assert refused.reason is Reason.METADATA_CONFLICT and "AdoptMetadata" in refused.message, refused
+    assert world.server.dump(world.base) == before
+    assert (await world.ensure(confirmations=adopting("of-a-stranger"))).instance_id == "of-a-stranger"
 
 
 async def test_a_second_cluster_never_changes_replication_clusters(world: RealBootstrapWorld) -> None:
@@ -237,6 +294,7 @@ async def test_a_store_set_up_by_pulsars_tool_is_adopted(world: RealBootstrapWor
     await session.create("/ledgers/INSTANCEID", b"734bf28c-dbda-46e2-8238-98dbe26923c0")
     await session.create("/ledgers/available/readonly", b"")
     await session.create("/ledgers/cookies/bookie-0:3181", b"cookie")
-    result = await world.ensure(bookie_volumes_exist=True)
+    given = adopting("734bf28c-dbda-46e2-8238-98dbe26923c0")
+    result = await world.ensure(bookies_exist=True, confirmations=given)
     assert result.ok, result
     assert result.instance_id == "734bf28c-dbda-46e2-8238-98dbe26923c0"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.controllers.dataplane.bootstrap import (
     BootstrapRequest,
     BootstrapResult,
@@ -21,6 +23,8 @@ from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.core.clocks import FreshEntropy
 
 NAMESPACE = "pulsar"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = "2126-01-01T00:00:00Z"
 
 
 class CountingEntropy(FreshEntropy):
@@ -42,6 +46,12 @@ def urls(name: str) -> ClusterUrls:
     return ClusterUrls(f"http://{host}:8080", f"pulsar://{host}:6650")
 
 
+def adopting(instance_id: str) -> list[ClusterConfirmation]:
+    """A user confirms that a store with that id is taken over."""
+    fields = {"action": "AdoptMetadata", "answers": instance_id, "expiresTime": LATER}
+    return [ClusterConfirmation.model_validate(fields)]
+
+
 def request(name: str, local: Store, configuration: Store | None, **changes: Any) -> BootstrapRequest:
     """A request of PulsarCluster <name> in the test namespace."""
     fields: dict[str, Any] = {
@@ -51,6 +61,8 @@ def request(name: str, local: Store, configuration: Store | None, **changes: Any
         "local_store": local,
         "configuration_store": configuration,
         "urls": urls(name),
+        "bookies_exist": False,
+        "now": NOW,
         "labels": {"app.kubernetes.io/instance": name},
     }
     return BootstrapRequest(**{**fields, **changes})

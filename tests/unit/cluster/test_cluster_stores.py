@@ -221,7 +221,7 @@ async def test_a_lost_volume_of_zookeeper_is_reported_and_never_formatted() -> N
     assert not [c for c in world.journal.since(mark) if c.port == ZOOKEEPER]
 
 
-async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_bookie_volumes_exist() -> None:
+async def test_a_lost_record_and_a_lost_volume_together_format_nothing_while_bookies_exist() -> None:
     world = await ready_world()
     await world.backstage.remove(CONFIG_MAPS, NS, "east-instance-id")
     await world.backstage.remove(PVCS, NS, "data-east-zookeeper-0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.bootstrap import Store, ensure_cluster_metadata
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import ClusterUrls, cluster_path
-from pulsar_operator.ports import CONFIG_MAPS, RefusedError, UnavailableError
+from pulsar_operator.ports import CONFIG_MAPS, Json, RefusedError, UnavailableError
 from tests.fakes.killed import Killed
 from tests.fakes.zookeeper import Call
 from tests.support.cluster.bootstrap import (
@@ -19,6 +20,7 @@ from tests.support.cluster.bootstrap import (
     NAMESPACE,
     SHARED,
     BootstrapWorld,
+    adopting,
     deps,
     record_of,
     request,
@@ -71,7 +73,7 @@ async def test_a_first_set_up_and_its_order() -> None:
     )
 
 
-async def test_a_second_run_reads_four_things_and_writes_none() -> None:
+async def test_a_second_run_reads_five_things_and_writes_none() -> None:
     world = BootstrapWorld()
     await world.ensure()
     before = versions(world)
@@ -85,7 +87,8 @@ async def test_a_second_run_reads_four_things_and_writes_none() -> None:
     assert versions(world) == before
     assert [call.verb for call in world.kube.calls] == ["get"]
     assert [call.path for call in world.zookeeper.calls] == [
-        "/pulsar/ledgers/INSTANCEID", "/pulsar-operator/clusters/a", "/admin/clusters/a",
+        "/pulsar/ledgers/INSTANCEID", "/pulsar/pulsar-operator/cluster",
+        "/pulsar-operator/clusters/a", "/admin/clusters/a",
     ]  # fmt: skip
 
 
@@ -145,7 +148,7 @@ async def test_a_wiped_store_is_reported_and_never_written() -> None:
     world.zookeeper.ensemble("local:2181").wipe()
     world.switch.writes.clear()
     for _ in range(3):
-        result = await world.ensure(bookie_volumes_exist=True)
+        result = await world.ensure(bookies_exist=True)
         assert (result.ok, result.reason, result.local_ready) == (False, Reason.METADATA_LOST, False)
         assert result.instance_id == "00000000-0000-4000-8000-000000000001"
     assert world.switch.writes == []
@@ -174,9 +177,9 @@ async def test_record_and_store_gone_with_volumes_left_is_lost_and_without_volum
     world.zookeeper.ensemble("shared:2181").wipe()
     world.kube.remove(CONFIG_MAPS, NAMESPACE, "a-instance-id")
     world.switch.writes.clear()
-    lost = await world.ensure(bookie_volumes_exist=True)
+    lost = await world.ensure(bookies_exist=True)
     assert (lost.reason, world.switch.writes) == (Reason.METADATA_LOST, [])
-    new = await world.ensure(bookie_volumes_exist=False)
+    new = await world.ensure(bookies_exist=False)
     assert new.ok
     assert new.instance_id == "00000000-0000-4000-8000-000000000003"
 
@@ -186,7 +189,7 @@ async def test_objects_made_again_adopt_the_store_they_had() -> None:
     first = await world.ensure()
     world.kube.remove(CONFIG_MAPS, NAMESPACE, "a-instance-id")
     before = versions(world)
-    result = await world.ensure(bookie_volumes_exist=True)
+    result = await world.ensure(bookies_exist=True)
     assert result.ok, result
     assert result.instance_id == first.instance_id
     assert versions(world) == before
@@ -200,12 +203,61 @@ async def test_an_adoption_that_was_killed_and_then_lost_its_store_is_not_initia
     world.zookeeper.ensemble("local:2181").put("/pulsar/ledgers/INSTANCEID", "from-elsewhere")
     world.switch.arm(0, "after")
     with pytest.raises(Killed):
-        await world.ensure()
+        await world.ensure(confirmations=adopting("from-elsewhere"))
     world.zookeeper.ensemble("local:2181").wipe()
     world.switch.disarm()
-    result = await world.ensure()
+    result = await world.ensure(confirmations=adopting("from-elsewhere"))
     assert result.reason is Reason.METADATA_LOST
     assert world.zookeeper.writes == []
+
+
+async def test_a_record_of_the_first_start_does_not_initialize_over_data() -> None:
+    """The backup of the ConfigMap is of the moment between two steps."""
+    world = BootstrapWorld()
+    await world.ensure()
+    record = await record_of(world.kube, "a")
+    assert record is not None
+    world.zookeeper.ensemble("local:2181").wipe()
+    await restored(world, {**record, "state": "Initializing", "registered": "false"})
+    world.switch.writes.clear()
+    for _ in range(2):
+        result = await world.ensure(bookies_exist=True)
+        assert (result.reason, result.local_ready, world.switch.writes) == (Reason.METADATA_LOST, False, [])
+        assert "the record is older than they are" in result.message and "Restore the metadata store" in result.message
+
+
+async def test_a_strangers_store_is_not_adopted_without_a_word() -> None:
+    """The record is gone, and the address leads to a store that another tool set up."""
+    world = BootstrapWorld()
+    world.zookeeper.ensemble("local:2181").put("/pulsar/ledgers/INSTANCEID", "of-a-stranger")
+    for bookies, given in itertools.product([False, True], [(), adopting("another")]):
+        result = await world.ensure(bookies_exist=bookies, confirmations=given)
+        assert (result.reason, world.switch.writes) == (Reason.METADATA_CONFLICT, [])
+        assert (
+            '{action: AdoptMetadata, answers: "of-a-stranger", expiresTime: "2026-01-03T00:00:00Z"}' in result.message
+        )
+    assert (await world.ensure(confirmations=adopting("of-a-stranger"))).instance_id == "of-a-stranger"
+    assert (await world.ensure()).ok, "the marker says so from now on"
+
+
+async def test_a_copy_of_another_clusters_record_does_not_give_its_store() -> None:
+    """A backup of one Kubernetes namespace is restored into another one."""
+    world = BootstrapWorld()
+    assert (await world.ensure()).ok
+    record = await world.kube.get(CONFIG_MAPS, NAMESPACE, "a-instance-id")
+    assert record is not None
+    world.kube.put({**record, "metadata": {"name": "a-instance-id", "namespace": "copy"}})
+    world.switch.writes.clear()
+    result = await world.ensure(namespace="copy")
+    assert (result.reason, result.local_ready, world.switch.writes) == (Reason.METADATA_CONFLICT, False, [])
+    assert f"PulsarCluster {NAMESPACE}/a" in result.message
+
+
+async def restored(world: BootstrapWorld, data: Json) -> None:
+    """The record is another one."""
+    world.kube.remove(CONFIG_MAPS, NAMESPACE, "a-instance-id")
+    meta = {"name": "a-instance-id", "namespace": NAMESPACE}
+    world.kube.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
 
 
 async def test_two_objects_on_one_store_do_not_share_it() -> None:

@@ -12,14 +12,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.bootstrap import Store, ensure_cluster_metadata
-from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
+from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH, MARKER_PATH
 from pulsar_operator.ports import CONFIG_MAPS, Node
 from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube
 from tests.fakes.zookeeper import FakeZooKeeper
-from tests.support.cluster.bootstrap import NAMESPACE, KillSwitch, deps, record_of, request
+from tests.support.cluster.bootstrap import NAMESPACE, KillSwitch, adopting, deps, record_of, request
 
 LOCAL, SHARED = Store("local:2181"), Store("shared:2181")
+FOREIGN = "set-up-by-another-tool"
 
 
 class MetadataMachine(RuleBasedStateMachine):
@@ -34,9 +35,10 @@ class MetadataMachine(RuleBasedStateMachine):
         self.local, self.shared = self.zookeeper.ensemble("local:2181"), self.zookeeper.ensemble("shared:2181")
         self.data_id: str | None = None
         self.backups: list[tuple[dict[str, Node], dict[str, Node]]] = []
+        self.agreed: str | None = None
         if foreign:
-            self.local.put(INSTANCE_ID_PATH, "set-up-by-another-tool")
-            self.data_id = "set-up-by-another-tool"
+            self.local.put(INSTANCE_ID_PATH, FOREIGN)
+            self.data_id = FOREIGN
 
     def stored_id(self) -> str | None:
         node = self.local.nodes.get(INSTANCE_ID_PATH)
@@ -49,13 +51,21 @@ class MetadataMachine(RuleBasedStateMachine):
     def reconcile(self, number: int, when: str) -> None:
         """A pass, perhaps killed at a write."""
         id_before, record_before, written_before = self.stored_id(), self.record(), len(self.zookeeper.writes)
+        marked_before, data_before = MARKER_PATH in self.local.nodes, self.data_id is not None
         if when != "never":
             self.switch.arm(number, when)
         begun, killed = len(self.switch.writes), False
         try:
             result = asyncio.run(
                 ensure_cluster_metadata(
-                    self.deps, request("a", LOCAL, SHARED, bookie_volumes_exist=self.data_id is not None)
+                    self.deps,
+                    request(
+                        "a",
+                        LOCAL,
+                        SHARED,
+                        bookies_exist=self.data_id is not None,
+                        confirmations=adopting(self.agreed) if self.agreed is not None else (),
+                    ),
                 )
             )
             assert result.reason is not Reason.PENDING
@@ -78,8 +88,31 @@ class MetadataMachine(RuleBasedStateMachine):
         )
         if finished and record_before["instanceId"] != id_before:
             assert len(self.zookeeper.writes) == written_before, "written after the store was lost"
-        if id_before is None and self.data_id is not None:
-            assert self.stored_id() in (None, self.data_id), "a new id over data that has another one"
+        if id_before is None and data_before:
+            assert self.stored_id() is None and len(self.zookeeper.writes) == written_before, "initialized over data"
+        if id_before is not None and record_before is None and not marked_before and id_before != self.agreed:
+            assert self.record() is None and len(self.zookeeper.writes) == written_before, "a stranger's store"
+
+    @rule()
+    def a_strangers_store(self) -> None:
+        """The address leads to another store, which Pulsar's own tool set up."""
+        self.local.wipe()
+        self.local.put(INSTANCE_ID_PATH, FOREIGN)
+        self.local.put("/ledgers/cookies/bookie-9")
+
+    @rule(which=st.sampled_from([None, FOREIGN, "another"]))
+    def agree(self, which: str | None) -> None:
+        """A person confirms that a store is taken over, or takes that back."""
+        self.agreed = which
+
+    @rule()
+    def restore_record_of_the_first_start(self) -> None:
+        """The backup is of the moment between two steps."""
+        if (found := self.record()) is not None:
+            young = {**found, "state": "Initializing", "registered": "false"}
+            self.kube.remove(CONFIG_MAPS, NAMESPACE, "a-instance-id")
+            meta = {"name": "a-instance-id", "namespace": NAMESPACE}
+            self.kube.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": young})
 
     @rule()
     def wipe_local(self) -> None:

@@ -1,7 +1,7 @@
 """Metadata of a cluster: observe both stores and the record, decide, write what is missing; safe to kill anywhere.
 
 Called by the cluster controller on every pass. What is right is not written again: a finished cluster costs one read of
-the record, one of the local store and two of the configuration store.
+the record, two of the local store and two of the configuration store.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TypeVar
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.controllers.dataplane.claims import claimant_there
 from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
@@ -88,10 +90,14 @@ class BootstrapRequest:
     configuration_store: Store | None
     """None while it is not ready: then only the local store is seen to."""
     urls: ClusterUrls
+    bookies_exist: bool
+    """Whether any PersistentVolumeClaim or pod of the cluster's bookies exists; only asked until the local store is
+    initialized."""
+    now: datetime
+    confirmations: Sequence[ClusterConfirmation] = ()
+    """Of the specification."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the record."""
-    bookie_volumes_exist: bool = False
-    """Whether any PersistentVolumeClaim of the cluster's bookies exists; only asked before the first set-up."""
     versions: frozenset[str] = frozenset()
     """Pulsar versions that a new record says; see domain/dataplane/metadata.py."""
     quorum: Quorum | None = None
@@ -226,31 +232,32 @@ class _Bootstrap:
         return await _asked(self.deps.zookeeper.session(store.servers, store.chroot))
 
     async def _identity_facts(self, store: Store, session: ZooKeeperSession) -> IdentityFacts:
-        """As few reads as the decision needs: one, once the cluster is set up."""
+        """As few reads as the decision needs: two, once the cluster is set up. A record can be a copy of another
+        cluster's, so the marker is read also then."""
         stored_id = await _asked(session.get(INSTANCE_ID_PATH))
         store_id = None if stored_id is None else stored_id.data.decode("utf-8", "replace").strip()
-        marker: Marker | None = None
+        marker = await _marker(store, session)
         remnants: list[str] = []
         record = self.record
         settled = record is not None and record.state is RecordState.INITIALIZED
-        if not settled:
-            marker = await _marker(store, session)
-            if store_id is None:
-                ledgers = await _asked(session.children(LEDGERS_PATH))
-                remnants = remnants_of(ledgers, await _asked(session.children(MANAGED_LEDGERS_PATH)))
-                if record is None and self.new_id is None:
-                    self.new_id = self.deps.entropy.uuid() if self.request.act else NOT_CHOSEN
+        if not settled and store_id is None:
+            ledgers = await _asked(session.children(LEDGERS_PATH))
+            remnants = remnants_of(ledgers, await _asked(session.children(MANAGED_LEDGERS_PATH)))
+            if record is None and self.new_id is None:
+                self.new_id = self.deps.entropy.uuid() if self.request.act else NOT_CHOSEN
         return IdentityFacts(
             cluster_name=self.request.cluster_name,
             owner=self.request.owner,
             record_name=f"{self.request.namespace}/{self.request.record_name}",
+            now=self.request.now,
+            bookies_exist=self.request.bookies_exist,
             record=record,
             store=str(store),
             store_id=store_id,
             marker=marker,
             remnants=remnants,
-            bookie_volumes_exist=self.request.bookie_volumes_exist,
             new_id=self.new_id or "",
+            confirmations=self.request.confirmations,
         )
 
     async def _initialize(self, store: Store, session: ZooKeeperSession, facts: IdentityFacts, record: Record) -> None:

@@ -20,10 +20,17 @@ from pulsar_operator.controllers.dataplane.meters import Loads
 from pulsar_operator.controllers.dataplane.rack_facts import known_racks
 from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.domain.bookkeeper.racks import KnownRacks, too_few
+from pulsar_operator.domain.bookkeeper.volumes import is_claim_of
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, parse_record, recorded_quorum
+from pulsar_operator.domain.dataplane.metadata import (
+    DamagedRecordError,
+    Record,
+    RecordState,
+    parse_record,
+    recorded_quorum,
+)
 from pulsar_operator.domain.dataplane.quorum_record import known_quorum
 from pulsar_operator.domain.dataplane.rollout import RollOrder
 from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
@@ -31,6 +38,7 @@ from pulsar_operator.domain.dataplane.store_sessions import granted_by
 from pulsar_operator.domain.dataplane.versions import downgrade
 from pulsar_operator.domain.dataplane.wanted import with_quorum, with_wanted
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
+from pulsar_operator.domain.render.names import workload_name
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
 
@@ -60,11 +68,14 @@ class ClusterFacts:
     """What is known of recorded traffic; None = nothing is decided by it."""
     stored_spec: PulsarClusterSpec | None = None
     """The specification where other replicas count than it says; None = it is ``spec``."""
+    unlabelled_claims: bool = False
+    """Whether claims have the names of bookies' volumes and lack our labels; looked for until the store is initialized
+    and where no claim carries them."""
 
     @property
     def bookie_volumes(self) -> bool:
         """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
-        return bool(self.claims)
+        return bool(self.claims) or self.unlabelled_claims
 
     @property
     def declared(self) -> PulsarClusterSpec:
@@ -137,13 +148,28 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
     if record is None and spec.mode is ClusterMode.DISTRIBUTED:
         # The list shows what has our labels: one that was restored by hand may have none.
         record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
+    unlabelled = not claims and await _claims_without_labels(deps, meta, spec, owner, record)
     wanted = with_wanted(spec, obj.get("status"), live, deps.clock.now())
     stored = None if wanted is spec else spec
     facts = ClusterFacts(obj, meta, wanted, owner, instance, live, claims, record, stored_spec=stored)
+    facts = replace(facts, unlabelled_claims=unlabelled)
     if wanted.bookkeeper is None:
         return facts
     facts = replace(facts, racks=await known_racks(deps, wanted.bookkeeper, live))
     return _with_quorum(facts, wanted.bookkeeper)
+
+
+async def _claims_without_labels(
+    deps: Deps, meta: Meta, spec: PulsarClusterSpec, owner: Owner, config_map: Json | None
+) -> bool:
+    """Whether there is a claim of a bookie by its name, as a StatefulSet takes it: one that was restored by hand may
+    have no labels. Asked only until the metadata is initialized. Raises PortError."""
+    state = ((config_map or {}).get("data") or {}).get("state")
+    if spec.mode is not ClusterMode.DISTRIBUTED or state == RecordState.INITIALIZED:
+        return False
+    workload = workload_name(owner.name, Component.BOOKIE)
+    every = await deps.kube.list(PVCS, meta.namespace)
+    return any(is_claim_of(workload, str(each["metadata"]["name"])) for each in every)
 
 
 def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:

@@ -75,6 +75,13 @@ class Claim:
     """That somebody wants another volume in its place."""
 
 
+def is_claim_of(workload: str, name: str) -> bool:
+    """Whether a claim has the name of a journal or a ledger volume of a StatefulSet of bookies, of any number of
+    volumes."""
+    pattern = rf"(?:journal|ledgers)-[0-9]{{1,3}}-{re.escape(workload)}-[0-9]{{1,10}}"
+    return re.fullmatch(pattern, name, re.ASCII) is not None
+
+
 def claims_of(workload: str, objects: Iterable[Json], volumes: Collection[str]) -> list[Claim]:
     """The claims of a StatefulSet of bookies, ``<volume>-<workload>-<ordinal>``, by name; ``volumes`` are the names of
     its claim templates."""

@@ -7,9 +7,12 @@ start, where a kill after any step leads to the same end:
 
     record {state: Initializing, id} -> marker and BookKeeper's nodes -> INSTANCEID, last -> record {state: Initialized}
 
-After that the store is only read. A store that had an id before there was a record is adopted: the record is written
-first, with the id found. Called by controllers/dataplane/bootstrap.py; the configuration store's part is in
-registration.py.
+After that the store is only read. Bookies start after the last step, so claims or pods of bookies prove that a store
+without INSTANCEID is a loss and no first start, whatever the record says.
+
+A store that has an id and no record is taken back where its marker names this cluster. One without a marker was set up
+by somebody else: it is adopted only by confirmation AdoptMetadata with that id, and the record is written first. Called
+by controllers/dataplane/bootstrap.py; the configuration store's part is in registration.py.
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation, ClusterConfirmationAction
+from pulsar_operator.domain.consent import Question, answered, how_to_answer
 from pulsar_operator.domain.dataplane.versions import is_version
 from pulsar_operator.domain.render import Quorum
 
@@ -158,6 +164,10 @@ class IdentityFacts:
     owner: str
     record_name: str
     """namespace/name of the ConfigMap, for messages."""
+    now: datetime
+    """When confirmations must still count."""
+    bookies_exist: bool
+    """Whether any claim or pod of the cluster's bookies exists: then there is, or was, data."""
     record: Record | None
     store: str
     """Servers and chroot, for messages."""
@@ -166,9 +176,10 @@ class IdentityFacts:
     marker: Marker | None = None
     remnants: Sequence[str] = ()
     """Paths that only a cluster at work makes; looked for when there is no INSTANCEID."""
-    bookie_volumes_exist: bool = False
     new_id: str = ""
     """The id to use when there is none yet."""
+    confirmations: Sequence[ClusterConfirmation] = ()
+    """Of the specification."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +212,7 @@ def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
             f"{facts.cluster_name!r}: rename this object, or delete the ConfigMap if that cluster is gone for good"
         )
     if found == record.instance_id:
-        return _of_other_owner(facts, record.instance_id) or Identity(record, None)
+        return _of_other_owner(facts, found) or Identity(record, None)
     if record.state is RecordState.INITIALIZED or record.adopted:
         return _lost(facts, record)
     if found is not None:
@@ -212,7 +223,23 @@ def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
         )
     if facts.remnants:
         return _headless(facts)
-    return _of_other_owner(facts, record.instance_id) or Identity(record, None)
+    if (refusal := _of_other_owner(facts, record.instance_id)) is not None:
+        return refusal
+    if facts.bookies_exist:
+        return Refusal(
+            Reason.METADATA_LOST,
+            f"{facts.store} has no {INSTANCE_ID_PATH}, and ConfigMap {facts.record_name} says that the first start of "
+            f"this cluster is not finished (state: {record.state.value}). But claims or pods of its bookies exist, "
+            "which come after the first start: the record is older than they are, and a store that is initialized now "
+            f"would make their data unreadable. Nothing is written. {_RESTORE}",
+        )
+    return Identity(record, None)
+
+
+_RESTORE = (
+    "Restore the metadata store from its volumes or a backup; only if all data may be lost, delete the bookies' "
+    "PersistentVolumeClaims and pods"
+)
 
 
 def _without_record(facts: IdentityFacts) -> Identity | Refusal:
@@ -221,21 +248,39 @@ def _without_record(facts: IdentityFacts) -> Identity | Refusal:
     if refusal is not None:
         return refusal
     if found is not None:
+        if marker is None and (refusal := _not_proved(facts, found)) is not None:
+            return refusal
         record = Record(found, facts.cluster_name, RecordState.INITIALIZING, adopted=True)
         return Identity(record, f"adopt {facts.store}, which is initialized already with instance id {found}")
     if facts.remnants:
         return _headless(facts)
-    if facts.bookie_volumes_exist:
+    if facts.bookies_exist:
         return Refusal(
             Reason.METADATA_LOST,
-            f"{facts.store} is empty and ConfigMap {facts.record_name} does not exist, but bookie volumes of this "
-            "cluster do: a new instance id would make their data unreadable. Restore the metadata store, or delete the "
-            "bookies' PersistentVolumeClaims if their data is not needed",
+            f"{facts.store} is empty and ConfigMap {facts.record_name} does not exist, but claims or pods of this "
+            f"cluster's bookies do: a new instance id would make their data unreadable. Nothing is written. {_RESTORE}",
         )
     # The marker is written before INSTANCEID: a set-up that lost its record goes on with the same id.
     new_id = marker.instance_id if marker is not None else facts.new_id
     record = Record(new_id, facts.cluster_name, RecordState.INITIALIZING)
     return Identity(record, f"remember instance id {new_id} before initializing the empty {facts.store}")
+
+
+def _not_proved(facts: IdentityFacts, found: str) -> Refusal | None:
+    """A refusal where nothing says that the store is this cluster's, and nobody confirmed that it is to be."""
+    question = Question(ClusterConfirmationAction.ADOPT_METADATA, found)
+    if answered(question, facts.confirmations, (), facts.now) is not None:
+        return None
+    if facts.bookies_exist:
+        why = "This cluster's bookies have claims or pods, and bookies refuse to start with the id of another store"
+    else:
+        why = "It may be another cluster's store, which two clusters would then write into"
+    return _conflict(
+        f"{facts.store} is initialized with instance id {found}, and neither ConfigMap {facts.record_name} nor the "
+        f"node {MARKER_PATH} says that it is this cluster's. {why}. Nothing is written. Correct the address or the "
+        f"chroot of the store, or restore the ConfigMap. If this cluster is to take the store over, "
+        f"{how_to_answer(question, facts.confirmations, facts.now)}"
+    )
 
 
 def _of_other_owner(facts: IdentityFacts, expected_id: str | None) -> Refusal | None:
