@@ -9,10 +9,11 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, FINALIZER, Kind
 from pulsar_operator.controllers.topicset.removal import AT_A_TIME
-from pulsar_operator.ports import DeadlineError, UnavailableError
+from pulsar_operator.ports import CUSTOM, DeadlineError, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.topic_sets import SET, TTL, SetWorld, count
+from tests.support.logical.world import NS
 
 
 async def test_with_retain_who_leaves_is_let_go_for_good() -> None:
@@ -74,19 +75,20 @@ async def test_many_at_once_need_a_word_for_this_very_change() -> None:
     w = await SetWorld.made()
     w.topics("s", **count(300, deletionPolicy="Delete"))
     await w.work()
-    generation = w.topics("s", **count(20, deletionPolicy="Delete"))["metadata"]["generation"]
+    meta = w.topics("s", **count(20, deletionPolicy="Delete"))["metadata"]
+    generation, uid = meta["generation"], meta["uid"]
     await w.work()
     await w.wait(3600)
     assert len(w.local()) == 300
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("False", "WaitingForConfirmation")
     assert "280 of 300 topics left the set" in message
-    assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}" in message
-    for value in ("true", str(generation - 1), "s"):
+    assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}-{uid[:8]};" in message
+    for value in ("true", str(generation), f"{generation - 1}-{uid[:8]}", "s"):
         w.topics("s", **count(20, deletionPolicy="Delete"), annotations={ANNOTATION_CONFIRM_REMOVAL: value})
         await w.work()
         assert len(w.local()) == 300, value
-    confirmation = {ANNOTATION_CONFIRM_REMOVAL: str(generation)}
+    confirmation = {ANNOTATION_CONFIRM_REMOVAL: f"{generation}-{uid[:8]}"}
     w.topics("s", **count(20, deletionPolicy="Delete"), annotations=confirmation)
     await w.reconcile(SET, "s")
     assert len(w.local()) == 300 - AT_A_TIME, "a few at a time"
@@ -98,6 +100,26 @@ async def test_many_at_once_need_a_word_for_this_very_change() -> None:
     await w.work()
     assert w.condition(SET, "s")[1] == "WaitingForConfirmation"
     assert len(w.local()) == 20
+
+
+async def test_a_word_for_an_object_does_not_count_for_the_one_that_is_applied_after_it() -> None:
+    """Its manifest still has the annotation, and the new object comes to the same generation."""
+    w = await SetWorld.made()
+    w.topics("s", **count(300))
+    await w.work()
+    old = w.kube.live(CUSTOM[SET], NS, "s")
+    assert old is not None
+    w.delete(SET, "s")
+    await w.work()
+    assert w.kube.live(CUSTOM[SET], NS, "s") is None and len(w.local()) == 300
+    w.topics("s", **count(300, deletionPolicy="Delete"))
+    await w.work()
+    meta = w.topics("s", **count(20, deletionPolicy="Delete"))["metadata"]
+    for value in (str(meta["generation"]), f"{meta['generation']}-{old['metadata']['uid'][:8]}"):
+        w.topics("s", **count(20, deletionPolicy="Delete"), annotations={ANNOTATION_CONFIRM_REMOVAL: value})
+        await w.work()
+        assert w.condition(SET, "s")[1] == "WaitingForConfirmation", value
+        assert len(w.local()) == 300
 
 
 async def test_nothing_is_deleted_while_a_cluster_is_silent() -> None:

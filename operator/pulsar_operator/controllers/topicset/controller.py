@@ -38,7 +38,7 @@ from pulsar_operator.controllers.topicset.listing import (
     taken_by_others,
 )
 from pulsar_operator.controllers.topicset.removal import Removal
-from pulsar_operator.controllers.topicset.report import Report, record_events
+from pulsar_operator.controllers.topicset.report import Report, record_events, removal_answer
 from pulsar_operator.controllers.topicset.round import Listing, Round
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, Met, State, Turns
 from pulsar_operator.domain.conditions import timestamp
@@ -202,7 +202,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             await removal.restore(scope, (scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)))
         if not removal.turns or p.held is not None:
             return False
-        if left.many and p.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != str(p.meta.generation):
+        if left.many and p.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != removal_answer(p.meta):
             return True
         await self._delete_due(p, scope, removal, listing, left, taken, now)
         return False

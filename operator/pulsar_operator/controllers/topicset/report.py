@@ -14,6 +14,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
     SetDeletionPolicy,
     TopicExample,
 )
+from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.logical.logical_pass import MAX_PENDING, LogicalPass
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import Heard, tally
@@ -43,6 +44,12 @@ async def record_events(
         await p.event(reason, text, warning=any(each.warning for each in events))
     if deleted:
         await p.event(Reason.DELETED, f"{len(deleted)} topics that left the set are deleted: {some(deleted)}")
+
+
+def removal_answer(meta: Meta) -> str:
+    """Value of annotation confirm-removal by which many topics may be deleted: for this specification of this very
+    object, and for none that is applied after it under the same name."""
+    return f"{meta.generation}-{meta.uid[:8]}"
 
 
 @dataclass
@@ -217,7 +224,7 @@ class Report:
             f"{self.left.number} of {self.left.of} topics left the set, {len(self.removal.turns)} of them exist "
             f"({some(list(self.removal.turns))}), and deletionPolicy is Delete. Bulk deletion requires confirmation: "
             f"kubectl -n {meta.namespace} annotate --overwrite pulsartopicset/{meta.name} "
-            f"{ANNOTATION_CONFIRM_REMOVAL}={meta.generation}; to keep them set deletionPolicy to Retain"
+            f"{ANNOTATION_CONFIRM_REMOVAL}={removal_answer(meta)}; to keep them set deletionPolicy to Retain"
         )
 
     def _blocked(self) -> tuple[Reason, str]:
