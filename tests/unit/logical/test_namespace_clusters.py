@@ -177,8 +177,17 @@ def without_status(w: LogicalWorld, spec: Json) -> str:
     return "n"
 
 
+def restored_with_an_old_status(w: LogicalWorld, spec: Json) -> str:
+    """The backup is of the moment before the confirmations were used, and has the status."""
+    status = {**w.status(Kind.NAMESPACE, "n"), "usedConfirmations": []}
+    w.delete(Kind.NAMESPACE, "n")
+    w.namespace(**spec)
+    w.kube.set_status(CUSTOM[Kind.NAMESPACE], NS, "n", status)
+    return "n"
+
+
 @pytest.mark.parametrize("action", ["RemoveCluster", "AbandonBacklog"])
-@pytest.mark.parametrize("change", [renamed, made_again, without_status])
+@pytest.mark.parametrize("change", [renamed, made_again, without_status, restored_with_an_old_status])
 async def test_a_consent_that_was_used_does_not_count_for_who_takes_over(
     change: Callable[[LogicalWorld, Json], str], action: str
 ) -> None:

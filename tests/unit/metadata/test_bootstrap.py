@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 
 import pytest
+import yaml
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.bootstrap import Store, ensure_cluster_metadata
@@ -168,6 +170,48 @@ async def test_a_wiped_configuration_store_is_reported_and_never_written() -> No
         False,
     )
     assert world.switch.writes == []
+
+
+async def with_topics_and_a_record_of_the_first_start(*, wiped: bool) -> BootstrapWorld:
+    """Brokers ran; the record is of a moment before the cluster was registered."""
+    world = BootstrapWorld()
+    await world.ensure()
+    record = await record_of(world.kube, "a")
+    assert record is not None
+    world.zookeeper.ensemble("local:2181").put("/pulsar/managed-ledgers/public/default/persistent/t")
+    if wiped:
+        world.zookeeper.ensemble("shared:2181").wipe()
+    await restored(world, {**record, "state": "Initializing", "registered": "false"})
+    world.switch.writes.clear()
+    return world
+
+
+async def test_a_configuration_store_is_not_begun_anew_under_topics() -> None:
+    world = await with_topics_and_a_record_of_the_first_start(wiped=True)
+    for given in ((), adopting("another")):
+        result = await world.ensure(bookies_exist=True, confirmations=given)
+        assert (result.reason, result.local_ready, result.registered) == (Reason.METADATA_LOST, True, False)
+        assert "the configuration store shared:2181 is empty" in result.message
+        assert world.zookeeper.ensemble("shared:2181").tree() == {}
+    entry = re.search(r"spec\.confirmations: (\{.*?\})", result.message)
+    assert entry is not None
+    result = await world.ensure(bookies_exist=True, confirmations=adopting(yaml.safe_load(entry[1])["answers"]))
+    assert result.ok, result
+
+
+@pytest.mark.parametrize("left", ["/admin/policies/public", "/admin/clusters/global"])
+async def test_a_cluster_returns_to_what_it_left_in_the_configuration_store(left: str) -> None:
+    """Its name and its claim went with the object, tenants and namespaces stayed."""
+    world = await with_topics_and_a_record_of_the_first_start(wiped=True)
+    world.zookeeper.ensemble("shared:2181").put(left, '{"allowedClusters": []}')
+    assert (await world.ensure(bookies_exist=True)).ok
+
+
+async def test_an_old_record_harms_nothing_while_both_stores_are_there() -> None:
+    world = await with_topics_and_a_record_of_the_first_start(wiped=False)
+    before = versions(world)
+    assert (await world.ensure(bookies_exist=True)).ok
+    assert versions(world) == before
 
 
 async def test_record_and_store_gone_with_volumes_left_is_lost_and_without_volumes_a_new_cluster() -> None:

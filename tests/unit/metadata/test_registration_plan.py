@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from pulsar_operator.domain.dataplane.registration import (
 )
 
 BOUNDARIES = even_boundaries(16)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URLS = ClusterUrls("http://b.ns.svc:8080", "pulsar://b.ns.svc:6650")
 CLAIM = Marker("id-b", "b", "ns/b").to_bytes()
 DATA = {**URLS.fields(), **CLUSTER_DEFAULTS}
@@ -40,7 +42,7 @@ def facts(nodes: dict[str, Any], *, registered: bool = False, adopted_own_store:
     stored: dict[str, Stored | None] = dict.fromkeys(paths_to_read("b", registered=registered))
     for version, (path, content) in enumerate(nodes.items(), 5):
         stored[path] = Stored(content if isinstance(content, bytes) else json.dumps(content).encode(), version)
-    return RegistrationFacts("b", "ns/b", "id-b", "zk:2181", URLS, registered, adopted_own_store, stored)
+    return RegistrationFacts("b", "ns/b", "id-b", "zk:2181", URLS, registered, adopted_own_store, stored, NOW)
 
 
 def plan(given: RegistrationFacts) -> RegistrationPlan:

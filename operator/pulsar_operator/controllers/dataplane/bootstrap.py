@@ -292,7 +292,10 @@ class _Bootstrap:
                 registered=record.registered,
                 adopted_own_store=record.adopted and store == self.request.local_store,
                 nodes=nodes,
+                now=self.request.now,
                 claimant_there=there,
+                brokers_ran=not record.registered and await self._brokers_ran(),
+                confirmations=self.request.confirmations,
             ),
             boundaries=even_boundaries(SYSTEM_BUNDLES),
         )
@@ -304,6 +307,11 @@ class _Bootstrap:
         if not record.registered:
             await self._write_record(replace(record, registered=True), f"registered in {store}")
         self.registered = self._known_record().registered
+
+    async def _brokers_ran(self) -> bool:
+        """Whether the local store has topics."""
+        session = await self._open(self.request.local_store)
+        return bool(await _asked(session.children(MANAGED_LEDGERS_PATH)))
 
     # -------------------------------------------------------------------------------------------------- writing
 

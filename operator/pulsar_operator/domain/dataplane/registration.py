@@ -20,9 +20,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation, ClusterConfirmationAction
+from pulsar_operator.domain.consent import Question, answered, how_to_answer
 from pulsar_operator.domain.dataplane.metadata import Marker, Refusal, Write, parse_marker
 from pulsar_operator.domain.texts import without_userinfo
 
@@ -101,8 +105,15 @@ class RegistrationFacts:
     cluster is about this very cluster."""
     nodes: Mapping[str, Stored | None]
     """What ``paths_to_read`` names; None = absent."""
+    now: datetime
+    """When confirmations must still count."""
     claimant_there: bool = False
     """Whether the PulsarCluster that the claim names is there, and is another one."""
+    brokers_ran: bool = False
+    """Whether the local store has topics: brokers start after registration, so the cluster was registered once. Looked
+    for while the record does not say that it is."""
+    confirmations: Sequence[ClusterConfirmation] = ()
+    """Of the specification."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +209,7 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
         )
     if data is None:
         if not facts.registered:
-            return None
+            return _empty_under_topics(facts)
         return Refusal(
             Reason.METADATA_LOST,
             f"the configuration store {facts.store} has neither {cluster_path(name)} nor {claim_path(name)}, although "
@@ -214,6 +225,25 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
         f"cluster name {name!r} is registered in the configuration store {facts.store} already and not by this "
         f"operator, with {', '.join(different)}: choose another spec.clusterName; or, if it is this very cluster, set "
         "these URLs with `pulsar-admin clusters update` to have it adopted",
+    )
+
+
+def _empty_under_topics(facts: RegistrationFacts) -> Refusal | None:
+    """A refusal where the store has nothing of Pulsar, and brokers of this cluster ran: its tenants and namespaces were
+    in a store that is lost, or elsewhere. A cluster that was deleted leaves them behind, so that it can return."""
+    if not facts.brokers_ran or any(node is not None for node in facts.nodes.values()):
+        return None
+    # Nothing in an empty store could name it: the cluster and the address of the store do.
+    subject = f"{facts.instance_id}/{sha256(facts.store.encode()).hexdigest()[:12]}"
+    question = Question(ClusterConfirmationAction.ADOPT_METADATA, subject)
+    if answered(question, facts.confirmations, (), facts.now) is not None:
+        return None
+    return Refusal(
+        Reason.METADATA_LOST,
+        f"the configuration store {facts.store} is empty, but the metadata store of this cluster has topics, which "
+        "brokers make after the cluster is registered: the configuration store is lost, or it is another one. Nothing "
+        "is written. Restore it from its volumes or a backup, or correct its address. If tenants and namespaces are to "
+        f"begin anew, {how_to_answer(question, facts.confirmations, facts.now)}",
     )
 
 
