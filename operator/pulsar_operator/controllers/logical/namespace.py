@@ -180,7 +180,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         clusters += [known[name] for name in facts.unreachable if name in known]
         clusters.sort(key=lambda c: c.name)
         used = used_confirmations(
-            p.spec, p.before.used_confirmations, live, p.conditions.now, taken_over=not p.memory.established
+            p.spec, p.before.used_confirmations, live, p.conditions.now, taken_over=not _knows_what_was_used(p)
         )
         return {
             **applied,
@@ -286,9 +286,15 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
 
 def _confirmed(p: NamespacePass, action: ConfirmationAction) -> frozenset[str]:
     """None in the pass that takes the namespace over: see used_confirmations."""
-    if not p.memory.established:
+    if not _knows_what_was_used(p):
         return frozenset()
     return confirmed(p.spec.confirmations, p.before.used_confirmations, p.conditions.now, action)
+
+
+def _knows_what_was_used(p: NamespacePass) -> bool:
+    """Whether the status is this object's and tells which confirmations were used. A status of a later generation than
+    the object's is of an earlier object: a backup was restored with it, from before or after they were used."""
+    return p.memory.established and (p.before.observed_generation or 0) <= p.meta.generation
 
 
 def _boundaries(spec: PulsarNamespaceSpec) -> list[str] | None:
