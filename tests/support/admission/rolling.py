@@ -84,6 +84,7 @@ ROLLING_CREATES: tuple[Create, ...] = (
     Create(PC, "confirmed-loss-by-name", _confirmed("LoseLedgers", bookie=0, answers="2026-05-01T22:30:00Z/3")),
     Create(PC, "confirmed-roll-of-no-name", _confirmed("RollUnderReplicated", answers=""), "at least 1 chars long"),
     Create(PC, "confirmed-roll-of-a-long-name", _confirmed("RollUnderReplicated", answers="x" * 193), "more than 192"),
+    Create(PC, "confirmed-roll-of-two-words", _confirmed("RollUnderReplicated", answers="a b"), "should match"),
     Create(PC, "confirmed-adoption", _confirmed("AdoptMetadata", answers="734bf28c")),
     Create(PC, "confirmed-adoption-of-anything", _confirmed("AdoptMetadata"), "answers is the instance id"),
     Create(PC, "confirmed-adoption-of-a-bookie", _confirmed("AdoptMetadata", answers="a", bookie=0), LOST),

@@ -105,7 +105,7 @@ class ClusterConfirmation(ApiModel):
     store that another tool initialized is used by this cluster from now on."""
     bookie: Annotated[int, Field(ge=0, le=511)] | None = None
     """Ordinal of the bookie, with action LoseLedgers."""
-    answers: Annotated[str, Field(min_length=1, max_length=192)] | None = None
+    answers: Annotated[str, Field(min_length=1, max_length=192, pattern=r"^[!-~]+$")] | None = None
     """What is confirmed: the rollout, the loss or the store, as the condition that asks for the confirmation prints it.
     A confirmation without it is not used."""
     expires_time: _Time
