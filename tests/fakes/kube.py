@@ -61,6 +61,10 @@ class FakeKube:
         self.changes: list[tuple[str, str, str]] = []
         """(verb, kind, name) of the writes that changed the stored object."""
         self.events: list[RecordedEvent] = []
+        self.admission: list[Callable[[Json], None]] = []
+        """What admission plugins and webhooks say of an object that is to be created: each raises, or does nothing."""
+        self.reported: dict[tuple[str, str], list[Json]] = {}
+        """Warning events of other controllers, by UID of the object and reason."""
         self._objects = Stored()
         self._order = Order()
         """Where somebody asked since an object came or went."""
@@ -139,6 +143,20 @@ class FakeKube:
             stored = self._insert(key, deepcopy(without_status(manifest, kind)))
             self._record(call, changed=True)
             return deepcopy(stored)
+
+    async def dry_run_create(self, manifest: Json) -> None:
+        """See ports.KubePort."""
+        kind, meta = resource_of(manifest), manifest["metadata"]
+        async with Faults(self, Call("dry_run_create", kind.kind, meta["namespace"], meta["name"])):
+            self.admit(manifest)
+            if id_of(kind, meta["namespace"], meta["name"]) in self._objects:
+                raise ConflictError(f'{kind.plural} "{meta["name"]}" already exists')
+
+    async def warnings(self, involved: Json, reason: str) -> Objects:
+        """See ports.KubePort."""
+        meta = involved["metadata"]
+        async with Faults(self, Call("warnings", involved["kind"], meta["namespace"], meta["name"])):
+            return deepcopy(self.reported.get((meta["uid"], reason), []))
 
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
@@ -219,6 +237,17 @@ class FakeKube:
             if field in meta:
                 new["metadata"][field] = deepcopy(meta[field])
         return deepcopy(self._store(key, live, new))
+
+    def admit(self, manifest: Json) -> None:
+        """Ask admission about an object that is to be created. Raises what it says."""
+        for plugin in list(self.admission):
+            plugin(manifest)
+
+    def report(self, involved: Json, reason: str, message: str) -> None:
+        """A controller reports a Warning event; the newest of a reason and message stays."""
+        found = self.reported.setdefault((involved["metadata"]["uid"], reason), [])
+        found[:] = [each for each in found if each["message"] != message]
+        found.append({"type": "Warning", "reason": reason, "message": message, "lastTimestamp": self.time()})
 
     def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
         """Somebody edits the object in place: ``change`` gets a copy to alter. Not recorded."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pulsar_operator.ports import PDBS, PODS, STATEFUL_SETS, Json, UnavailableError
+from pulsar_operator.ports import PDBS, PODS, STATEFUL_SETS, Json, ServerError
 
 ENDED = frozenset({"Succeeded", "Failed"})
 
@@ -60,7 +60,7 @@ def disruptions(budget: Json, objects: Iterable[Json]) -> Disruptions:
 
 
 def refusal(pod: Json, uid: str, objects: Iterable[Json]) -> str | None:
-    """What a budget says against the eviction of a pod by this UID; None where it may go. Raises UnavailableError."""
+    """What a budget says against the eviction of a pod by this UID; None where it may go. Raises ServerError."""
     objects, status = list(objects), pod.get("status") or {}
     ready = is_ready(pod)
     phase = status.get("phase") or ("Running" if ready else "Pending")
@@ -72,7 +72,7 @@ def refusal(pod: Json, uid: str, objects: Iterable[Json]) -> str | None:
     if not budgets:
         return None
     if len(budgets) > 1:
-        raise UnavailableError(
+        raise ServerError(
             "HTTP 500: This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     (budget,) = budgets

@@ -50,9 +50,11 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
   verbs: [get, list, watch, create, patch, delete]
 # Pods are made by StatefulSets. The operator watches their readiness and deletes one that serves nobody to roll it
 # (updateStrategy OnDelete). Patched is one annotation of a bookie's: its rack. It never runs a command in a pod.
+# Create is for dry runs alone: before a pod is evicted, the API server says whether it would create its successor.
+# It gives no power that the right on statefulsets does not give: a StatefulSet makes any pod of a namespace.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
 # A pod that serves is replaced by eviction: its budget counts it, so that a roll and a node drain never take two.
 - apiGroups: [""]
   resources: [pods/eviction]
@@ -83,10 +85,11 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]
-# Events on the custom resources: what was done, and why. Repeats are patched into the first one.
+# Events on the custom resources: what was done, and why. Repeats are patched into the first one. Listed are those of a
+# StatefulSet that lacks a pod: why Kubernetes does not create it.
 - apiGroups: [""]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [list, create, patch]
 {{- end -}}
 
 {{/* Rights on the Lease that keeps a second operator from acting; in the release namespace only. */}}

@@ -23,6 +23,7 @@ from pulsar_operator.adapters.kube_http import (
 )
 from pulsar_operator.api.constants import FIELD_MANAGER
 from pulsar_operator.ports import (
+    EVENTS,
     NAMESPACES,
     PODS,
     ConflictError,
@@ -31,12 +32,14 @@ from pulsar_operator.ports import (
     NotFoundError,
     RefusedError,
     ResourceType,
+    ServerError,
     UnavailableError,
 )
 
 Items = list[Json]
 """Inside the class ``list`` is a method."""
 PAGE_SIZE = 500
+EVENTS_LIMIT = 50
 STATUS_ATTEMPTS = 4
 """How often a status write starts over when the object changes between its read and the write."""
 LIST_ATTEMPTS = 3
@@ -168,6 +171,26 @@ class KubeAdapter:
         self._metrics.kube_write("create", kind.kind)
         return result
 
+    async def dry_run_create(self, manifest: Json) -> None:
+        """Have the API server admit an object without storing it.
+
+        https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
+        """
+        await self._client.request(
+            "POST",
+            resource_path(resource_of(manifest), manifest["metadata"]["namespace"]),
+            query={"fieldManager": FIELD_MANAGER, "dryRun": "All"},
+            body=manifest,
+        )
+
+    async def warnings(self, involved: Json, reason: str) -> Items:
+        """Warning events of a reason about exactly this object."""
+        fields = {"involvedObject.uid": involved["metadata"]["uid"], "reason": reason, "type": "Warning"}
+        selector = ",".join(f"{name}={value}" for name, value in fields.items())
+        query = {"fieldSelector": selector, "limit": str(EVENTS_LIMIT)}
+        page = await self._client.request("GET", resource_path(EVENTS, involved["metadata"]["namespace"]), query=query)
+        return list(page.get("items") or ())
+
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """Delete the object with this UID (background propagation); returns when it is gone already."""
         options = {
@@ -202,7 +225,7 @@ class KubeAdapter:
             # A budget that is deleted while it is counted down is missing too, and then the pod may be there.
             if str(error).startswith((f'{PODS.plural} "{name}"', f'{NAMESPACES.plural} "{namespace}"')):
                 return None
-            raise UnavailableError(f"POST {path}: {error}") from error
+            raise ServerError(f"POST {path}: {error}") from error
         self._metrics.kube_write("evict", PODS.kind)
         return None
 

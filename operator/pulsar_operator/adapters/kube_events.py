@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pulsar_operator.adapters.kube_http import MERGE_TYPE, KubeClient, resource_path
-from pulsar_operator.ports import Clock, ConflictError, Json, MetricsPort, NotFoundError, PortError, ResourceType
+from pulsar_operator.ports import EVENTS, Clock, ConflictError, Json, MetricsPort, NotFoundError, PortError
 
 log = logging.getLogger(__name__)
 
-EVENTS = ResourceType("", "v1", "events", "Event")
 COMPONENT = "pulsar-operator"
 MESSAGE_LIMIT = 1024
 """Longest message the API server takes for core/v1 Events."""

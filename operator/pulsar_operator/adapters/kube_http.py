@@ -26,12 +26,14 @@ from pulsar_operator.domain.texts import without_refused_values
 from pulsar_operator.ports import (
     CUSTOM,
     ConflictError,
+    DeadlineError,
     ForbiddenError,
     Json,
     NotFoundError,
     PortError,
     RefusedError,
     ResourceType,
+    ServerError,
     UnavailableError,
 )
 
@@ -171,7 +173,7 @@ class KubeClient:
                 finally:
                     response.response.release()
         except TimeoutError as error:
-            raise UnavailableError(f"{method} {path}: no answer within {limit:g} s") from error
+            raise DeadlineError(f"{method} {path}: no answer within {limit:g} s") from error
         except (aiohttp.ClientError, OSError, kube_config.ConfigException) as error:
             raise UnavailableError(f"{method} {path}: {type(error).__name__}: {error}") from error
         if response.status >= 300:
@@ -198,8 +200,11 @@ class BudgetError(UnavailableError):
 def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> PortError:
     """The port error of an HTTP status, in the server's own words."""
     details: Json = {}
+    answered = False
+    """Whether the API server itself answers, with a Status, and no proxy before it."""
     try:
         answer = json.loads(raw)
+        answered = answer.get("kind") == "Status"
         message = str(answer.get("message") or answer.get("reason") or "")
         details = answer.get("details") or {}
     except (ValueError, AttributeError):
@@ -223,7 +228,12 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
     refusal = _budget(message, details) if status == 429 else None
     if refusal is not None:
         return BudgetError(refusal, retry_after=_retry_after(headers, details))
-    return UnavailableError(f"HTTP {status}: {message}", retry_after=_retry_after(headers, details))
+    retry_after = _retry_after(headers, details)
+    if status == 500 and answered:
+        return ServerError(f"HTTP 500: {message}", retry_after=retry_after)
+    if status == 504 and answered:
+        return DeadlineError(f"HTTP 504: {message}", retry_after=retry_after, status=status)
+    return UnavailableError(f"HTTP {status}: {message}", retry_after=retry_after, status=status)
 
 
 _DENIED = re.compile(

@@ -48,6 +48,10 @@ _OTHERS = {
     Reason.FALLING_BEHIND,
     Reason.NOT_DELIVERING,
     Reason.EXPIRING,
+    # A quota is raised, a PriorityClass or a node comes back.
+    Reason.POD_REFUSED,
+    Reason.EVICTION_REFUSED,
+    Reason.NODE_UNREACHABLE,
     # A restart ends what somebody did by hand.
     Reason.BOOKIE_READ_ONLY,
 }

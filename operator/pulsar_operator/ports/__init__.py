@@ -15,12 +15,14 @@ from pulsar_operator.ports.errors import (
     NotFoundError,
     PortError,
     RefusedError,
+    ServerError,
     UnavailableError,
     UnownedError,
 )
 from pulsar_operator.ports.kube import (
     CONFIG_MAPS,
     CUSTOM,
+    EVENTS,
     NAMESPACES,
     NODES,
     PDBS,
@@ -43,6 +45,7 @@ from pulsar_operator.ports.zookeeper import Node, ZooKeeperPort, ZooKeeperSessio
 __all__ = [
     "CONFIG_MAPS",
     "CUSTOM",
+    "EVENTS",
     "NAMESPACES",
     "NODES",
     "PDBS",
@@ -75,6 +78,7 @@ __all__ = [
     "RefusedError",
     "ResourceType",
     "Scrape",
+    "ServerError",
     "SizingPort",
     "UnavailableError",
     "UnownedError",

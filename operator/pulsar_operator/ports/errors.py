@@ -39,8 +39,15 @@ class ForbiddenError(RefusedError):
         super().__init__(message, status=403)
 
 
+class ServerError(PortError):
+    """The Kubernetes API server answered one request with HTTP 500: an admission webhook did not answer, or a pod has
+    two PodDisruptionBudgets. Other requests may succeed. The call may have taken effect."""
+
+
 class UnavailableError(PortError):
     """No usable answer: connection, deadline, HTTP 408, 429, 5xx, session expired. The call may have taken effect.
+
+    HTTP 500 of the Kubernetes API server is a ServerError instead.
 
     ``status`` is that of an HTTP answer, 0 where there was none.
     """
@@ -51,8 +58,8 @@ class UnavailableError(PortError):
 
 
 class DeadlineError(UnavailableError):
-    """Nothing came within the deadline of an admin call: the other side hangs, or is not there. It may have taken
-    effect."""
+    """Nothing came within the deadline of a call: the other side, or an admission webhook behind it, hangs or is not
+    there. It may have taken effect."""
 
 
 class UnownedError(UnavailableError):

@@ -33,6 +33,7 @@ CONFIG_MAPS = ResourceType("", "v1", "configmaps", "ConfigMap")
 SECRETS = ResourceType("", "v1", "secrets", "Secret")
 SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount")
 PVCS = ResourceType("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+EVENTS = ResourceType("", "v1", "events", "Event")
 PDBS = ResourceType("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 NAMESPACES = ResourceType("", "v1", "namespaces", "Namespace")
 """Of Kubernetes; they are in none themselves, so they are asked for with an empty namespace."""
@@ -85,6 +86,13 @@ class KubePort(Protocol):
     async def create(self, manifest: Json) -> Json:
         """Create; ConflictError when an object of that name exists."""
 
+    async def dry_run_create(self, manifest: Json) -> None:
+        """Have the API server admit an object as for a creation, and store nothing (dryRun=All). Raises what a creation
+        raises."""
+
+    async def warnings(self, involved: Json, reason: str) -> Sequence[Json]:
+        """Warning events of a reason about exactly this object, at most 50; Kubernetes deletes them after an hour."""
+
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """Delete the object with this UID; returns when it is gone already. Raises ConflictError on another UID."""
 
@@ -95,7 +103,8 @@ class KubePort(Protocol):
         nothing happened, and the same call may be accepted later. A pod that is ending, has ended or has not started
         goes whatever a budget says (source: eviction.go of the API server, canIgnorePDB).
 
-        Raises ConflictError on another UID, RefusedError, and UnavailableError, also where a pod has several budgets.
+        Raises ConflictError on another UID, RefusedError, UnavailableError, and ServerError, also where a pod has
+        several budgets.
         Observed on Kubernetes 1.35: the UID is compared after the budget. So a budget may refuse another pod of the
         name in words, or be counted down for it until its controller looks again; and for one that has not started
         the server tries for 10 s before it says so.

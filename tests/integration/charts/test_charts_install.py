@@ -44,9 +44,11 @@ ALLOWED = [
     ("", "pods", "", "delete"),
     ("", "pods", "", "patch"),
     ("", "pods", "eviction", "create"),
+    ("", "pods", "", "create"),
     ("", "secrets", "", "get"),
     ("", "namespaces", "", "get"),
     ("", "events", "", "create"),
+    ("", "events", "", "list"),
 ]
 FORBIDDEN = [
     ("pulsaroperator.io", "pulsarclusters", "", "delete"),
@@ -55,7 +57,6 @@ FORBIDDEN = [
     ("", "secrets", "", "watch"),
     ("", "pods", "exec", "create"),
     ("", "pods", "exec", "get"),
-    ("", "pods", "", "create"),
     ("", "pods", "log", "get"),
     ("", "serviceaccounts", "token", "create"),
     ("rbac.authorization.k8s.io", "roles", "", "patch"),

@@ -15,7 +15,7 @@ from pulsar_operator.adapters.clock import SystemClock
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
-from pulsar_operator.ports import PDBS, PODS, ConflictError, Json, KubePort, UnavailableError
+from pulsar_operator.ports import PDBS, PODS, ConflictError, Json, KubePort, ServerError
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_evictions import Disruptions, disruptions
 from tests.support.cluster.backstage import Backstage, FakeBackstage, HttpBackstage
@@ -219,7 +219,7 @@ async def test_two_budgets_are_an_error_in_words(bench: Bench) -> None:
     for name in ("one", "two"):
         await bench.budget(name, maxUnavailable=1)
         await bench.counted(allowed=1, healthy=1, desired=0, expected=1, name=name)
-    with pytest.raises(UnavailableError, match="more than one PodDisruptionBudget"):
+    with pytest.raises(ServerError, match="more than one PodDisruptionBudget"):
         await bench.evict("b-0", uid)
     assert await bench.there("b-0")
 

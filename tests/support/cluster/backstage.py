@@ -6,10 +6,11 @@ The same few verbs over the API server in memory and over a real one; nothing he
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Protocol
 
 from pulsar_operator.adapters.kube_http import APPLY_TYPE, MERGE_TYPE, KubeClient, resource_of, resource_path
-from pulsar_operator.ports import Json, NotFoundError, ResourceType
+from pulsar_operator.ports import EVENTS, PODS, Json, NotFoundError, ResourceType
 from tests.fakes.kube import FakeKube
 
 
@@ -31,6 +32,9 @@ class Backstage(Protocol):
     async def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> None:
         """A controller replaces the fields of the status it names."""
 
+    async def report(self, involved: Json, reason: str, message: str) -> None:
+        """A controller records a Warning event about an object."""
+
     async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """Somebody deletes an object; finalizers hold it. Nothing happens where there is none."""
 
@@ -50,7 +54,10 @@ class FakeBackstage:
         return self.kube.live(kind, namespace, name)
 
     async def put(self, manifest: Json) -> Json:
-        """See Backstage."""
+        """See Backstage. Admission is asked about pods alone."""
+        meta = manifest["metadata"]
+        if manifest["kind"] == PODS.kind and self.kube.live(PODS, meta["namespace"], meta["name"]) is None:
+            self.kube.admit(manifest)
         return self.kube.put(manifest)
 
     async def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
@@ -62,6 +69,10 @@ class FakeBackstage:
         found = self.kube.live(kind, namespace, name)
         if found is not None:
             self.kube.set_status(kind, namespace, name, {**(found.get("status") or {}), **status})
+
+    async def report(self, involved: Json, reason: str, message: str) -> None:
+        """See Backstage."""
+        self.kube.report(involved, reason, message)
 
     async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """See Backstage."""
@@ -131,6 +142,22 @@ class HttpBackstage:
             await self._client.request("PATCH", path, body={"status": status}, content_type=MERGE_TYPE)
         except NotFoundError:
             return
+
+    async def report(self, involved: Json, reason: str, message: str) -> None:
+        """See Backstage."""
+        meta = involved["metadata"]
+        about = {"kind": involved["kind"], **{key: meta[key] for key in ("namespace", "name", "uid")}}
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        body = {
+            "metadata": {"generateName": f"{meta['name']}.", "namespace": meta["namespace"]},
+            "involvedObject": about,
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+        }
+        await self._client.request("POST", resource_path(EVENTS, meta["namespace"]), body=body)
 
     async def remove(self, kind: ResourceType, namespace: str, name: str) -> None:
         """See Backstage."""

@@ -44,6 +44,7 @@ def pod(
     ready: bool = True,
     terminating: bool = False,
     was_ready: bool = True,
+    once_ready: bool = False,
     waiting: Json | None = None,
     ended: Json | None = None,
     restarts: int = 0,
@@ -51,7 +52,8 @@ def pod(
     pod_template: Json | None = None,
     uid: str | None = None,
 ) -> Json:
-    """A pod of the StatefulSet its name says. ``was_ready``: unready now, but ready before in the same container."""
+    """A pod of the StatefulSet its name says. ``was_ready``: unready now, but ready before in the same container.
+    ``once_ready``: in an earlier one, which ended."""
     owner = name.rpartition("-")[0]
     made = copy.deepcopy(pod_template or template())
     state: Json = {"waiting": waiting} if waiting else {"running": {"startedAt": START}}
@@ -68,6 +70,12 @@ def pod(
     ]
     if unschedulable:
         conditions[1] |= {"reason": "Unschedulable", "message": unschedulable}
+    times: Json = {}
+    if once_ready:
+        times["startTime"] = START
+        conditions[0]["lastTransitionTime"] = LATER
+        if "running" in state:
+            state["running"] = {"startedAt": LATER}
     meta: Json = {
         "name": name,
         "uid": uid or f"uid-{name}-{revision}",
@@ -81,6 +89,7 @@ def pod(
         "metadata": meta,
         "spec": made["spec"],
         "status": {
+            **times,
             "phase": "Pending" if unschedulable else "Running",
             "conditions": conditions,
             "containerStatuses": [] if unschedulable else [container],

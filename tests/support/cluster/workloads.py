@@ -21,7 +21,18 @@ from uuid import uuid4
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.children import OWNED
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.ports import CUSTOM, PDBS, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, ResourceType
+from pulsar_operator.ports import (
+    CUSTOM,
+    PDBS,
+    PODS,
+    PVCS,
+    STATEFUL_SETS,
+    ConflictError,
+    Json,
+    RefusedError,
+    ResourceType,
+    ServerError,
+)
 from tests.fakes.kube_evictions import disruptions
 from tests.support.cluster.backstage import Backstage
 from tests.support.core.clocks import SteppingClock
@@ -133,6 +144,9 @@ class Workloads:
         if degraded is None and not await self.needs(pod):
             return 0
         status = pod_status(pod, degraded, self._now())
+        before, after = (_ready_condition(each) for each in (pod.get("status") or {}, status))
+        if before and after and before["status"] == after["status"]:
+            after["lastTransitionTime"] = before["lastTransitionTime"]
         if degraded is not None and _signature(status) == _signature(pod.get("status") or {}):
             return 0
         await self.backstage.set_status(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], status)
@@ -214,6 +228,11 @@ class Workloads:
             await self.backstage.put(self._bound(_pod(sts, name, revision, volumes)))
         except ConflictError:
             return 0
+        except (RefusedError, ServerError) as error:
+            owner = sts["metadata"]["name"]
+            text = f"create Pod {name} in StatefulSet {owner} failed error: {error}"
+            await self.backstage.report(sts, "FailedCreate", text)
+            return 0
         return 1
 
     def _bound(self, pod: Json) -> Json:
@@ -292,6 +311,10 @@ def is_ready(pod: Json) -> bool:
     """Whether a pod's Ready condition is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _ready_condition(status: Json) -> Json | None:
+    return next((each for each in status.get("conditions") or () if each["type"] == "Ready"), None)
 
 
 def revision_of(sts: Json) -> str:

@@ -170,6 +170,16 @@ class TappedKube:
         """See ports.KubePort."""
         return await self._write("create", manifest, lambda: self._inner.create(manifest))
 
+    async def dry_run_create(self, manifest: Json) -> None:
+        """See ports.KubePort. Nothing is written."""
+        name = manifest["metadata"]["name"]
+        await self._around("dry run", manifest["kind"], name, lambda: self._inner.dry_run_create(manifest), write=False)
+
+    async def warnings(self, involved: Json, reason: str) -> list[Json]:
+        """See ports.KubePort."""
+        name = involved["metadata"]["name"]
+        return await self._around("events", "Event", name, lambda: self._inner.warnings(involved, reason), write=False)
+
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
         await self._around("delete", kind.kind, name, lambda: self._inner.delete(kind, namespace, name, uid=uid))

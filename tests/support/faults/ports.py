@@ -62,6 +62,17 @@ class GatedKube:
         stored: Json = await self._write("create", manifest, lambda: self._inner.create(manifest))
         return stored
 
+    async def dry_run_create(self, manifest: Json) -> None:
+        """See ports.KubePort."""
+        call = PortCall(KUBERNETES, "dry run", manifest["kind"], manifest["metadata"]["name"], False)
+        await self._gate.through(call, lambda: self._inner.dry_run_create(manifest))
+
+    async def warnings(self, involved: Json, reason: str) -> list[Json]:
+        """See ports.KubePort."""
+        call = PortCall(KUBERNETES, "events", "Event", involved["metadata"]["name"], False)
+        found: list[Json] = await self._gate.through(call, lambda: self._inner.warnings(involved, reason))
+        return found
+
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
         """See ports.KubePort."""
         call = PortCall(KUBERNETES, "delete", kind.kind, name, True)

@@ -46,7 +46,7 @@ NEEDED: dict[ResourceType, set[str]] = {
     **{kind: {"get", "list", "watch", "patch"} for kind in CUSTOM.values()},
     CUSTOM[Kind.REBALANCE]: {"get", "list", "watch", "patch", "create", "delete"},
     STATEFUL_SETS: {"get", "list", "watch", "create", "patch", "delete"},
-    PODS: {"get", "list", "watch", "patch", "delete"},
+    PODS: {"get", "list", "watch", "create", "patch", "delete"},
     CONFIG_MAPS: {"get", "list", "watch", "create", "patch", "delete"},
     SERVICES: {"get", "list", "create", "patch", "delete"},
     SERVICE_ACCOUNTS: {"get", "list", "create", "patch", "delete"},
@@ -62,7 +62,7 @@ SUBRESOURCES = {
     ("pulsaroperator.io", "pulsarclusters/finalizers"): {"update"},
     ("pulsaroperator.io", "pulsarrebalances/finalizers"): {"update"},
     ("", "pods/eviction"): {"create"},
-    ("", "events"): {"create", "patch"},
+    ("", "events"): {"list", "create", "patch"},
 }
 
 

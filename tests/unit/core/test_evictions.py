@@ -15,11 +15,13 @@ from pulsar_operator.ports import (
     PODS,
     SERVICES,
     ConflictError,
+    DeadlineError,
     Deps,
     ForbiddenError,
     Json,
     PortError,
     RefusedError,
+    ServerError,
     UnavailableError,
 )
 from tests.fakes.admin import FakeAdmin
@@ -98,16 +100,16 @@ async def test_what_is_gone_is_gone(bench: Bench, name: str) -> None:
          UnavailableError, "Too many requests", 7.0),
         (429, answer("m", 429, causes=[{"reason": "Other", "message": "x"}]), {}, UnavailableError, "m", None),
         (500, answer("This pod has more than one PodDisruptionBudget", 500), {},
-         UnavailableError, "more than one PodDisruptionBudget", None),
+         ServerError, "more than one PodDisruptionBudget", None),
         (404, answer('poddisruptionbudgets.policy "p" not found', 404, name="p", kind="poddisruptionbudgets"), {},
-         UnavailableError, "poddisruptionbudgets", None),
+         ServerError, "poddisruptionbudgets", None),
         (404, "404 page not found", {}, NotServedError, "page not found", None),
         (409, answer("the UID in the precondition (u) does not match", 409), {}, ConflictError, "UID", None),
         (403, answer("pdb disruptions allowed is negative", 403), {}, RefusedError, "negative", None),
         (403, answer('User "x" cannot create resource "pods/eviction" in API group "" in the namespace "ns"', 403), {},
          ForbiddenError, "may not create pods/eviction in Kubernetes namespace ns", None),
         (503, answer(VIOLATES, 503, causes=[CAUSE]), {}, UnavailableError, "HTTP 503", None),
-        (504, answer("couldn't update PodDisruptionBudget", 504), {}, UnavailableError, "couldn't update", None),
+        (504, answer("couldn't update PodDisruptionBudget", 504), {}, DeadlineError, "couldn't update", None),
     ],
 )  # fmt: skip
 async def test_what_is_no_answer_of_a_budget(

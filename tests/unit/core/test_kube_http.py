@@ -20,10 +20,12 @@ from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
     ConflictError,
+    DeadlineError,
     ForbiddenError,
     NotFoundError,
     PortError,
     RefusedError,
+    ServerError,
     UnavailableError,
 )
 from tests.support.core.objects import config_map, tenant
@@ -105,7 +107,13 @@ def status(message: str, **details: Any) -> dict[str, Any]:
         (429, status("m"), {"Retry_After": "7"}, UnavailableError, 7.0),
         (429, status("m", retryAfterSeconds=3), {}, UnavailableError, 3.0),
         (429, status("m"), {"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"}, UnavailableError, None),
-        (500, status("m"), {}, UnavailableError, None),
+        (500, status("m"), {}, ServerError, None),
+        (500, status("m"), {"Retry_After": "7"}, ServerError, 7.0),
+        (500, "m of a proxy", {}, UnavailableError, None),
+        (500, {"message": "m of a proxy"}, {}, UnavailableError, None),
+        (502, status("m"), {}, UnavailableError, None),
+        (504, status("m"), {}, DeadlineError, None),
+        (504, "m of a proxy", {}, UnavailableError, None),
         (503, "m: upstream", {"Retry_After": "1"}, UnavailableError, 1.0),
         (302, "m", {}, UnavailableError, None),
     ],
@@ -117,6 +125,8 @@ async def test_errors(
     with pytest.raises(error, match="m") as raised:
         await bench.kube.apply(config_map("ns", "a", {}))
     assert type(raised.value) is error or issubclass(type(raised.value), error)
+    assert not (error is UnavailableError and isinstance(raised.value, DeadlineError))
+    assert not (isinstance(raised.value, UnavailableError) and raised.value.status not in (code, 0))
     assert raised.value.retry_after == retry_after
     if isinstance(raised.value, RefusedError):
         assert raised.value.status == code
@@ -192,7 +202,7 @@ async def test_whether_a_definition_is_installed_is_discovered(bench: Bench) -> 
 
 async def test_deadline_and_no_server(bench: Bench) -> None:
     bench.script.delay = 5
-    with pytest.raises(UnavailableError, match=r"no answer within 2 s"):
+    with pytest.raises(DeadlineError, match=r"no answer within 2 s"):
         await bench.kube.get(CONFIG_MAPS, "ns", "a")
     nowhere = KubeClient(Configuration(host="http://127.0.0.1:1"))
     with pytest.raises(UnavailableError):
@@ -252,7 +262,7 @@ async def test_a_list_leaves_out_who_wrote_which_field(bench: Bench) -> None:
 async def test_a_list_with_a_failing_page_is_an_error(bench: Bench) -> None:
     bench.script.add(200, page("ab", "t"))
     bench.script.add(500, status("no"))
-    with pytest.raises(UnavailableError):
+    with pytest.raises(ServerError):
         await bench.kube.list(CONFIG_MAPS, "ns")
 
 
@@ -389,3 +399,20 @@ async def test_a_refused_value_is_not_repeated(bench: Bench, words: str, told: s
     with pytest.raises(RefusedError) as raised:
         await bench.kube.apply(config_map("ns", "a", {}))
     assert str(raised.value) == told
+
+
+async def test_a_dry_run_stores_nothing(bench: Bench) -> None:
+    await bench.kube.dry_run_create(config_map("ns", "a", {"k": "v"}))
+    method, path, query, _, body = bench.script.asked[0]
+    assert (method, path.partition("?")[0]) == ("POST", "/api/v1/namespaces/ns/configmaps")
+    assert query["dryRun"] == "All" and body == config_map("ns", "a", {"k": "v"})
+    assert bench.metrics.calls == [], "it is no write"
+
+
+async def test_warnings_are_those_of_the_very_object(bench: Bench) -> None:
+    bench.script.add(200, {"metadata": {}, "items": [{"reason": "FailedCreate", "message": "m"}]})
+    found = await bench.kube.warnings(config_map("ns", "a", {}) | {"metadata": {"namespace": "ns", "uid": "u-1"}}, "R")
+    assert [each["message"] for each in found] == ["m"]
+    _, path, query, _, _ = bench.script.asked[0]
+    assert path.partition("?")[0] == "/api/v1/namespaces/ns/events"
+    assert query["fieldSelector"] == "involvedObject.uid=u-1,reason=R,type=Warning" and query["limit"] == "50"

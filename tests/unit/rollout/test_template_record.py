@@ -35,6 +35,7 @@ RECORDS = st.builds(
         {manifest_hash(each.template): each for each in kept},
         manifest_hash(kept[0].template) if kept and good else None,
         stop,
+        ready="0123abcd" if good else None,
     ),
     st.lists(KEPT, max_size=4),
     st.booleans(),

@@ -41,7 +41,7 @@ def tier(
     live = stateful_set(name, pod_template=copy.deepcopy(applied))
     if annotated:
         live["metadata"]["annotations"] = {ANNOTATION_TEMPLATE: manifest_hash(applied)}
-    found = [pod(f"{name}-{i}", **each) for i, each in enumerate(pods or [{}, {}, {}])]
+    found = [pod(f"{name}-{i}", **each) for i, each in enumerate([{}, {}, {}] if pods is None else pods)]
     kept = record if record is not None else TemplateRecord({OLD_HASH: Kept(OLD, "1")}, OLD_HASH)
     return Tier(component, rendered, kept, live, evaluate(ComponentPods(component, live, found)))
 
@@ -52,8 +52,54 @@ def given(found: Turns) -> dict[Component, str | None]:
 
 
 BROKEN, AWAY = {"ready": False, "was_ready": False}, {"ready": False}
+OOM = {"ready": False, "was_ready": False, "once_ready": True, "restarts": 1}
+"""Ran out of memory, and is not ready again yet."""
+BEFORE = {"revision": "r0"}
+"""Of the revision before."""
+OLDER = template("pulsar:0")
 NEVER = TemplateRecord()
+PROVEN = TemplateRecord({OLD_HASH: Kept(OLD, "1")}, OLD_HASH)
 UNPROVEN = TemplateRecord({OLD_HASH: Kept(OLD, "1")})
+MIDWAY = TemplateRecord({OLD_HASH: Kept(OLD, "1"), manifest_hash(OLDER): Kept(OLDER, "0")}, manifest_hash(OLDER))
+"""The template that the workload has is on its way, and never ran in all pods."""
+SEEN = replace(MIDWAY, ready=OLD_HASH)
+"""A pod was ready with it."""
+ROWS: list[tuple[str, list[Json], TemplateRecord, str | None]] = [
+    ("all ran out of memory", [OOM, OOM, OOM], UNPROVEN, "old"),
+    ("all ran out of memory, and it is proven", [OOM, OOM, OOM], PROVEN, "old"),
+    ("all were evicted at once, and it is proven", [BROKEN, BROKEN, BROKEN], PROVEN, "old"),
+    ("the only pod was evicted, and it is proven", [BROKEN], PROVEN, "old"),
+    ("all lost their nodes, and it is proven", [AWAY, AWAY, AWAY], PROVEN, "old"),
+    ("on its way, all ran out of memory", [OOM, OOM, OOM], MIDWAY, "old"),
+    ("on its way, those before ran out of memory", [OOM | BEFORE, OOM | BEFORE, BEFORE], MIDWAY, "old"),
+    ("just applied, and those before are new in their containers", [BROKEN | BEFORE] * 3, MIDWAY, "old"),
+    ("on its way, one was evicted and others run it", [BROKEN, {}, {}], MIDWAY, "old"),
+    ("on its way, one was evicted and one ran it before", [BROKEN, OOM, BEFORE], MIDWAY, "old"),
+    ("on its way, all were evicted after one had run it", [BROKEN, BROKEN, BROKEN], SEEN, "old"),
+    ("on its way, and its first pod never was ready", [BROKEN, BEFORE, BEFORE], MIDWAY, "new"),
+    ("on its way, none of three ever was ready", [BROKEN, BROKEN, BROKEN], MIDWAY, "new"),
+    ("a first start where nothing runs", [BROKEN, BROKEN, BROKEN], UNPROVEN, "new"),
+    ("a first start where one never was ready", [BROKEN, {}, {}], UNPROVEN, "new"),
+    ("no pod is there, on a first start", [], UNPROVEN, "new"),
+    ("no pod is there, and it is proven", [], PROVEN, "old"),
+    ("the record is lost", [BROKEN, BROKEN, BROKEN], NEVER, None),
+]
+
+
+@pytest.mark.parametrize(("pods", "record", "wanted"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS])
+@pytest.mark.parametrize("held", ["window", "order"])
+def test_only_a_broken_template_is_corrected_out_of_turn(
+    pods: list[Json], record: TemplateRecord, wanted: str | None, held: str
+) -> None:
+    """In a closed window, and while ZooKeeper before it has its turn still to come."""
+    mine = tier(BROKER, pods=pods, record=record)
+    if held == "window":
+        assert given(turns([mine], held=WINDOW))[BROKER] == wanted
+        return
+    serves = any(each.get("ready", True) for each in pods)
+    assert given(turns([tier(ZK), mine]))[BROKER] == ("old" if serves and wanted == "new" else wanted)
+
+
 CASES: list[tuple[str, list[Tier], Held | None, dict[Component, str | None]]] = [
     (
         "the first in the order",
@@ -93,7 +139,7 @@ CASES: list[tuple[str, list[Tier], Held | None, dict[Component, str | None]]] = 
     ),
     (
         "without a pod that serves at once",
-        [tier(ZK), tier(BROKER, pods=[BROKEN, BROKEN, BROKEN])],
+        [tier(ZK), tier(BROKER, pods=[BROKEN, BROKEN, BROKEN], record=UNPROVEN)],
         WINDOW,
         {ZK: "old", BROKER: "new"},
     ),

@@ -12,6 +12,8 @@ from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus
 
 MAX_BOOKIES: Final = 512
 """Rows of status.bookies."""
+MAX_MISSING: Final = 64
+"""Rows of status.missingPods."""
 MAX_REMOTE: Final = 64
 """Rows of status.remoteClusters."""
 MAX_REMOTE_NAME: Final = 253
@@ -72,6 +74,15 @@ class RolloutStatus(ApiModel):
     progressed: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """When the last pod was done, or the first tier began; other clusters of the instance do not wait for one that has
     not gone on for long, unless it tries what they would change too."""
+
+
+class MissingPodStatus(ApiModel):
+    """A pod that its StatefulSet wants and that does not exist."""
+
+    name: Annotated[str, Field(max_length=253)]
+    """Name of the pod."""
+    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """Time since which the operator observes that the pod does not exist. The progress deadline counts from it."""
 
 
 class DrainStatus(ApiModel):
@@ -278,6 +289,14 @@ class PulsarClusterStatus(CommonStatus):
     """What bring-up waits for; absent when nothing."""
     rollout: RolloutStatus | None = None
     """The roll in progress."""
+    missing_pods: Annotated[
+        list[MissingPodStatus],
+        Field(
+            max_length=MAX_MISSING,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """Pods that do not exist although their StatefulSets want them. The list is empty while every pod exists."""
     canaries: Annotated[
         list[CanaryStatus],
         Field(

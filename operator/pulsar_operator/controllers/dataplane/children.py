@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.domain.dataplane.absent_pods import FAILED_CREATE, refusals
 from pulsar_operator.domain.dataplane.live import Live, component_of, controller_uid
 from pulsar_operator.domain.dataplane.templates import RECORD_SUFFIX, configurations, is_record, parse_record
 from pulsar_operator.ports import (
@@ -18,8 +21,11 @@ from pulsar_operator.ports import (
     STATEFUL_SETS,
     Deps,
     Json,
+    PortError,
     ResourceType,
 )
+
+log = logging.getLogger(__name__)
 
 OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, PDBS)
 """Types of children that carry an owner reference and are pruned when they are no longer rendered."""
@@ -32,12 +38,29 @@ class NameConflictError(Exception):
 
 
 async def observe_children(deps: Deps, owner: Json) -> Live:
-    """Everything that carries the owner's labels. Raises UnavailableError."""
+    """Everything that carries the owner's labels, and why pods that are missing are not created. Raises PortError."""
     meta = owner["metadata"]
     selector = f"{LABEL_OWNER_KIND}={owner['kind']},{LABEL_OWNER_NAME}={meta['name']}"
     kinds = (*OWNED, PODS)
     lists = await asyncio.gather(*(deps.kube.list(kind, meta["namespace"], selector=selector) for kind in kinds))
-    return Live.of(owner, (each for found in lists for each in found))
+    live = Live.of(owner, (each for found in lists for each in found), at=deps.clock.now())
+    return await _explained(deps, live) if live.missing() else live
+
+
+async def _explained(deps: Deps, live: Live) -> Live:
+    """The same, with what the StatefulSet controller says of missing pods. Events that cannot be read are unknown."""
+    found: dict[str, str] = {}
+    for component in Component:
+        facts, there = live.facts(component), live.stateful_set(component)
+        if facts is None or there is None or not facts.missing:
+            continue
+        try:
+            events = await deps.kube.warnings(there, FAILED_CREATE)
+        except PortError as error:
+            log.debug("events of StatefulSet %s cannot be read: %s", there["metadata"]["name"], error)
+            continue
+        found |= refusals(events, facts.missing, deps.clock.now())
+    return replace(live, refusals=found)
 
 
 async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *, at: Sequence[str] = ()) -> Live:

@@ -30,6 +30,7 @@ from pulsar_operator.controllers.dataplane.store_read import ask
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.pods import observe_component
+from pulsar_operator.domain.dataplane.rollout import Blocker
 from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
 from pulsar_operator.ports import STATEFUL_SETS
 
@@ -124,24 +125,28 @@ async def _managed_store(state: InstancePass) -> None:
         state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
     else:
         live = await _apply_store(state, live)
-    facts = observe_component(live.stateful_set(component), live.pods(component))
+    facts = live.facts(component) or observe_component(None, None)
     reason, text = facts.summary("Configuration store")
     ready = await _founded(state, live, managed)
     if not ready and has_quorum(facts, managed):
         reason, text = Reason.PENDING, f"{text}, but it is not on record that the ensemble was founded"
     elif not ready and reason in (Reason.PENDING, Reason.NOT_READY):
         reason = Reason.WAITING_FOR_ZOOKEEPER
-    if (waiting := await _roll(state, live, component)) is not None:
-        text += f"; to be rolled it waits for {waiting}"
+    blocker = await _roll(state, live, component)
+    if blocker is not None:
+        apart = blocker.reason is not Reason.ROLLING
+        text += f". {blocker.message}" if apart else f"; to be rolled it waits for {blocker.message}"
     state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
 
 
-async def _roll(state: InstancePass, live: Live, component: Component) -> str | None:
-    """Replace one outdated server at most; what the next one waits for, in words."""
+async def _roll(state: InstancePass, live: Live, component: Component) -> Blocker | None:
+    """Replace one outdated server at most; what keeps the next one from being replaced."""
     plan, waiting = roll_plan(live, (component,)), None
     if plan.replace is not None:
         plan, waiting = await servers_gate(state.actor, live, plan, state.spec.cluster_domain, (component,))
-    return waiting or await replace(state.actor, live, plan, (component,))
+    if waiting is not None:
+        return Blocker(Reason.ROLLING, waiting)
+    return await replace(state.actor, live, plan, (component,))
 
 
 async def _founded(state: InstancePass, live: Live, managed: ManagedZooKeeper) -> bool:

@@ -24,10 +24,10 @@ from pulsar_operator.domain.bookkeeper.placement import placement_said
 from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane import scaling
+from pulsar_operator.domain.dataplane.absent_pods import missing_rows
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.remote_clusters import known_urls, remote_changes, remote_rows
 from pulsar_operator.domain.dataplane.running import pod_versions
-from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.dataplane.wanted import rows_of
 from pulsar_operator.domain.render import Owner, selector_text
 from pulsar_operator.domain.stored import readable
@@ -108,7 +108,7 @@ def set_conditions(
     elif view.leave is not None and view.leave.step is not None:
         conditions.set(ConditionType.PROGRESSING, *_leaving(view.leave))
     elif rollout is not None:
-        _rolling(conditions, rollout, view.turns)
+        _rolling(conditions, rollout, view)
     elif view.drain is not None:
         conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.drain.waiting_for}")
     elif view.scale is not None and view.scale.foreign is not None:
@@ -132,8 +132,9 @@ def _leaving(leave: LeaveFact) -> tuple[bool, Reason, str]:
     return leave.reason is None, leave.reason or leave.doing, leave.message
 
 
-def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | None) -> None:
+def _rolling(conditions: ConditionSet, rollout: RolloutStatus, view: ClusterView) -> None:
     """What a roll is about. One that stopped, or waits for its window, makes no progress to be waited for."""
+    turns, blocker = view.turns, view.roll.blocker if view.roll is not None else None
     kind, held = ConditionType.PROGRESSING, turns.held if turns is not None else None
     text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
     if turns is not None and turns.stop is not None:
@@ -144,6 +145,8 @@ def _rolling(conditions: ConditionSet, rollout: RolloutStatus, turns: Turns | No
         conditions.set(kind, going, held.reason, f"{text}; waiting for {held.waiting_for}")
     elif turns is not None and rollout.waiting_for in turns.unplaced.values():
         conditions.set(kind, True, Reason.UNSCHEDULABLE, f"{text}; waiting for {rollout.waiting_for}")
+    elif blocker is not None and blocker.reason is not Reason.ROLLING:
+        conditions.set(kind, True, blocker.reason, f"{text}. {blocker.message}")
     else:
         waits = f"; waiting for {rollout.waiting_for}" if rollout.waiting_for is not None else ""
         conditions.set(kind, True, Reason.ROLLING, f"{text}{waits}")
@@ -380,6 +383,7 @@ def cluster_status(
             "waitingFor": view.waiting_for,
             "dependents": old.get("dependents") if view.dependents is None else view.dependents,
             "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,
+            "missingPods": missing_rows(old.get("missingPods") or (), view.missing, now),
             "canaries": (old.get("canaries") or []) if view.turns is None else list(view.turns.canaries),
             "usedConfirmations": _used(old, spec, view, now),
             "recoveryDelay": old.get("recoveryDelay") if stored is None or stored.facts is None else stored.delay,

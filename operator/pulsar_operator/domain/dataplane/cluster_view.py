@@ -25,6 +25,7 @@ from pulsar_operator.domain.bookkeeper.unwritable import Unwritable
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
+from pulsar_operator.domain.dataplane.rollout import Blocker
 from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.dataplane.wanted import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
@@ -116,6 +117,8 @@ class RollFact:
     """PulsarRebalances it needs."""
     confirmed: UsedClusterConfirmation | None = None
     """The confirmation it uses."""
+    blocker: Blocker | None = None
+    """What keeps the next pod from being replaced, if anything does."""
     goes_on: bool = True
     """False = it is half done, and no pod goes before the specification is corrected."""
 
@@ -248,6 +251,11 @@ class ClusterView:
         if self.live is None:
             return {}
         return {c: facts for c in BRING_UP_ORDER if (facts := self.live.facts(c)) is not None}
+
+    @property
+    def missing(self) -> list[str] | None:
+        """Names of pods that do not exist although they are wanted; None = nobody looked."""
+        return self.live.missing() if self.live is not None else None
 
     @property
     def gates(self) -> Mapping[Component, Gate | None]:

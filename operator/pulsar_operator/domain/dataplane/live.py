@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -39,15 +40,19 @@ class Live:
 
     owner: OwnerId
     objects: Mapping[tuple[str, str], Json] = field(default_factory=lambda: MappingProxyType({}))
+    at: datetime | None = None
+    """Time at which they were read."""
+    refusals: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Why Kubernetes does not create missing pods, by their names; it only explains."""
 
     @classmethod
-    def of(cls, owner: Mapping[str, Any], objects: Iterable[Json]) -> Live:
+    def of(cls, owner: Mapping[str, Any], objects: Iterable[Json], *, at: datetime | None = None) -> Live:
         """Of objects as read; each names its kind."""
-        return cls(OwnerId.of(owner), _by_name(objects))
+        return cls(OwnerId.of(owner), _by_name(objects), at)
 
     def having(self, *objects: Json) -> Live:
         """The same, with these as they are by now."""
-        return Live(self.owner, _by_name([*self.objects.values(), *objects])) if objects else self
+        return replace(self, objects=_by_name([*self.objects.values(), *objects])) if objects else self
 
     def get(self, kind: str, name: str) -> Json | None:
         """One object."""
@@ -90,13 +95,21 @@ class Live:
         """What its StatefulSet and pods say; None where there is no StatefulSet."""
         if component not in self._facts:
             found = self.stateful_set(component)
-            self._facts[component] = None if found is None else observe_component(found, self.pods(component))
+            self._facts[component] = None if found is None else self._observe(component, found)
         return self._facts[component]
 
     @cached_property
     def _facts(self) -> dict[Component, ComponentFacts | None]:
         """Facts of the components that were asked for."""
         return {}
+
+    def _observe(self, component: Component, stateful_set: Json) -> ComponentFacts:
+        return observe_component(stateful_set, self.pods(component), refusals=self.refusals, now=self.at)
+
+    def missing(self) -> list[str]:
+        """Names of pods that StatefulSets of the owner want and that do not exist."""
+        known = (self.facts(component) for component in Component)
+        return sorted(name for facts in known if facts is not None for name in facts.missing)
 
     def configurations(self) -> frozenset[str]:
         """Names of the ConfigMaps that pods, or templates of pods to come, mount."""

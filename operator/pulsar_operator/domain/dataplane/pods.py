@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.dataplane.absent_pods import describe_lost, describe_missing, missing_names
 from pulsar_operator.domain.render.pod_checks import ENV_PREFIXES
 from pulsar_operator.domain.texts import without_secrets
 
@@ -65,6 +68,8 @@ class PodFacts:
     """Whether the operator's own container is ready, whatever a sidecar is."""
     problem: PodProblem | None
     raw: Json = field(repr=False, compare=False)
+    once_ready: bool = False
+    """Whether the pod was ready at some time, perhaps in an earlier container."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,10 @@ class ComponentFacts:
     revision: str | None = None
     """Revision new pods get."""
     problems: tuple[PodProblem, ...] = ()
-    """By ordinal."""
+    """By ordinal; those that say no more than that a pod is missing come last."""
     pods: tuple[PodFacts, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Names of wanted pods that do not exist."""
 
     @property
     def all_ready(self) -> bool | None:
@@ -114,10 +121,17 @@ class ComponentFacts:
         return self.problems[0].reason, f"{counts}; {self.problems[0].message}{more}"
 
 
-def observe_component(stateful_set: Json | None, pods: Sequence[Json] | None) -> ComponentFacts:
+def observe_component(
+    stateful_set: Json | None,
+    pods: Sequence[Json] | None,
+    *,
+    refusals: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> ComponentFacts:
     """Facts of one component. ``stateful_set`` None = there is none; ``pods`` None = they could not be listed.
 
-    ``pods`` may hold more than the component's: others are left out by their controller owner.
+    ``pods`` may hold more than the component's: others are left out by their controller owner. ``refusals`` says why
+    missing pods are not created, by name.
     """
     if stateful_set is None:
         return ComponentFacts(exists=False)
@@ -127,15 +141,39 @@ def observe_component(stateful_set: Json | None, pods: Sequence[Json] | None) ->
         return ComponentFacts(exists=True, desired=desired, revision=revision)
     facts = pods_of(stateful_set, pods)
     wanted = [pod for pod in facts if pod.ordinal < desired and not pod.terminating]
+    missing = missing_names(stateful_set["metadata"]["name"], desired, (pod.ordinal for pod in facts))
+    absent = [_absent(name, (refusals or {}).get(name, "")) for name in missing]
+    problems = [each for pod in facts if pod.ordinal < desired and (each := _problem(pod, now)) is not None]
+    explained = [each for each in absent if each.reason is Reason.POD_REFUSED]
+    problems = sorted([*problems, *explained], key=lambda each: _ordinal(each.pod))
+    problems += [each for each in absent if each not in explained]
     return ComponentFacts(
         exists=True,
         desired=desired,
         ready=sum(pod.ready for pod in wanted),
         updated=None if revision is None else sum(pod.revision == revision for pod in wanted),
         revision=revision,
-        problems=tuple(pod.problem for pod in wanted if pod.problem),
+        problems=tuple(problems),
         pods=facts,
+        missing=missing,
     )
+
+
+def _absent(name: str, refusal: str) -> PodProblem:
+    return PodProblem(name, Reason.POD_REFUSED if refusal else Reason.NOT_READY, describe_missing(name, refusal))
+
+
+def _problem(pod: PodFacts, now: datetime | None) -> PodProblem | None:
+    """What keeps a pod from being ready, also one that is being deleted and does not end."""
+    lost = None if pod.ready else describe_lost(pod.raw, now)
+    if lost is not None:
+        return PodProblem(pod.name, Reason.NODE_UNREACHABLE, lost)
+    return None if pod.terminating else pod.problem
+
+
+def _ordinal(name: str) -> int:
+    match = _ORDINAL.fullmatch(name)
+    return int(match[1]) if match else 0
 
 
 def update_revision(stateful_set: Json) -> str | None:
@@ -157,12 +195,11 @@ def pods_of(stateful_set: Json, pods: Iterable[Json]) -> tuple[PodFacts, ...]:
 def pod_facts(pod: Json) -> PodFacts:
     """Facts of one pod of a StatefulSet."""
     meta, status = pod["metadata"], pod.get("status") or {}
-    match = _ORDINAL.fullmatch(meta["name"])
     ready = _condition(status, "Ready").get("status") == "True"
     return PodFacts(
         name=meta["name"],
         uid=meta["uid"],
-        ordinal=int(match[1]) if match else 0,
+        ordinal=_ordinal(meta["name"]),
         ready=ready,
         terminating="deletionTimestamp" in meta,
         revision=(meta.get("labels") or {}).get(REVISION_LABEL),
@@ -170,6 +207,7 @@ def pod_facts(pod: Json) -> PodFacts:
         serving=ready or any(_is_main(each) and each.get("ready") is True for each in _containers(status)),
         problem=None if ready else pod_problem(pod),
         raw=pod,
+        once_ready=ready or _was_ready(status) or _was_once_ready(status),
     )
 
 
@@ -304,6 +342,21 @@ def _was_ready(status: Json) -> bool:
     ]
     # Times are RFC 3339 in UTC with whole seconds, so text order is time order.
     return bool(started) and bool(transition) and transition > max(started)
+
+
+def _was_once_ready(status: Json) -> bool:
+    """Whether a pod that is not ready was so before, in whichever container.
+
+    The kubelet first sets Ready=False when it takes the pod on, at its startTime, and changes lastTransitionTime only
+    with the status: a later transition to False ended a time in which the pod was ready.
+    """
+    began, ended = parse_time(status.get("startTime")), _condition(status, "Ready").get("lastTransitionTime")
+    changed = parse_time(ended)
+    return began is not None and changed is not None and changed - began > _TAKEN_ON
+
+
+_TAKEN_ON: Final = timedelta(seconds=3)
+"""Time within which the kubelet reports a pod that it takes on."""
 
 
 def _condition(status: Json, kind: str) -> Json:

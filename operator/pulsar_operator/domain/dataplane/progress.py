@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.dataplane.absent_pods import Absence
 from pulsar_operator.domain.dataplane.canary import Watch
 from pulsar_operator.domain.dataplane.pods import PodFacts
+from pulsar_operator.domain.dataplane.rollout import State
 from pulsar_operator.domain.dataplane.templates import Stop
 from pulsar_operator.domain.dataplane.turns import Tier
 
@@ -19,6 +22,19 @@ def proved(tier: Tier, watched: Watch | None = None) -> str | None:
     if state is None or applied is None or applied not in tier.record.kept or applied == tier.record.good:
         return None
     return applied if state.quiet and state.total > 0 and watched is None else None
+
+
+def first_ready(tier: Tier) -> str | None:
+    """Hash of the template with which a pod was ready, where the record does not say so yet; None = nothing new.
+
+    Only in a roll: before, a template proves itself in all pods (`proved`).
+    """
+    state, applied, record = tier.state, tier.applied, tier.record
+    if state is None or state.revision is None or applied not in record.kept or record.good is None:
+        return None
+    if applied in (record.good, record.ready):
+        return None
+    return applied if any(pod.once_ready and pod.revision == state.revision for pod in state.pods) else None
 
 
 def grown(tier: Tier) -> int | None:
@@ -63,8 +79,9 @@ def unneeded(tier: Tier) -> frozenset[str]:
     return frozenset(record.kept) - frozenset(record.only([tier.newest, tier.applied]).kept)
 
 
-def stopped_by(tier: Tier, now: datetime, deadline: float) -> Stop | None:
-    """Why a roll to the newest rendering stops: one of its pods has not become ready in ``deadline`` seconds.
+def stopped_by(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, Absence] | None = None) -> Stop | None:
+    """Why a roll to the newest rendering stops: one of its pods has not become ready in ``deadline`` seconds, or was
+    not created (``absent``: pods that do not exist, by name).
 
     None while nothing is wrong, also where no template is known to go back to: a first start waits. A pod that was
     ready and is not any more says nothing of its template: its node may be gone. Nor does one that was added and has
@@ -84,6 +101,22 @@ def stopped_by(tier: Tier, now: datetime, deadline: float) -> Stop | None:
             return Stop(
                 newest, f"pod {pod.name} was not ready within {deadline:g} s (spec.progressDeadlineSeconds){why}"
             )
+    return _not_created(tier, state, now, deadline, absent or {})
+
+
+def _not_created(
+    tier: Tier, state: State, now: datetime, deadline: float, absent: Mapping[str, Absence]
+) -> Stop | None:
+    """Why a roll stops over a pod that does not exist. Not over one that was added: the template is not why."""
+    for name in state.missing if state.revision is not None else ():
+        ordinal, absence = int(name.rpartition("-")[2]), absent.get(name)
+        if absence is None or (tier.record.ran is not None and ordinal >= tier.record.ran):
+            continue
+        since = absence.since if tier.answers_since is None else max(absence.since, tier.answers_since)
+        if (now - since).total_seconds() >= deadline:
+            why = f": {absence.refusal}" if absence.refusal else ""
+            text = f"pod {name} was not created within {deadline:g} s (spec.progressDeadlineSeconds){why}"
+            return Stop(tier.newest, text)
     return None
 
 

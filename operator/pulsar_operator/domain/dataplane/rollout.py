@@ -3,7 +3,8 @@
 The algorithm, repeated at every pass from what is observed then:
 
 1. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced at once,
-   whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction.
+   whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction. While
+   something holds the component, this concerns only pods that were never ready in any container.
 2. Otherwise the first component, in bring-up order, that has something to replace and whose turn it is. A component is
    not settled while its StatefulSet controller has not seen the newest spec, or a pod is terminating, missing or too
    many. Not settled, unready or outdated, it keeps itself and those that depend on it from being rolled, and nobody
@@ -21,11 +22,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.domain.dataplane.absent_pods import missing_names
 from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
 
 Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """What keeps the next pod of a roll from being replaced."""
+
+    reason: Reason
+    """Reason of condition Progressing; Rolling where the roll just takes its time."""
+    message: str
+    """State, cause and remedy in sentences."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,10 @@ class PodToReplace:
     reason: str
     """Why, in words; for log, event and status."""
     repair: bool = False
-    """Whether it does no work: it was never ready, and waits for nobody."""
+    """Whether it does no work: its container was never ready."""
+    once_ready: bool = False
+    """Whether the pod was ready in an earlier container, so that a restart says nothing of its template: what holds the
+    component holds it too."""
     budget: bool = True
     """Whether it leaves by eviction, so that a PodDisruptionBudget has a say. Not where the pod was never ready, nor an
     unready pod that is alone, nor where sidecars of several are not ready: their budget answers 429 for ever (source:
@@ -56,6 +71,9 @@ class ComponentPods:
     """Name of the pod to replace last, such as ZooKeeper's leader; None = not known."""
     first: str | None = None
     """Name of the pod to replace first, such as the emptiest broker; None = the highest ordinal."""
+    held: bool = False
+    """Whether something holds the component, such as a maintenance window: then only pods that were never ready are
+    repaired."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +119,9 @@ class State:
     template: Json
     leader: str | None
     first: str | None
+    missing: tuple[str, ...] = ()
+    """Names of wanted pods that do not exist."""
+    held: bool = False
 
     @property
     def outdated(self) -> list[PodFacts]:
@@ -163,7 +184,7 @@ def plan_roll(components: Sequence[ComponentPods], order: RollOrder = FORWARDS) 
     """The next step for the components of one cluster, given in their order: one pod to replace at most."""
     states = [evaluate(item) for item in components]
     for state in states:
-        idle = [pod for pod in state.outdated if not pod.serving_before] if state.revision is not None else []
+        idle = [pod for pod in state.outdated if _repaired(state, pod)] if state.revision is not None else []
         if idle:
             return _plan(state, pod=_order(idle, state)[0])
     busy: set[Component] = set()
@@ -179,6 +200,12 @@ def plan_roll(components: Sequence[ComponentPods], order: RollOrder = FORWARDS) 
         # The first that waits speaks for all; one that is held has something before it that waits.
         waiting = waiting or step
     return waiting or RollPlan()
+
+
+def _repaired(state: State, pod: PodFacts) -> bool:
+    """Whether a pod is replaced at once. One whose container restarted, and was ready before, waits with its component:
+    its template is not why."""
+    return not pod.serving_before and not (pod.once_ready and state.held)
 
 
 def _step(state: State) -> RollPlan | None:
@@ -212,6 +239,8 @@ def evaluate(item: ComponentPods) -> State:
         template=spec.get("template") or {},
         leader=item.leader,
         first=item.first,
+        missing=missing_names(stateful_set["metadata"]["name"], total, (pod.ordinal for pod in pods)),
+        held=item.held,
     )
 
 
@@ -224,8 +253,7 @@ def _unsettled(name: str, revision: str | None, total: int, pods: Sequence[PodFa
     for pod in pods:
         if pod.ordinal >= total:
             return f"pod {pod.name}, which is beyond {total} replicas, to be removed"
-    present = {pod.ordinal for pod in pods}
-    missing = [f"{name}-{ordinal}" for ordinal in range(total) if ordinal not in present]
+    missing = missing_names(name, total, (pod.ordinal for pod in pods))
     if missing:
         return f"pod {missing[0]} to be created" + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else "")
     return None
@@ -249,7 +277,8 @@ def _to_replace(state: State, pod: PodFacts, reason: str) -> PodToReplace:
     alone = state.total == 1 and not pod.ready
     hidden = not pod.ready and pod.serving and len(state.unready) > 1
     budget = pod.serving_before and not alone and not hidden
-    return PodToReplace(pod.name, pod.uid, reason, repair=not pod.serving_before, budget=budget)
+    repair = not pod.serving_before
+    return PodToReplace(pod.name, pod.uid, reason, repair, pod.once_ready, budget)
 
 
 def _order(pods: Sequence[PodFacts], state: State) -> list[PodFacts]:

@@ -31,7 +31,7 @@ PURPOSE: Final = "templates"
 """Value of the label that tells a record from the ConfigMaps that pods mount."""
 RECORD_SUFFIX: Final = "-templates"
 """Behind the name of the workload: name of its record."""
-_GOOD, _STOPPED, _BECAUSE, _REASON, _RAN = "good", "stopped", "stoppedBecause", "stoppedReason", "ran"
+_GOOD, _STOPPED, _BECAUSE, _REASON, _RAN, _READY = "good", "stopped", "stoppedBecause", "stoppedReason", "ran", "ready"
 _FILE: Final = ".json"
 
 
@@ -66,6 +66,8 @@ class TemplateRecord:
     stop: Stop | None = None
     ran: int | None = None
     """How many pods that were; None = an earlier operator noted it."""
+    ready: str | None = None
+    """Hash of the last template with which a pod was ready, perhaps one alone."""
 
     def having(self, name: str, kept: Kept) -> TemplateRecord:
         """The same with a rendering."""
@@ -90,6 +92,8 @@ class TemplateRecord:
             data[_GOOD] = self.good
         if self.ran is not None:
             data[_RAN] = str(self.ran)
+        if self.ready is not None:
+            data[_READY] = self.ready
         if self.stop is not None:
             data |= {_STOPPED: self.stop.template, _BECAUSE: self.stop.message, _REASON: self.stop.reason.value}
         return data
@@ -109,9 +113,8 @@ def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
     reason = Reason.CANARY_FAILED if failed else Reason.ROLL_STOPPED
     stop = Stop(data[_STOPPED], data.get(_BECAUSE, ""), reason) if data.get(_STOPPED) else None
     ran = data.get(_RAN, "")
-    return TemplateRecord(
-        kept, good if good in kept else None, stop, int(ran) if re.fullmatch("[0-9]{1,9}", ran) else None
-    )
+    pods = int(ran) if re.fullmatch("[0-9]{1,9}", ran) else None
+    return TemplateRecord(kept, good if good in kept else None, stop, pods, data.get(_READY))
 
 
 @lru_cache(maxsize=256)

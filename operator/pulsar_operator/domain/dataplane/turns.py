@@ -6,9 +6,10 @@ For each component, in the order of the roll:
 * Where it is not known what the newest must say, a component keeps what it has, whatever its pods do.
 * A component whose roll to this rendering stopped goes back to the last template that all its pods ran, where that is
   no jump between versions that nobody tested. Those that depend on it wait; those before it may hold the cure.
-* One without a pod that serves takes the newest at once: nobody is served by waiting. So does one with a pod that was
-  never ready, unless something before it waits for its own turn, or its template ran well before (the pod was evicted,
-  or its node failed): a broken template must not block its own correction.
+* One whose template is broken takes the newest at once, unless something before it waits for its own turn and some of
+  its pods serve: a broken template must not block its own correction. Broken means that no pod was ever ready with it,
+  by the record and by the pods there are. Pods that are all unready in their current container do not say that: they
+  ran out of memory, were evicted, or lost their node. Where the record is lost, nothing counts as broken.
 * Else it is its turn when everything before it in the order is up to date, ready, settled and watched for as long as
   was asked (canary.py), and nothing holds the
   cluster (a maintenance window, another cluster of the instance, a store that is away, a roll that stopped).
@@ -79,6 +80,23 @@ class Tier:
     def proven(self) -> bool:
         """Whether the template that it has ran well in all its pods: what is wrong now is not its fault."""
         return self.applied is not None and self.applied == self.record.good
+
+    @property
+    def broken(self) -> bool:
+        """Whether the template that it has is why pods are not ready: no pod was ever ready with it, in any container.
+
+        Where no template ran well in all pods yet, one pod that was never ready suffices, or one that is missing while
+        no other is ready: nobody depends on the tier.
+        """
+        state, applied, record = self.state, self.applied, self.record
+        if state is None or state.revision is None or applied not in record.kept or applied == record.good:
+            return False
+        pods = [pod for pod in state.pods if pod.revision == state.revision and not pod.terminating]
+        tried = [pod for pod in pods if not (pod.serving_before or pod.once_ready)]
+        served = applied == record.ready or len(tried) < len(pods)
+        if record.good is None:
+            return bool(tried) or (bool(state.missing) and not served)
+        return bool(tried) and not served
 
     @property
     def changed(self) -> bool:
@@ -203,9 +221,7 @@ def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: H
         if tier.back is None:
             return _kept(tier, "") if tier.changed else Turn(newest)
         return Turn(tier.back, pending=True, reason=_reason(tier))
-    if not any(pod.ready or pod.serving_before for pod in state.pods):
-        return Turn(newest)
-    if state.idle and not behind and not tier.proven:
+    if tier.broken and not (behind and any(pod.ready or pod.serving_before for pod in state.pods)):
         return Turn(newest)
     if held is not None:
         return _kept(tier, held.waiting_for)

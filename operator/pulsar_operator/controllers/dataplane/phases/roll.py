@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
@@ -18,7 +20,7 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, RollFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
-from pulsar_operator.domain.dataplane.rollout import RollPlan
+from pulsar_operator.domain.dataplane.rollout import Blocker, RollPlan
 from pulsar_operator.domain.dataplane.turns import Held, Turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import Json
@@ -28,12 +30,14 @@ async def roll(step: Step) -> RollFact:
     """Replace at most one outdated pod of the whole cluster."""
     live, drains, order = step.live, step.drains, step.facts.order
     turns = step.view.turns or Turns({}, await _unknown(step))
-    plan = roll_plan(live, BRING_UP_ORDER, order=order)
+    on_hold = frozenset(c for c in BRING_UP_ORDER if turns.holds(c) is not None or c in turns.watched)
+    plan = roll_plan(live, BRING_UP_ORDER, order=order, held=on_hold)
     if plan.component is None or not plan.rolling:
         rest = _pending(step, turns) or _ending(step, plan)
-        return RollFact(_timed(step, rest) if rest is not None else None)
-    working = plan.replace is not None and not plan.replace.repair
-    waiting_for, drain, confirmed = plan.waiting_for, None, None
+        blocker = _of_pods(live, plan) if rest is not None else None
+        return RollFact(_timed(step, rest) if rest is not None else None, blocker=blocker)
+    working = plan.replace is not None and not (plan.replace.repair and not plan.replace.once_ready)
+    waiting_for, drain, confirmed, blocker = plan.waiting_for, None, None, None
     held, leave = turns.holds(plan.component), step.view.leave
     if working and leave is not None and leave.holds:
         waiting_for = f"bookie {leave.bookie} to have left"
@@ -49,7 +53,7 @@ async def roll(step: Step) -> RollFact:
         waiting_for = turns.unplaced.get(plan.component, waiting_for)
     else:
         if working and drains is not None and plan.component is Component.BROKER:
-            plan = await _emptiest_first(step, live, drains, plan)
+            plan = await _emptiest_first(step, live, drains, plan, on_hold)
         # Also of what was never ready, and so is held by nothing: it may serve all the same.
         passed = await gate(step, plan)
         plan, waiting_for, confirmed = passed.plan, passed.waiting_for, passed.confirmed
@@ -57,7 +61,10 @@ async def roll(step: Step) -> RollFact:
         if plan.component is Component.BROKER and drains is not None:
             waiting_for, drain = await _handed_over(step, live, drains, planned(live, plan))
         if waiting_for is None:
-            waiting_for = await replace(step.hand, live, plan, BRING_UP_ORDER, order)
+            blocker = await replace(step.hand, live, plan, BRING_UP_ORDER, order, on_hold)
+            waiting_for = blocker.message if blocker is not None else None
+    elif plan.replace is None:
+        blocker = _of_pods(live, plan)
     rollout = RolloutStatus(
         component=plan.component.value if plan.component is not None else "",
         reason=plan.reason or "",
@@ -67,7 +74,18 @@ async def roll(step: Step) -> RollFact:
         since=_since(step, turns),
     )
     rollout = _timed(step, rollout)
-    return RollFact(rollout, drain, drains.asked if drains is not None else frozenset(), confirmed)
+    asked = drains.asked if drains is not None else frozenset()
+    return RollFact(rollout, drain, asked, confirmed, blocker=blocker)
+
+
+_ABSENT: Final = frozenset({Reason.POD_REFUSED, Reason.NODE_UNREACHABLE})
+
+
+def _of_pods(live: Live, plan: RollPlan) -> Blocker | None:
+    """Why a pod that the roll waits for is absent: nobody creates it, or its node is lost."""
+    facts = live.facts(plan.component) if plan.component is not None and plan.replace is None else None
+    problem = next((each for each in facts.problems if each.reason in _ABSENT), None) if facts is not None else None
+    return Blocker(problem.reason, f"{problem.message[:1].upper()}{problem.message[1:]}") if problem else None
 
 
 def _stores_away(step: Step, component: Component) -> str | None:
@@ -148,14 +166,18 @@ def _serving(live: Live, *, outdated: bool) -> list[PodFacts]:
     return [p for p in found if p.ready and not p.terminating and (p.revision != revision) is outdated]
 
 
-async def _emptiest_first(step: Step, live: Live, drains: BrokerDrains, plan: RollPlan) -> RollPlan:
+async def _emptiest_first(
+    step: Step, live: Live, drains: BrokerDrains, plan: RollPlan, on_hold: frozenset[Component]
+) -> RollPlan:
     """The plan with the broker that has the fewest bundles first; one that has begun to hand over stays the one."""
     outdated = [pod.name for pod in _serving(live, outdated=True)]
     if not drains.enabled or len(outdated) < 2:
         return plan
     begun = set(((step.facts.obj.get("status") or {}).get("drain") or {}).get("pods") or ())
     first = next((name for name in outdated if name in begun), None) or await drains.emptiest(outdated)
-    return roll_plan(live, BRING_UP_ORDER, order=step.facts.order, first=first) if first is not None else plan
+    if first is None:
+        return plan
+    return roll_plan(live, BRING_UP_ORDER, order=step.facts.order, first=first, held=on_hold)
 
 
 async def _handed_over(step: Step, live: Live, drains: BrokerDrains, pod: Json) -> tuple[str | None, DrainFact | None]:

@@ -42,6 +42,7 @@ from pulsar_operator.ports import (
     PVCS,
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
+    DeadlineError,
     PortError,
     UnavailableError,
 )
@@ -100,7 +101,8 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
 
     A phase that is refused, or cannot have a name, keeps those from running that need it, and no other: a stranger's
     Service must not keep pods from being repaired or Pulsar's balancer from being given back. Where nobody answers the
-    pass ends. What a phase that did not run would find stays unknown.
+    pass ends; one request without an answer in time may be an admission webhook, so the second ends it. What a phase
+    that did not run would find stays unknown.
     """
     view = replace(view, rendered=rendered, live=facts.live)
     if facts.spec.mode is ClusterMode.STANDALONE:
@@ -133,6 +135,7 @@ async def _through(
     phases: Sequence[Phase], facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster | None, actor: Actor
 ) -> ClusterView:
     failed: set[str] = set()
+    late = False
     for phase in phases:
         if phase.needs & failed:
             failed.add(phase.name)
@@ -150,8 +153,9 @@ async def _through(
             view = replace(view, live=step.live)
             if view.error is None:
                 view = replace(view, error=text, error_reason=reason)
-            if isinstance(error, UnavailableError):
+            if isinstance(error, UnavailableError) and (late or not isinstance(error, DeadlineError)):
                 break
+            late = late or isinstance(error, DeadlineError)
             continue
         known = {} if phase.finds is None else {phase.finds: found}
         view = replace(view, live=step.live, ran=view.ran | {phase.name}, **known)  # type: ignore[arg-type]

@@ -8,14 +8,24 @@ from dataclasses import replace
 from functools import partial
 
 from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.comparison import compared, stored_canaries
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.outage import READERS, answers_since, known_away
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.dataplane.absent_pods import Absence, absences
 from pulsar_operator.domain.dataplane.canary import watch
-from pulsar_operator.domain.dataplane.progress import grown, overcome, proved, stopped_by, unneeded, unplaced
+from pulsar_operator.domain.dataplane.progress import (
+    first_ready,
+    grown,
+    overcome,
+    proved,
+    stopped_by,
+    unneeded,
+    unplaced,
+)
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, evaluate
 from pulsar_operator.domain.dataplane.templates import (
     Kept,
@@ -29,6 +39,7 @@ from pulsar_operator.domain.dataplane.templates import (
 )
 from pulsar_operator.domain.dataplane.turns import Tier, Turns, turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 
@@ -39,10 +50,12 @@ async def templates(step: Step) -> Turns:
     watched: dict[Component, str] = {}
     minutes, stored, canaries = canary.minutes if canary is not None else 0, stored_canaries(step.facts.obj), []
     crowded = {tier.component: words for tier in tiers if (words := unplaced(tier)) is not None}
+    absent = _absent(step)
     for index, tier in enumerate(tiers):
         seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component), minutes)
-        stop = stopped_by(tier, now, spec.progress_deadline_seconds) or (seen.failed if seen is not None else None)
-        good, left, ran = proved(tier, seen), unneeded(tier), grown(tier)
+        stop = stopped_by(tier, now, spec.progress_deadline_seconds, absent)
+        stop = stop or (seen.failed if seen is not None else None)
+        good, left, ran, ready = proved(tier, seen), unneeded(tier), grown(tier), first_ready(tier)
         if seen is not None and seen.failed is None:
             watched[tier.component] = seen.waiting_for
         if row is not None and stop is None:
@@ -58,6 +71,8 @@ async def templates(step: Step) -> Turns:
             record = replace(tier.record, stop=None).only([tier.newest, tier.applied])
         elif ran is not None:
             record = replace(tier.record, ran=ran)
+        elif ready is not None:
+            record = replace(tier.record, ready=ready)
         elif left:
             record = tier.record.only([tier.newest, tier.applied])
         else:
@@ -70,6 +85,12 @@ async def templates(step: Step) -> Turns:
         held = await held_for(step.facts, step.hand, step.live, step.rendered)
         found = asked(held=held)
     return replace(found, canaries=canaries)
+
+
+def _absent(step: Step) -> dict[str, Absence]:
+    """Pods that do not exist, as the status of the last pass has them."""
+    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
+    return absences(status.get("missingPods") or (), step.live.refusals, step.hand.deps.clock.now())
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, str]:

@@ -1,0 +1,140 @@
+"""Pods that are wanted and absent: the API server refuses to create them, or they are on a node that is lost. Pure.
+
+A pod that does not exist has no object that says since when. So the status keeps the time (status.missingPods), and
+that time decides. Events of the StatefulSet only explain: Kubernetes deletes them after an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from pulsar_operator.api.v1alpha1.cluster_status import MAX_MISSING, MissingPodStatus
+from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.texts import without_refused_values, without_secrets
+
+Json = Mapping[str, Any]
+
+FAILED_CREATE: Final = "FailedCreate"
+"""Reason of the event with which the StatefulSet controller reports a pod or a claim that it could not create."""
+EXPLAINS: Final = timedelta(minutes=20)
+"""Age up to which such an event explains a missing pod. The controller tries again every 17 minutes at the latest."""
+OVERDUE: Final = timedelta(minutes=1)
+"""Time beyond its grace period after which a pod that is still there counts as left on a lost node."""
+_TAINTED: Final = "DeletionByTaintManager"
+_MAX_WORDS: Final = 300
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A pod that does not exist."""
+
+    since: datetime
+    """Time since which the operator observes that."""
+    refusal: str = ""
+    """Why Kubernetes does not create it, in its own words; empty = no event says so."""
+
+
+def missing_names(workload: str, total: int, ordinals: Iterable[int]) -> tuple[str, ...]:
+    """Names of the pods that a StatefulSet wants and that do not exist."""
+    present = set(ordinals)
+    return tuple(f"{workload}-{ordinal}" for ordinal in range(total) if ordinal not in present)
+
+
+def refusals(events: Iterable[Json], names: Sequence[str], now: datetime) -> dict[str, str]:
+    """Why pods are not created, by their names: the newest event of their StatefulSet about each."""
+    found: dict[str, tuple[datetime, str]] = {}
+    for event in events:
+        message, at = str(event.get("message") or ""), _time_of(event)
+        if event.get("reason") != FAILED_CREATE or at is None or now - at > EXPLAINS:
+            continue
+        about, _, refusal = message.partition(" failed error: ")
+        for name in names:
+            if f"Pod {name} in" in about and refusal and (name not in found or found[name][0] <= at):
+                found[name] = at, short(refusal)
+    return {name: refusal for name, (_, refusal) in found.items()}
+
+
+def _time_of(event: Json) -> datetime | None:
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return next((parse_time(str(each)) for each in times if each), None)
+
+
+def short(text: str) -> str:
+    """Words of Kubernetes for a condition: no refused values, no secrets, no more than can be read."""
+    words = without_secrets(" ".join(without_refused_values(text).split()))
+    return words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 3]}..."
+
+
+def describe_missing(name: str, refusal: str) -> str:
+    """The sentence of a condition about a pod that does not exist."""
+    return f"pod {name} does not exist: {refusal}" if refusal else f"pod {name} does not exist"
+
+
+def missing_rows(stored: Sequence[Any], names: Iterable[str] | None, now: datetime) -> list[MissingPodStatus]:
+    """The rows of status.missingPods: a pod that was missing before keeps its time. ``names`` None = not known."""
+    known = [MissingPodStatus.model_validate(each) for each in stored]
+    if names is None:
+        return known
+    since = {row.name: row.since for row in known}
+    rows = [MissingPodStatus(name=name, since=since.get(name, timestamp(now))) for name in sorted(names)]
+    return rows[:MAX_MISSING]
+
+
+def absences(stored: Sequence[Any], refused: Mapping[str, str], now: datetime) -> dict[str, Absence]:
+    """Pods that the status reports as missing, by name; a time in the future counts as now."""
+    found = {}
+    for row in map(MissingPodStatus.model_validate, stored):
+        since = parse_time(row.since)
+        if since is not None:
+            found[row.name] = Absence(min(since, now), refused.get(row.name, ""))
+    return found
+
+
+def describe_lost(pod: Json, now: datetime | None) -> str | None:
+    """The sentence of a condition about a pod on a node that is lost; None = the pod does not say so.
+
+    Read from the pod alone, since the operator has no right to read nodes. The kubelet of a lost node removes no pod:
+    one that is being deleted stays beyond its grace period, or was deleted by the taint manager. Before Kubernetes
+    deletes it, its condition Ready is False although its containers were last reported as ready.
+    """
+    meta, spec = pod["metadata"], pod.get("spec") or {}
+    name, node = meta["name"], spec.get("nodeName")
+    if not node:
+        return None
+    deleted = parse_time(meta.get("deletionTimestamp"))
+    if deleted is not None:
+        if not (_tainted(pod) or (now is not None and now - deleted > OVERDUE)):
+            return None
+        return (
+            f"pod {name} is Terminating since {meta['deletionTimestamp']} on node {node}, whose kubelet does not "
+            f"confirm that it ended. If the node is lost, run: kubectl taint node {node} "
+            f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete node {node}"
+        )
+    if not _unreported(pod):
+        return None
+    return (
+        f"pod {name} is not Ready although its containers were last reported as ready: node {node} does not report. "
+        "Kubernetes deletes the pod after its toleration, five minutes unless set otherwise"
+    )
+
+
+def _tainted(pod: Json) -> bool:
+    return any(
+        each.get("type") == "DisruptionTarget" and each.get("status") == "True" and each.get("reason") == _TAINTED
+        for each in _conditions(pod)
+    )
+
+
+def _unreported(pod: Json) -> bool:
+    """Whether the node controller marked the pod as not ready: the kubelet would have said that a container is not."""
+    status = {each.get("type"): each.get("status") for each in _conditions(pod)}
+    gates = (pod.get("spec") or {}).get("readinessGates")
+    return not gates and status.get("Ready") == "False" and status.get("ContainersReady") == "True"
+
+
+def _conditions(pod: Json) -> Sequence[Json]:
+    return (pod.get("status") or {}).get("conditions") or ()
