@@ -15,6 +15,7 @@ from tests.fakes.admin import AdminCall
 from tests.support.cluster.leaving_bookies import (
     HOUR,
     STEPS,
+    TWO,
     copies_asked,
     copying,
     forgotten,
@@ -25,6 +26,7 @@ from tests.support.cluster.leaving_bookies import (
     world,
 )
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, of_topic
+from tests.support.cluster.rolls import CLOSED
 from tests.support.cluster.world import NS
 from tests.support.core.journal import BOOKIES
 
@@ -247,3 +249,22 @@ async def test_claims_go_where_the_data_may(world: LedgerWorld) -> None:
     await world.run(rounds=200)
     assert not set(CLAIMS) & set(await world.names(PVCS))
     assert await world.replicas() == 2 and COOKIE not in world.store.nodes and world.lost() == []
+
+
+async def test_bookies_that_running_brokers_need_stay_until_those_are_replaced() -> None:
+    """The ensemble is lowered together with the bookies, and brokers learn of it only when the window opens."""
+    world = await LedgerWorld.up(3, ensemble={"ensembleSize": 3, "writeQuorum": 2, "ackQuorum": 2})
+
+    def lower(spec: Json) -> None:
+        spec["maintenanceWindows"] = CLOSED
+        spec["bookkeeper"] |= {"replicas": 2, "ensemble": TWO}
+
+    await world.change(Kind.CLUSTER, "east", lower)
+    await world.run(rounds=200)
+    assert await world.replicas() == 3 and not ((await world.row(2)) or {}).get("step")
+    status, reason, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
+    assert reason in ("DecommissionRefused", "MaintenanceWindow"), (status, reason, message)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.pop("maintenanceWindows"))
+    await world.run(rounds=300)
+    await lowered(world)
+    assert await world.all_ready() == {}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import LABEL_COMPONENT, Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, RecordState, parse_record
-from pulsar_operator.domain.dataplane.quorum_record import known_quorum
+from pulsar_operator.domain.dataplane.quorum_record import default_ensemble, known_quorum
 from pulsar_operator.domain.render import Quorum, render_cluster
 from tests.support.cluster.rendering import distributed, inputs
 
@@ -117,3 +117,45 @@ def test_the_record_keeps_them_and_older_records_are_read() -> None:
     assert "ensemble" not in RECORD.to_data() and parse_record(RECORD.to_data()) == RECORD
     with pytest.raises(DamagedRecordError, match=r"data\.ensemble: '3/3' is not ensembleSize/writeQuorum/ackQuorum"):
         parse_record({**RECORD.to_data(), "ensemble": "3/3"})
+
+
+def broker_pod(ordinal: int, config: str | None) -> Json:
+    """A broker's pod that mounts a ConfigMap."""
+    name = f"my-broker-{ordinal}"
+    volumes = [{"name": "config", "configMap": {"name": config}}] if config is not None else []
+    reference = {"controller": True, "uid": "my-broker", "kind": "StatefulSet", "name": "my-broker"}
+    labels = {LABEL_COMPONENT: Component.BROKER.value}
+    meta = {"name": name, "uid": name, "labels": labels, "ownerReferences": [reference]}
+    return {"kind": "Pod", "metadata": meta, "spec": {"volumes": volumes}}
+
+
+def config_of(objects: list[Json]) -> str:
+    return next(
+        o["metadata"]["name"] for o in objects if o["kind"] == "ConfigMap" and "broker" in o["metadata"]["name"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "template", "rendered", "pods", "size", "whose"),
+    [
+        ("3/3/2", "3/3/2", 2, ["old"], 3, "brokers have until their turn"),
+        ("3/3/2", "2/2/2", 2, ["old", "new"], 3, "broker pod my-broker-0"),
+        ("3/3/2", "2/2/2", 2, ["new", "old"], 3, "broker pod my-broker-1"),
+        ("3/3/2", "2/2/2", 2, ["new", "new"], 2, "the default of managed ledgers"),
+        ("2/2/2", "2/2/2", 4, ["old"], 4, "the default of managed ledgers"),
+        ("3/3/2", "2/2/2", 2, ["gone"], 5, "configuration is not known"),
+        ("3/3/2", "2/2/2", 2, [None], 5, "configuration is not known"),
+        ("3/3/2", "2/2/2", 2, [], 2, "the default of managed ledgers"),
+    ],
+)
+def test_the_default_is_that_of_the_brokers_that_run(
+    old: str, template: str, rendered: int, pods: list[str | None], size: int, whose: str
+) -> None:
+    """What is rendered reaches them only when their turn has come."""
+    before = children(Component.BROKER, quorum=Quorum.parse(old))
+    objects = children(*ALL, quorum=Quorum.parse(template))
+    names = {"old": config_of(before), "new": config_of(objects), "gone": "deleted", None: None}
+    there = [broker_pod(n, names[each]) for n, each in enumerate(pods)]
+    kept = [each for each in before if each["kind"] == "ConfigMap"]
+    found = default_ensemble(Live.of(OWNER, [*kept, *objects, *there]), rendered)
+    assert found.size == size and whose in found.whose

@@ -15,6 +15,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.metadata import recorded_quorum
 from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum
@@ -59,8 +60,36 @@ def _of_brokers(live: Live, *, proved: bool = False) -> Quorum | None:
     the hash in the template; what somebody edited is set back, and says nothing."""
     workload = live.stateful_set(Component.BROKER)
     template = workload["spec"]["template"] if workload is not None else {"spec": {}}
-    hashed = ((template.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION_CONFIG_HASH)
-    volumes = template["spec"].get("volumes") or ()
+    return _mounted(live, template, proved=proved)
+
+
+def default_ensemble(live: Live, rendered: int) -> Widest:
+    """The largest default ensemble of the brokers that run, of those that their StatefulSet makes, and of those to come
+    (``rendered``).
+
+    A change of it reaches brokers when their turn has come, and the brokers that run need as many bookies until then.
+    One whose configuration is not known is taken to need every bookie.
+    """
+    found = [Widest(rendered, "the default of managed ledgers")]
+    made = _of_brokers(live)
+    if made is not None:
+        found.append(Widest(made.ensemble_size, "the default of managed ledgers that brokers have until their turn"))
+    bookies = live.facts(Component.BOOKIE)
+    for pod in live.pods(Component.BROKER):
+        name, mounted = pod["metadata"]["name"], _mounted(live, pod)
+        if mounted is not None:
+            whose = f"broker pod {name}, which runs with that default until it is replaced,"
+            found.append(Widest(mounted.ensemble_size, whose))
+        elif bookies is not None and bookies.desired is not None:
+            whose = f"broker pod {name}, whose configuration is not known until it is replaced, perhaps"
+            found.append(Widest(bookies.desired, whose))
+    return max(found, key=lambda each: each.size)
+
+
+def _mounted(live: Live, pod: Mapping[str, Any], *, proved: bool = False) -> Quorum | None:
+    """What the configuration says that a pod, or a template, mounts."""
+    hashed = ((pod.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION_CONFIG_HASH)
+    volumes = pod["spec"].get("volumes") or ()
     for name in (str(volume["configMap"].get("name")) for volume in volumes if "configMap" in volume):
         data = (live.get("ConfigMap", name) or {}).get("data") or {}
         if proved and config_hash(data) != hashed:

@@ -27,6 +27,7 @@ from pulsar_operator.domain.bookkeeper.volume_requests import FALSE
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.domain.consent import Question, accepted_number, answered
 from pulsar_operator.domain.dataplane.pods import pods_of, restarts
+from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import pod_host, workload_name
 from pulsar_operator.domain.stored import readable
@@ -203,7 +204,9 @@ class Seen:
         own = step.facts.instance.own_store
         policies = self.session if own else await deps.zookeeper.session(store.servers or "", store.chroot)
         assert step.rendered.quorum is not None
-        return await widest_ensemble(deps, policies, step.rendered.quorum.ensemble_size, step.facts.obj)
+        default = default_ensemble(step.live, step.rendered.quorum.ensemble_size)
+        found = await widest_ensemble(deps, policies, default.size, step.facts.obj)
+        return found if found.size > default.size else default
 
 
 def _scaled(step: Step) -> bool:

@@ -19,6 +19,7 @@ from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.bookkeeper.racks import begun_first, ordinal_of
 from pulsar_operator.domain.consent import answered, how_to_answer
 from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate, question_of
+from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, evaluate
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import bookie_id, workload_name
@@ -63,7 +64,7 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     store = facts.instance.store
     policies = session if facts.instance.own_store else await deps.zookeeper.session(store.servers or "", store.chroot)
     assert step.rendered.quorum is not None
-    default = step.rendered.quorum.ensemble_size
+    default = default_ensemble(step.live, step.rendered.quorum.ensemble_size).size
     wanted = largest_ensemble(deps, policies, default, facts.obj)
     storage, ensemble = await asyncio.gather(storage_facts(session), wanted)
     workload = workload_name(facts.owner.name, Component.BOOKIE)

@@ -19,6 +19,7 @@ from pulsar_operator.domain.bookkeeper.unwritable import (
     read_only,
     rows_of,
 )
+from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
 from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
@@ -65,9 +66,9 @@ async def _not_writable(step: Step, bookies: frozenset[str] | set[str]) -> set[s
 async def _widest(step: Step, writable: int) -> Widest | None:
     """The largest ensemble; None = not known. Policies are not looked at where the default has no room already."""
     assert step.rendered.quorum is not None
-    default, store = step.rendered.quorum.ensemble_size, step.facts.instance.store
-    if writable < default:
-        return Widest(default, "the default of managed ledgers")
+    default, store = default_ensemble(step.live, step.rendered.quorum.ensemble_size), step.facts.instance.store
+    if writable < default.size:
+        return default
     deps, local = step.hand.deps, local_store(step)
     try:
         if step.facts.instance.own_store:
@@ -76,7 +77,8 @@ async def _widest(step: Step, writable: int) -> Widest | None:
             policies = await deps.zookeeper.session(store.servers or "", store.chroot)
         else:
             return None
-        return await widest_ensemble(deps, policies, default, step.facts.obj)
+        found = await widest_ensemble(deps, policies, default.size, step.facts.obj)
+        return found if found.size > default.size else default
     except PortError:
         return None
 
