@@ -88,6 +88,8 @@ class Workloads:
     """StatefulSets in the order in which they were seen to be gone, pods included."""
     zones: dict[str, str] = field(default_factory=dict)
     """By name of a pod, the zone of the node that it is bound to."""
+    lost: set[str] = field(default_factory=set)
+    """Names of pods on nodes that are lost: no kubelet starts or ends them."""
     copies_zones: bool = True
     """Whether the zone is put at the pod when it is bound, as by Kubernetes 1.35 and newer."""
     _owners: set[str] = field(default_factory=set)
@@ -114,6 +116,8 @@ class Workloads:
         changes = 0
         pods = await self.backstage.all(PODS)
         for pod in pods:
+            if pod["metadata"]["name"] in self.lost:
+                continue
             if "deletionTimestamp" in pod["metadata"]:
                 await self._release(PODS, pod, KUBELET)
                 changes += 1

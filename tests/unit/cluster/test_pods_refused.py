@@ -22,7 +22,7 @@ from pulsar_operator.ports import (
 from tests.fakes.kube import FakeKube
 from tests.fakes.kube_calls import Call
 from tests.support.cluster.backstage import FakeBackstage
-from tests.support.cluster.rolls import NEW, OLD, images, reason, three, two, version
+from tests.support.cluster.rolls import NEW, OLD, images, reason, three, two, until, version
 from tests.support.cluster.workloads import is_ready
 from tests.support.cluster.world import NS, ClusterWorld
 
@@ -296,3 +296,48 @@ async def test_one_request_without_an_answer_in_time_ends_no_pass_and_the_second
     await world.change(Kind.CLUSTER, "east", change)
     await world.reconcile((await world.keys())[1])
     assert len(late) <= 2 and late
+
+
+# ------------------------------------------------------------------------------------------------------- a lost node
+
+
+async def lose_node(world: ClusterWorld, name: str) -> None:
+    """The kubelet of a pod's node does not answer any more, and the node controller marks the pod."""
+    await world.backstage.edit(PODS, NS, name, lambda pod: pod["spec"].update(nodeName="node-7"))
+    await world.workloads.flap(NS, name)
+    pod = await world.get(PODS, name)
+    conditions = [*pod["status"]["conditions"], {"type": "ContainersReady", "status": "True"}]
+    await world.backstage.set_status(PODS, NS, name, {"conditions": conditions})
+    world.workloads.lost.add(name)
+
+
+async def test_a_pod_on_a_lost_node_is_named_with_its_node_and_the_remedy() -> None:
+    world = await three()
+    await lose_node(world, "east-broker-1")
+    await world.run()
+    status, found, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
+    assert (status, found) == ("False", "NodeUnreachable")
+    assert "brokers: 2 of 3 ready; pod east-broker-1 is not Ready although" in message and "node node-7" in message
+    await world.backstage.remove(PODS, NS, "east-broker-1")
+    world.clock.forward(120)
+    await world.run()
+    status, found, message = await world.condition(Kind.CLUSTER, "east")
+    assert (status, found) == ("False", "NodeUnreachable")
+    assert "pod east-broker-1 is Terminating since " in message
+    assert "kubectl taint node node-7 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in message
+    world.workloads.lost.clear()
+    await world.run()
+    assert await world.all_ready() == {}
+
+
+async def test_a_roll_that_waits_for_a_lost_node_says_so() -> None:
+    world = await three(jumps=f"{OLD} -> {NEW}")
+    await world.change(Kind.CLUSTER, "east", version(NEW))
+    await until(world, lambda gone: "east-bookie-2" in gone)
+    await lose_node(world, "east-bookie-0")
+    await world.backstage.remove(PODS, NS, "east-bookie-0")
+    world.clock.forward(120)
+    await world.run()
+    status, found, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
+    assert (status, found) == ("True", "NodeUnreachable")
+    assert message.startswith("Rolling bookie: ") and ". Pod east-bookie-0 is Terminating" in message
