@@ -161,6 +161,8 @@ async def test_the_cure_of_auto_recovery_reaches_it_while_a_volume_is_lost() -> 
         lambda spec: spec["bookkeeper"].update(autoRecovery={"replicas": 1, "jvm": {"heap": "333m"}}),
     )
     await world.settle(60)
+    world.clock.forward(600)  # a few ends of its container say nothing of its template
+    await world.settle(60)
     jvm = (await world.get(CONFIG_MAPS, await world.configuration(recovery)))["data"]["jvm.conf"]
     assert "333m" in jvm, (await world.progressing(), (await world.status(Kind.CLUSTER, "east")).get("rollout"))
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, Component, Reason
 from pulsar_operator.domain.apply import manifest_hash
+from pulsar_operator.domain.dataplane.absent_pods import Absence
+from pulsar_operator.domain.dataplane.progress import down
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollOrder, evaluate
 from pulsar_operator.domain.dataplane.templates import Kept, Stop, TemplateRecord
 from pulsar_operator.domain.dataplane.turns import Held, Tier, Turns, turns
@@ -261,3 +264,46 @@ def test_what_gets_no_other_template(fixed: Tier, wanted: str | None) -> None:
     found = turns([tier(BOOKIE), fixed, tier(PROXY, changed=False)], fixed={BROKER: "somebody"})
     assert given(found) == {BOOKIE: "new", BROKER: wanted, PROXY: "new"}
     assert found.of[BROKER].waiting_for == (None if wanted == "new" else "somebody")
+
+
+def test_a_tier_that_is_down_for_long_waits_for_no_pod_of_others_and_for_all_else() -> None:
+    """A bookie without its volume waits for auto-recovery, whose cure must not wait for the bookie."""
+    unready = tier(BOOKIE, changed=False, pods=[AWAY, {}, {}])
+    mine = tier(BROKER, pods=[OOM, OOM, OOM], record=PROVEN)
+    long = replace(mine, down=True)
+    assert given(turns([unready, mine]))[BROKER] == "old"
+    assert given(turns([unready, long]))[BROKER] == "new"
+    assert given(turns([unready, long], held=WINDOW))[BROKER] == "old"
+    leaving = Held(Reason.BOOKIE_LEAVING, "bookie 2 to have left")
+    assert given(turns([unready, long], held=leaving))[BROKER] == "new"
+    assert given(turns([unready, mine], held=leaving))[BROKER] == "old"
+    assert given(turns([unready, long], watched={BOOKIE: "pod 0"}))[BROKER] == "old"
+    assert given(turns([tier(BOOKIE), long]))[BROKER] == "old"
+    outdated = tier(BOOKIE, changed=False, pods=[{"revision": "r0"}, {}, {}])
+    assert given(turns([outdated, long]))[BROKER] == "old"
+
+
+NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
+MISSING = {f"my-broker-{n}": Absence(NOW - timedelta(minutes=9)) for n in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("pods", "deadline", "absent", "is_down"),
+    [
+        ([OOM, OOM, OOM], 300, {}, True),  # since 00:05
+        ([OOM, OOM, OOM], 301, {}, False),
+        ([BROKEN, OOM, OOM], 300, {}, True),
+        ([OOM, OOM, {}], 0, {}, False),
+        ([OOM, OOM, AWAY], 0, {}, False),
+        ([OOM, OOM], 300, MISSING, True),
+        ([OOM, OOM], 300, {}, False),
+        ([], 540, MISSING, True),
+        ([], 541, MISSING, False),
+        ([], 1, {}, False),
+    ],
+)
+def test_how_long_a_tier_is_down(pods: list[Json], deadline: float, absent: Any, is_down: bool) -> None:
+    mine = tier(BROKER, pods=pods)
+    assert down(mine, NOW, deadline, absent) is is_down
+    assert not down(replace(mine, answers_since=NOW), NOW, max(deadline, 1), absent)
+    assert not down(tier(BROKER, exists=False), NOW, 0, {})

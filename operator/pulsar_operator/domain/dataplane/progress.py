@@ -79,6 +79,19 @@ def unneeded(tier: Tier) -> frozenset[str]:
     return frozenset(record.kept) - frozenset(record.only([tier.newest, tier.applied]).kept)
 
 
+def down(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, Absence]) -> bool:
+    """Whether no pod of a component has served for ``deadline`` seconds. The time in which the configuration store was
+    unavailable does not count."""
+    state = tier.state
+    if state is None or state.total == 0 or any(pod.ready or pod.serving_before for pod in state.pods):
+        return False
+    times = [unready_since(pod, now) for pod in state.pods]
+    times += [absent[name].since if name in absent else now for name in state.missing]
+    since = max(times, default=now)
+    since = since if tier.answers_since is None else max(since, tier.answers_since)
+    return (now - since).total_seconds() >= deadline
+
+
 def stopped_by(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, Absence] | None = None) -> Stop | None:
     """Why a roll to the newest rendering stops: one of its pods has not become ready in ``deadline`` seconds, or was
     not created (``absent``: pods that do not exist, by name).

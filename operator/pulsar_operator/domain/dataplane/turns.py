@@ -10,6 +10,9 @@ For each component, in the order of the roll:
   its pods serve: a broken template must not block its own correction. Broken means that no pod was ever ready with it,
   by the record and by the pods there are. Pods that are all unready in their current container do not say that: they
   ran out of memory, were evicted, or lost their node. Where the record is lost, nothing counts as broken.
+* One of which no pod has served for as long as the progress deadline waits neither for other pods to be ready nor for a
+  bookie that leaves: they may wait for it, as a bookie without its volume does for auto-recovery. It does wait for its
+  turn among templates, for everything else that holds the cluster, and for what is watched.
 * Else it is its turn when everything before it in the order is up to date, ready, settled and watched for as long as
   was asked (canary.py), and nothing holds the
   cluster (a maintenance window, another cluster of the instance, a store that is away, a roll that stopped).
@@ -51,6 +54,8 @@ class Tier:
     may_go_back: bool = True
     """Whether the last template that all its pods ran may follow the newest: not where that is a jump between versions
     that nobody tested."""
+    down: bool = False
+    """Whether no pod has served for as long as the progress deadline (progress.py)."""
     answers_since: datetime | None = None
     """Since when the configuration store answers that its pods read to start; None = they need none, or it is not
     known. Until then a pod that did not start, or ended, says nothing of its template."""
@@ -197,10 +202,15 @@ def turns(
     for tier in ordered:
         before = order.before(tier.component)
         waiting = [words for component, words in busy.items() if component in before]
+        if tier.down:
+            waiting = [watched[component] for component in before if component in watched]
+            waiting += [busy[component] for component in before & behind]
         if tier.state is not None and tier.changed and tier.component in fixed:
             of[tier.component] = _kept(tier, fixed[tier.component])
         else:
-            of[tier.component] = _turn(tier, before & behind, waiting, stopping.get(tier.component, held))
+            of[tier.component] = _turn(
+                tier, before & behind, waiting, _holding(tier, stopping.get(tier.component, held))
+            )
         if tier.state is None:
             continue
         if tier.changed or tier.state.outdated:
@@ -228,6 +238,11 @@ def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: H
     if busy:
         return _kept(tier, busy[0])
     return Turn(newest)
+
+
+def _holding(tier: Tier, held: Held | None) -> Held | None:
+    """What holds a component: a bookie that leaves may wait for one that is down."""
+    return None if tier.down and held is not None and held.reason is Reason.BOOKIE_LEAVING else held
 
 
 def _kept(tier: Tier, waiting_for: str) -> Turn:

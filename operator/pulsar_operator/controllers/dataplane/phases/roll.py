@@ -20,7 +20,7 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, RollFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
-from pulsar_operator.domain.dataplane.rollout import Blocker, RollPlan
+from pulsar_operator.domain.dataplane.rollout import Blocker, PodToReplace, RollPlan
 from pulsar_operator.domain.dataplane.turns import Held, Turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import Json
@@ -30,13 +30,13 @@ async def roll(step: Step) -> RollFact:
     """Replace at most one outdated pod of the whole cluster."""
     live, drains, order = step.live, step.drains, step.facts.order
     turns = step.view.turns or Turns({}, await _unknown(step))
-    on_hold = frozenset(c for c in BRING_UP_ORDER if turns.holds(c) is not None or c in turns.watched)
+    on_hold = frozenset(c for c in BRING_UP_ORDER if _on_hold(turns, c))
     plan = roll_plan(live, BRING_UP_ORDER, order=order, held=on_hold)
     if plan.component is None or not plan.rolling:
         rest = _pending(step, turns) or _ending(step, plan)
         blocker = _of_pods(live, plan) if rest is not None else None
         return RollFact(_timed(step, rest) if rest is not None else None, blocker=blocker)
-    working = plan.replace is not None and not (plan.replace.repair and not plan.replace.once_ready)
+    working = plan.replace is not None and not _repairs(plan.replace, on_hold=plan.component in on_hold)
     waiting_for, drain, confirmed, blocker = plan.waiting_for, None, None, None
     held, leave = turns.holds(plan.component), step.view.leave
     if working and leave is not None and leave.holds:
@@ -76,6 +76,17 @@ async def roll(step: Step) -> RollFact:
     rollout = _timed(step, rollout)
     asked = drains.asked if drains is not None else frozenset()
     return RollFact(rollout, drain, asked, confirmed, blocker=blocker)
+
+
+def _on_hold(turns: Turns, component: Component) -> bool:
+    """Whether pods that restarted keep their template. A bookie that leaves may wait for such a pod."""
+    held = turns.holds(component)
+    return component in turns.watched or (held is not None and held.reason is not Reason.BOOKIE_LEAVING)
+
+
+def _repairs(pod: PodToReplace, *, on_hold: bool) -> bool:
+    """Whether a pod does no work and goes whatever else is held."""
+    return pod.repair and not (pod.once_ready and on_hold)
 
 
 _ABSENT: Final = frozenset({Reason.POD_REFUSED, Reason.NODE_UNREACHABLE})

@@ -18,6 +18,7 @@ from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.dataplane.absent_pods import Absence, absences
 from pulsar_operator.domain.dataplane.canary import watch
 from pulsar_operator.domain.dataplane.progress import (
+    down,
     first_ready,
     grown,
     overcome,
@@ -45,12 +46,12 @@ from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 async def templates(step: Step) -> Turns:
     """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
-    tiers, now, spec = _tiers(step), step.hand.deps.clock.now(), step.facts.spec
+    now, spec, absent = step.hand.deps.clock.now(), step.facts.spec, _absent(step)
+    tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(step)]
     canary = spec.upgrade.canary
     watched: dict[Component, str] = {}
     minutes, stored, canaries = canary.minutes if canary is not None else 0, stored_canaries(step.facts.obj), []
     crowded = {tier.component: words for tier in tiers if (words := unplaced(tier)) is not None}
-    absent = _absent(step)
     for index, tier in enumerate(tiers):
         seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component), minutes)
         stop = stopped_by(tier, now, spec.progress_deadline_seconds, absent)
