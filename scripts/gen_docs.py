@@ -99,7 +99,9 @@ def metrics() -> str:
     found.admin_call("c", "GET", "200", 0.0)
     found.kube_write("apply", "Service")
     found.event_seen("PulsarTopic")
+    found.watch_restarted("PulsarTopic", "expired")
     found.count_objects(lambda: {("PulsarTopic", "Ready"): 1})
+    found.count_streams(lambda: {("PulsarTopic", "watching"): 1})
     rows = []
     for family in found.registry.collect():
         if family.name.startswith("pulsar_operator_"):

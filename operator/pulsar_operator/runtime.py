@@ -30,8 +30,10 @@ from pulsar_operator.adapters.kube_events import EventRecorder
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.adapters.lease import KubeLeaseStore, Lease
 from pulsar_operator.adapters.metrics import PrometheusMetrics
+from pulsar_operator.adapters.reflector import Reflector, follow
 from pulsar_operator.adapters.sizing import HttpSizing
-from pulsar_operator.adapters.watch_monitor import WatchMonitor, watch_session
+from pulsar_operator.adapters.watch_monitor import WatchMonitor
+from pulsar_operator.adapters.watch_requests import WatchClient, new_session
 from pulsar_operator.api.constants import LEASE_NAME, Kind
 from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.reconciler import Reconciler
@@ -47,7 +49,8 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.dataplane.versions import Jumps
-from pulsar_operator.handlers import streams as handlers
+from pulsar_operator.handlers import lifecycle
+from pulsar_operator.handlers.streams import streams
 from pulsar_operator.ports import CUSTOM, Deps, PortError
 from pulsar_operator.release import release_balancers, release_finalizers, release_storage
 from pulsar_operator.settings import Settings
@@ -123,16 +126,17 @@ class Operator:
             hints=PolicyWatch(self.deps),
         )
         self.metrics.count_objects(self.engine.tally)
-        self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen)
+        self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen, self.metrics.watch_restarted)
+        self.metrics.count_streams(self.monitor.states)
         self._phase: str | None = "starting"
         self.health = HealthServer(
             health_port=settings.health_port,
             metrics_port=settings.metrics_port,
-            alive=[Check("watch", self._watch_problem)],
+            alive=[Check("watch", lambda: self.monitor.blind(settings.watch_silence_seconds))],
             ready=[
                 Check("operator", lambda: self._phase),
                 Check("first pass", self.engine.not_ready),
-                Check("watch", self.monitor.refusals),
+                Check("watch", self.monitor.problem),
             ],
             metrics=self.metrics.render,
         )
@@ -142,24 +146,6 @@ class Operator:
         """An operator for the API server the settings name. Raises RuntimeError when there are no credentials."""
         operator = cls(settings, KubeClient(await load_configuration(settings.kubeconfig)), make_reconcilers)
         return operator
-
-    def _watch_problem(self) -> str | None:
-        dead = self.monitor.dead(self._settings.watch_silence_seconds / 3)
-        if not dead:
-            return None
-        streams = ", ".join(f"{path} (silent for {seconds:.0f} s)" for path, seconds in sorted(dead.items()))
-        return f"a change was not delivered on: {streams}"
-
-    async def _verify_watches(self) -> None:
-        """Now and then look whether silent watches missed something; /healthz tells."""
-        selectors = {resource.plural: handlers.CHILD_SELECTOR for resource in handlers.CHILDREN}
-
-        async def fingerprint(path: str) -> str:
-            return await self._kube.fingerprint(path, selector=selectors.get(path.rsplit("/", 1)[1]))
-
-        while True:
-            await asyncio.sleep(self._settings.watch_silence_seconds / 3)
-            await self.monitor.verify(self._settings.watch_silence_seconds, fingerprint)
 
     async def run(self, stop: asyncio.Event) -> int:
         """Work until ``stop`` is set (exit code 0), or the Lease or a watch is lost (1)."""
@@ -189,7 +175,7 @@ class Operator:
         log.info("became leader", extra={"holder": self.lease.holder})
 
     async def _definitions(self) -> None:
-        """Wait until every custom resource definition is served: a watch does not notice one that comes later.
+        """Wait until every custom resource definition is served: until then nothing can be listed or watched.
 
         Whether its objects can be listed is another question, which the engine asks for each kind and namespace.
         """
@@ -235,7 +221,8 @@ class Operator:
         """End in order: engine, Lease, watches. Without the Lease the engine ends at once, in the middle of a pass."""
         self._phase = "stopping"
         code = EXIT_OK
-        failed = [task for task in working if task.done() and not task.cancelled() and task.exception()]
+        # Neither the engine nor the watches end unasked: one that did may have left the process blind.
+        failed = [task for task in working if task.done() and (not stopped.done() or _exception(task) is not None)]
         if kept.done():
             code = EXIT_FAILED
             for task in working[:1]:
@@ -243,7 +230,7 @@ class Operator:
         elif failed:
             code = EXIT_FAILED
             for task in failed:
-                log.error("%s failed, stopping", task.get_name(), exc_info=task.exception())
+                log.error("%s ended, stopping", task.get_name(), exc_info=_exception(task))
         else:
             log.info("stopping: running passes may end within %g s", GRACE_SECONDS)
         engine_stop.set()
@@ -261,28 +248,31 @@ class Operator:
         return code
 
     async def _watch(self, stop: asyncio.Event, watch_stop: asyncio.Event) -> None:
-        configuration = self._client.configuration
+        configuration, silence = self._client.configuration, self._settings.watch_silence_seconds / 3
+        namespaces = self._settings.watch_namespaces
+        requests = WatchClient(configuration)
+        reflectors = [
+            Reflector(requests, each.resource, each.receiver, health, silence=silence, selector=each.selector)
+            for each in streams(self.engine)
+            for health in self.monitor.expect(each.resource, namespaces)
+        ]
 
         async def session() -> tuple[str, aiohttp.ClientSession]:
-            return str(configuration.host), await watch_session(configuration, self.monitor)
+            return str(configuration.host), await new_session(configuration)
 
         started = asyncio.Event()
-        self.monitor.expect(handlers.watched(), self._settings.watch_namespaces)
         watching = asyncio.create_task(
-            handlers.watch(
-                self.engine, session, namespaces=self._settings.watch_namespaces, stop=watch_stop, started=started
-            ),
-            name="kopf",
+            lifecycle.run(lambda: follow(reflectors), session, stop=watch_stop, started=started), name="life cycle"
         )
-        # Created before kopf starts, see _work.
-        verifying = asyncio.create_task(self._verify_watches(), name="watch verification")
+        starting = asyncio.create_task(started.wait(), name="start")
         try:
-            await asyncio.wait([watching, asyncio.ensure_future(started.wait())], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([watching, starting], return_when=asyncio.FIRST_COMPLETED)
             # kopf takes the signals over when it starts; they are for the whole process.
             on_signals(stop)
             await watching
         finally:
-            await _cancel(verifying, watching)
+            await _cancel(starting, watching)
+            await requests.close()
 
     async def _close(self) -> None:
         await self.health.close()
@@ -374,6 +364,10 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
         return task.done()
     finally:
         await _cancel(task, stopped)
+
+
+def _exception(task: asyncio.Task[None]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
 
 
 async def _cancel(*tasks: asyncio.Task[Any]) -> None:

@@ -83,9 +83,9 @@ class Settings(BaseModel):
     lease_seconds: Annotated[float, Field(ge=3, le=600)] = 30.0
     """How long a silent operator keeps the Lease; it is renewed every third of that."""
     watch_silence_seconds: Annotated[float, Field(ge=1)] = 210.0
-    """A watch stream without an event or bookmark for this long is verified by lists; when it missed a change, /healthz
-    fails after another third of this time. The API server usually sends a bookmark about every 60 s, and a stream that
-    is silent for 70 s is opened anew, so the default is three attempts."""
+    """/healthz fails when a watch stream delivered no event and no bookmark for this long, and was not opened again
+    either. A silent stream is opened again after a third of this time: the API server usually sends a bookmark about
+    every 60 s, so the default is three attempts."""
     kubeconfig: Path | None = None
     """A kubeconfig file, for running outside of a pod; also the standard variable KUBECONFIG."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from http import HTTPStatus
 
@@ -12,7 +11,6 @@ from pulsar_operator.adapters.kube_http import (
     JSON_PATCH_TYPE,
     LIST_DEADLINE_SECONDS,
     MERGE_TYPE,
-    METADATA_LIST,
     BudgetError,
     GoneError,
     KubeClient,
@@ -284,21 +282,3 @@ class KubeAdapter:
         except NotFoundError:
             return
         self._metrics.kube_write("patch", kind.kind)
-
-    async def fingerprint(self, path: str, *, selector: str | None = None) -> str:
-        """A digest of names and versions of all objects under a collection's URL path; contents are not transferred."""
-        digest = hashlib.sha256()
-        query = {"limit": str(self._page_size)}
-        if selector:
-            query["labelSelector"] = selector
-        while True:
-            page = await self._client.request(
-                "GET", path, query=query, accept=METADATA_LIST, deadline=LIST_DEADLINE_SECONDS
-            )
-            for item in page.get("items") or ():
-                meta = item["metadata"]
-                digest.update(f"{meta['uid']} {meta['resourceVersion']}\n".encode())
-            token = (page.get("metadata") or {}).get("continue")
-            if not token:
-                return digest.hexdigest()
-            query["continue"] = token

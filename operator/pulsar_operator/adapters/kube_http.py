@@ -43,7 +43,6 @@ LIST_DEADLINE_SECONDS = 45.0
 """Of one page."""
 JSON_TYPE = "application/json"
 APPLY_TYPE = "application/apply-patch+yaml"
-METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 MERGE_TYPE = "application/merge-patch+json"
 JSON_PATCH_TYPE = "application/json-patch+json"
 
@@ -206,7 +205,8 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
         answer = json.loads(raw)
         answered = answer.get("kind") == "Status"
         message = str(answer.get("message") or answer.get("reason") or "")
-        details = answer.get("details") or {}
+        found = answer.get("details")
+        details = found if isinstance(found, dict) else {}
     except (ValueError, AttributeError):
         message = raw[:500].decode("utf-8", "replace").strip()
     message = without_refused_values(message or f"HTTP {status} to {call}")[:2000]

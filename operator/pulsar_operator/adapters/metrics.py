@@ -14,22 +14,18 @@ PASS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 3
 ADMIN_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 Tally = Callable[[], Mapping[tuple[str, str], int]]
-"""Counts by kind and reason."""
+"""Counts by two labels."""
 
 
-class _Objects:
+class _Counts:
     """A collector of prometheus_client: counts when the metrics are read, so that what is gone has no series."""
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, name: str, documentation: str, labels: tuple[str, str], tally: Tally) -> None:
+        self._name, self._documentation, self._labels, self._tally = name, documentation, labels, tally
 
     def collect(self) -> Iterable[Metric]:
         """The one metric."""
-        family = GaugeMetricFamily(
-            "pulsar_operator_objects",
-            "Custom resources in the watched namespaces, by the reason of their condition Ready.",
-            labels=["kind", "reason"],
-        )
+        family = GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
         for labels, number in sorted(self._tally().items()):
             family.add_metric(labels, number)
         yield family
@@ -84,6 +80,12 @@ class PrometheusMetrics:
             ["namespace", "cluster", "component", "reason"],
             registry=self.registry,
         )
+        self._watch_restarts = Counter(
+            "pulsar_operator_watch_restarts",
+            "Lists and watches that ended abnormally and were begun again, by the reason.",
+            ["kind", "reason"],
+            registry=self.registry,
+        )
         self._watch_age = Gauge(
             "pulsar_operator_watch_last_seen_age_seconds",
             "Seconds since the last event or bookmark of a watch stream.",
@@ -93,7 +95,13 @@ class PrometheusMetrics:
 
     def count_objects(self, tally: Tally) -> None:
         """Ask for the number of custom resources, by kind and reason of Ready, whenever the metrics are read. Once."""
-        self.registry.register(_Objects(tally))
+        text = "Custom resources in the watched namespaces, by the reason of their condition Ready."
+        self.registry.register(_Counts("pulsar_operator_objects", text, ("kind", "reason"), tally))
+
+    def count_streams(self, tally: Tally) -> None:
+        """Ask for the number of watch streams, by kind and state, whenever the metrics are read. Once."""
+        text = "Watch streams by state (listing, watching, failing, refused); a kind has one in each watched namespace."
+        self.registry.register(_Counts("pulsar_operator_watch_streams", text, ("kind", "state"), tally))
 
     def reconciled(self, kind: str, result: str, seconds: float) -> None:
         """One reconcile ended; result is ok, requeue or error."""
@@ -119,6 +127,10 @@ class PrometheusMetrics:
         """A watch event or bookmark of a kind was seen; its age is computed when the metrics are read."""
         seen = self._now()
         self._watch_age.labels(kind).set_function(lambda: self._now() - seen)
+
+    def watch_restarted(self, kind: str, reason: str) -> None:
+        """A list or a watch of a kind ended abnormally and begins again."""
+        self._watch_restarts.labels(kind, reason).inc()
 
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
         """Autoscaling looked at a component of a PulsarCluster."""

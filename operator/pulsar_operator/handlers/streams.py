@@ -1,37 +1,19 @@
-"""Watch streams by kopf, events to the engine.
+"""What is watched, and where the objects go: custom resources and owned objects, to the engine.
 
-kopf lists and watches; its handlers, finalizers, annotations, peering, scanning and event posting are not used. Only
-``kopf.on.event`` is: it writes nothing. Called by main.py.
+The lists and watches themselves are adapters/reflector.py; lifecycle.py runs them. Called by runtime.py.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-import aiohttp
-import kopf
-
-from pulsar_operator.api.constants import GROUP, LABEL_MANAGED_BY, LEASE_NAME, MANAGED_BY, Kind
-from pulsar_operator.handlers.stateless import NoDiffBase, NoProgress
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, STATEFUL_SETS, Json, ResourceType
+from pulsar_operator.api.constants import LABEL_MANAGED_BY, LABEL_OWNER_KIND, LABEL_OWNER_NAME, MANAGED_BY, Kind
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, PODS, STATEFUL_SETS, Json, Key, ResourceType
 
 CHILDREN = (STATEFUL_SETS, PODS, CONFIG_MAPS)
 """Owned kinds that are watched; only objects with the managed-by label, filtered by the API server."""
 CHILD_SELECTOR = f"{LABEL_MANAGED_BY}={MANAGED_BY}"
-INACTIVITY_SECONDS = 70.0
-"""A stream without a byte for this long is opened anew (bookmarks come about every 60 s)."""
-CHUNK = 500
-WORKERS = 500
-IDLE_SECONDS = 0.1
-"""kopf has a task for each object of which an event came lately, and by default keeps it for 5 s with the event: 15 kB
-each, of ten thousand objects at a start. Handlers here only tell the engine, so few tasks for a short time are enough;
-the two numbers let 5,000 objects a second pass."""
-
-Session = Callable[[], Awaitable[tuple[str, aiohttp.ClientSession]]]
-"""Gives the API server's URL and a session with current credentials."""
 
 
 class Sink(Protocol):
@@ -43,92 +25,65 @@ class Sink(Protocol):
     def observe_child(self, obj: Json) -> None:
         """An event of an owned object."""
 
+    def recheck(self, key: Key, delay: float = 0.0) -> None:
+        """A list lacks a custom resource that was there: its pass asks the API server whether it is gone."""
+
+
+@dataclass(frozen=True)
+class CustomResources:
+    """Passes on the objects of one kind of this API group."""
+
+    kind: Kind
+    sink: Sink
+
+    def keep(self, obj: Json) -> None:
+        """Nothing: namespace and name say it all."""
+
+    def observed(self, obj: Json, *, deleted: bool) -> None:
+        """To the engine."""
+        self.sink.observe(self.kind, obj, deleted=deleted)
+
+    def missing(self, namespace: str, name: str, kept: None, delay: float) -> None:
+        """Only the API server's word on that very object makes it gone."""
+        self.sink.recheck(Key(self.kind, namespace, name), delay)
+
+
+@dataclass(frozen=True)
+class Children:
+    """Passes on owned objects: their owner runs."""
+
+    sink: Sink
+
+    def keep(self, obj: Json) -> Json:
+        """Whose it is."""
+        labels = obj["metadata"].get("labels") or {}
+        return {name: labels[name] for name in (LABEL_OWNER_KIND, LABEL_OWNER_NAME) if name in labels}
+
+    def observed(self, obj: Json, *, deleted: bool) -> None:
+        """To the engine, which does not care what happened to it."""
+        self.sink.observe_child(obj)
+
+    def missing(self, namespace: str, name: str, kept: Json, delay: float) -> None:
+        """The owner lists what it owns."""
+        self.sink.observe_child({"metadata": {"namespace": namespace, "name": name, "labels": kept}})
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A kind that streams are kept for."""
+
+    resource: ResourceType
+    selector: str | None
+    """Of labels; None = all objects."""
+    receiver: CustomResources | Children
+
 
 def watched() -> tuple[ResourceType, ...]:
     """Every kind a stream is kept for."""
     return (*CUSTOM.values(), *CHILDREN)
 
 
-def register(registry: kopf.OperatorRegistry, sink: Sink, session: Session) -> None:
-    """Register all handlers; nothing is registered at import."""
-
-    @kopf.on.login(registry=registry)
-    async def login(**_: Any) -> kopf.AiohttpSession:
-        server, opened = await session()
-        return kopf.AiohttpSession(server=server, aiohttp_session=opened)
-
-    for kind, resource in CUSTOM.items():
-        _on_event(registry, resource, _custom(sink, kind))
-    for resource in CHILDREN:
-        _on_event(registry, resource, _child(sink))
-
-
-def _on_event(registry: kopf.OperatorRegistry, resource: ResourceType, handler: Callable[..., Any]) -> None:
-    kopf.on.event(
-        group=resource.group, version=resource.version, plural=resource.plural, id=resource.plural, registry=registry
-    )(handler)
-
-
-def _custom(sink: Sink, kind: Kind) -> Callable[..., Any]:
-    async def handle(event: Any, **_: Any) -> None:
-        sink.observe(kind, event["object"], deleted=event["type"] == "DELETED")
-
-    return handle
-
-
-def _child(sink: Sink) -> Callable[..., Any]:
-    async def handle(event: Any, **_: Any) -> None:
-        sink.observe_child(event["object"])
-
-    return handle
-
-
-def kopf_settings(*, inactivity_seconds: float = INACTIVITY_SECONDS) -> kopf.OperatorSettings:
-    """kopf reduced to lists and watches."""
-    settings = kopf.OperatorSettings()
-    settings.posting.enabled = False
-    settings.scanning.disabled = True
-    settings.process.ultimate_exiting_timeout = None
-    settings.watching.inactivity_timeout = inactivity_seconds
-    settings.watching.server_timeout = 600
-    settings.watching.connect_timeout = 10
-    settings.watching.chunk_size = CHUNK
-    settings.queueing.worker_limit = WORKERS
-    settings.queueing.idle_timeout = IDLE_SECONDS
-    settings.networking.request_timeout = 60
-    for resource in CHILDREN:
-        settings.watching.label_selectors[resource.group, resource.version, resource.plural] = CHILD_SELECTOR
-    # kopf takes *its* finalizer off every object it needs none for; this one exists nowhere, so it takes off nothing.
-    settings.persistence.finalizer = f"{GROUP}/never-set"
-    settings.persistence.diffbase_storage = NoDiffBase()
-    settings.persistence.progress_storage = NoProgress()
-    return settings
-
-
-async def watch(
-    sink: Sink,
-    session: Session,
-    *,
-    namespaces: Sequence[str],
-    stop: asyncio.Event,
-    started: asyncio.Event,
-    inactivity_seconds: float = INACTIVITY_SECONDS,
-) -> None:
-    """Watch until ``stop`` is set; ``started`` is set once kopf is up. Raises when a watch is refused.
-
-    The custom resource definitions must be installed already: kinds that appear later are not noticed.
-    """
-    registry = kopf.OperatorRegistry()
-    register(registry, sink, session)
-    logging.getLogger("kopf.activities").setLevel(logging.WARNING)
-    await kopf.operator(
-        registry=registry,
-        settings=kopf_settings(inactivity_seconds=inactivity_seconds),
-        standalone=True,
-        # Without one kopf asks the system for the user's name, and a pod's uid has none.
-        identity=LEASE_NAME,  # type: ignore[arg-type]
-        clusterwide=not namespaces,
-        namespaces=list(namespaces),
-        stop_flag=stop,
-        ready_flag=started,
-    )
+def streams(sink: Sink) -> list[Watched]:
+    """Every kind a stream is kept for, with the way of its objects to the engine."""
+    custom = [Watched(resource, None, CustomResources(kind, sink)) for kind, resource in CUSTOM.items()]
+    return custom + [Watched(resource, CHILD_SELECTOR, Children(sink)) for resource in CHILDREN]

@@ -1,17 +1,18 @@
-"""What kopf does with the watch streams, in memory: a list at first, then event by event, and a new list after a break.
+"""What the reflectors do, in memory: a list at first, then event by event, and a new list after a break.
 
-A list tells what is there and never what is gone: of what was deleted while no stream was open nobody hears
-(kopf, continuous_watch: the objects of a list are delivered as events without a type).
+A list tells what is there, and what was there before and is not in it; that is no deletion, but a reason to ask.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.index import key_of
 from pulsar_operator.handlers.streams import Sink
-from pulsar_operator.ports import CUSTOM, Json
+from pulsar_operator.ports import CUSTOM, Json, Key
 from tests.fakes.kube import FakeKube
 
 LATENCY_SECONDS = 0.02
@@ -20,7 +21,7 @@ LATE_SECONDS = 5.0
 GAP_SECONDS = 3.0
 """Until a stream that ended with 410 Gone is open again."""
 UNREACHABLE_SECONDS = 70.0
-"""Until a stream without a byte is opened anew (handlers.watch.INACTIVITY_SECONDS)."""
+"""Until a stream without a byte is opened anew (a third of watch_silence_seconds)."""
 
 DROPPED, DUPLICATED, REORDERED, GONE, SILENT = (
     "event dropped",
@@ -56,6 +57,8 @@ class Feed:
     _subscribed: bool = False
     _armed: tuple[int, str] | None = None
     _closed: set[Kind] = field(default_factory=set)
+    _known: dict[Kind, set[Key]] = field(default_factory=lambda: {kind: set() for kind in CUSTOM})
+    """What the operator that watches was told of."""
 
     def start(self, sink: Sink) -> None:
         """List everything, then watch. Another operator may start once the one before has ended."""
@@ -65,6 +68,7 @@ class Feed:
         self.sink = sink
         self._closed.clear()
         for kind in CUSTOM:
+            self._known[kind].clear()
             self._list(kind)
 
     def arm(self, place: int, fault: str) -> None:
@@ -72,8 +76,12 @@ class Feed:
         self._armed = (place, fault)
 
     def _list(self, kind: Kind) -> None:
-        for obj in self.kube.all(CUSTOM[kind]):
+        objects = self.kube.all(CUSTOM[kind])
+        for obj in objects:
             self._deliver(LATENCY_SECONDS, kind, obj, deleted=False)
+        for key in sorted(self._known[kind] - {key_of(kind, obj) for obj in objects}):
+            self._known[kind].discard(key)
+            self._later(LATENCY_SECONDS, lambda sink, key=key: sink.recheck(key))
 
     def _changed(self, type_: str, obj: Json) -> None:
         kind = next((kind for kind in CUSTOM if kind.value == obj["kind"]), None)
@@ -100,10 +108,15 @@ class Feed:
         self._list(kind)
 
     def _deliver(self, seconds: float, kind: Kind, obj: Json, *, deleted: bool) -> None:
+        known = self._known[kind]
+        (known.discard if deleted else known.add)(key_of(kind, obj))
+        self._later(seconds, lambda sink: sink.observe(kind, obj, deleted=deleted))
+
+    def _later(self, seconds: float, tell: Callable[[Sink], None]) -> None:
         sink = self.sink
 
-        def observe() -> None:
+        def call() -> None:
             if sink is not None and sink is self.sink:  # what was on its way to an operator that ended is lost
-                sink.observe(kind, obj, deleted=deleted)
+                tell(sink)
 
-        asyncio.get_running_loop().call_later(seconds, observe)
+        asyncio.get_running_loop().call_later(seconds, call)

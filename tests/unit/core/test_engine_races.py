@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Kind
 from pulsar_operator.controllers.core.freshness import Freshness
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
+from pulsar_operator.handlers.streams import Children, CustomResources
 from pulsar_operator.ports import CUSTOM, Deps, Key
 from pulsar_operator.runtime import controllers
 from tests.fakes.bookies import FakeBookies
@@ -184,3 +185,49 @@ def test_deletions_are_remembered_only_while_a_list_is_under_way() -> None:
     freshness.bury(one, topic("ns", uid="u", resourceVersion="x"))
     assert not freshness.is_news(one, topic("ns", uid="u", resourceVersion="w"))
     assert freshness.is_news(one, topic("ns", uid="z", resourceVersion="a"))
+
+
+def test_what_a_list_of_a_watch_lacks_is_forgotten_only_if_it_is_gone() -> None:
+    """Deleted while no stream was open, or missing from a list that is not true: the API server's word decides."""
+
+    async def scenario() -> None:
+        site = Site(watched=False)
+        for name in ("gone", "there"):
+            site.kube.put(tenant("ns", name))
+        async with Running(site.engine):
+            site.kube.remove(CUSTOM[Kind.TENANT], "ns", "gone")
+            receiver = CustomResources(Kind.TENANT, site.engine)
+            for name in ("gone", "there"):
+                receiver.missing("ns", name, None, 0.0)
+            await site.engine.idle(within=5)
+            assert await site.known(Kind.TENANT) == site.living(Kind.TENANT)
+            assert len(site.living(Kind.TENANT)) == 1
+
+    run_virtual(scenario())
+
+
+def test_a_pass_over_what_a_list_of_a_watch_lacks_does_not_take_the_first_list_for_true() -> None:
+    async def scenario() -> None:
+        site = Site(watched=False, looks=False)
+        site.kube.put(topic("ns", "t", uid="t"))
+        async with Running(site.engine):
+            CustomResources(Kind.TOPIC, site.engine).missing("ns", "t", None, 0.0)
+            assert site.cache.listed(key("t")) is None
+
+    run_virtual(scenario())
+
+
+def test_the_owner_of_what_a_list_of_a_watch_lacks_looks_again() -> None:
+    async def scenario() -> None:
+        site = Site(watched=False)
+        async with Running(site.engine):
+            children = Children(site.engine)
+            labels = {LABEL_OWNER_KIND: "PulsarCluster", LABEL_OWNER_NAME: "c", "other": "x"}
+            kept = children.keep({"metadata": {"namespace": "ns", "name": "p", "labels": labels}})
+            assert "other" not in kept
+            children.missing("ns", "p", kept, 0.0)
+            children.missing("ns", "nobodys", children.keep({"metadata": {"name": "nobodys"}}), 0.0)
+            await site.engine.idle(within=5)
+            assert [each.name for each in site.recorder.passes] == ["c"]
+
+    run_virtual(scenario())

@@ -120,6 +120,11 @@ class Engine:
         if kind in PLURALS and name:
             self.enqueue(Key(Kind(kind), meta.get("namespace", ""), name), CHILD_DELAY_SECONDS)
 
+    def recheck(self, key: Key, delay: float = 0.0) -> None:
+        """A list of a watch lacks an object that was there: its pass asks the API server, whose word alone counts."""
+        self._world.doubt(key)
+        self.enqueue(key, delay)
+
     def _spread(self, key: Key, effect: Effect) -> None:
         if effect.own and key.kind in self._reconcilers:
             self._queue.add(key, first=effect.changed)

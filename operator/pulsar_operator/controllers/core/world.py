@@ -37,6 +37,11 @@ class World:
         key = key_of(kind, last)
         return NOTHING if self.freshness.has_successor(key, last) else self._forget(key, last)
 
+    def doubt(self, key: Key) -> None:
+        """Whether an object is still there is not certain: no pass may take the first list's word for it."""
+        if self.cache is not None:
+            self.cache.listed(key)
+
     def missing(self, key: Key, known: tuple[str, int] | None) -> Effect:
         """A read found no object, and no watch said that it is gone.
 

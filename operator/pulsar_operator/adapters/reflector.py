@@ -1,0 +1,253 @@
+"""One list-and-watch loop for each kind and namespace, which no other one can end.
+
+The rules are those of client-go's reflector: list in pages, watch from the list's resourceVersion with bookmarks; after
+an abnormal end list again, or watch again where nothing can have been missed, with exponential back-off. A list also
+says what is missing from it; that is never a deletion, but a reason to ask for the very object. Built by runtime.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
+
+from pulsar_operator.adapters.watch_monitor import SETTLED_SECONDS, StreamHealth
+from pulsar_operator.adapters.watch_requests import (
+    BOOKMARK,
+    DEFECT,
+    EXPIRED,
+    LOST,
+    SHORT,
+    SILENT,
+    Requests,
+    WatchError,
+)
+from pulsar_operator.ports import Json, ResourceType
+
+log = logging.getLogger(__name__)
+
+FIRST_SECONDS: Final = 0.8
+LIMIT_SECONDS: Final = 30.0
+RESET_SECONDS: Final = 120.0
+"""After so long without a failure the back-off begins anew."""
+JITTER: Final = 0.2
+RETRY_AFTER_LIMIT_SECONDS: Final = 120.0
+"""Longest Retry-After that is honoured: a stream that waits for longer would be blind at the wish of a proxy."""
+SERVER_SECONDS: Final = (300, 600)
+"""Between these the API server is asked to end a stream, at random, so that not all are opened at once."""
+PAGE: Final = 500
+SILENT_STREAMS: Final = 3
+"""So many streams in a row may be silent before a list: their connection may go to nobody that knows anything."""
+GONE_LISTS: Final = 3
+"""So many lists may lose their continue token before everything is asked for at once."""
+SLICE: Final = 20
+"""Objects that are passed on before others have their turn in the event loop."""
+MISSING_SECONDS: Final = 0.02
+"""Between two objects that a list lacks: an untrue list must not become a burst of passes."""
+
+K = TypeVar("K")
+
+
+class Receiver(Protocol[K]):
+    """Where the objects of a kind go."""
+
+    def keep(self, obj: Json) -> K:
+        """What must be known of an object, besides its name, once a list lacks it. Kept for every object there is."""
+
+    def observed(self, obj: Json, *, deleted: bool) -> None:
+        """An object as it is, or as it was when it was deleted."""
+
+    def missing(self, namespace: str, name: str, kept: K, delay: float) -> None:
+        """A list lacks an object that was there: whether it is gone should be asked in ``delay`` seconds."""
+
+
+class Backoff:
+    """How long to wait after a failure."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._next = FIRST_SECONDS
+        self._until = 0.0
+
+    def after(self, now: float, least: float | None) -> float:
+        """Seconds to wait after a failure at ``now``; ``least`` is what the API server asked for."""
+        if now - self._until > RESET_SECONDS:
+            self._next = FIRST_SECONDS
+        delay = self._next * (1 + self._rng.uniform(0, JITTER))
+        self._next = min(self._next * 2, LIMIT_SECONDS)
+        delay = max(delay, min(least or 0.0, RETRY_AFTER_LIMIT_SECONDS))
+        self._until = now + delay
+        return delay
+
+
+class Reflector(Generic[K]):
+    """Keeps a receiver up to date with one kind in one namespace, or in all."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        kind: ResourceType,
+        receiver: Receiver[K],
+        health: StreamHealth,
+        *,
+        silence: float,
+        selector: str | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """``silence`` is after how many seconds without an event or a bookmark a stream is opened again.
+
+        ``selector`` is a label selector.
+        """
+        self._requests, self._kind, self._receiver, self._health = requests, kind, receiver, health
+        self._silence = silence
+        self._filter = {"labelSelector": selector} if selector else {}
+        self._rng = rng or random.Random()
+        self._backoff = Backoff(self._rng)
+        self._known: dict[tuple[str, str], K] = {}
+        """Every object that is there as far as is known, by namespace and name."""
+        self._version: str | None = None
+        """From where on to watch; None = list first."""
+        self._gone = 0
+        self._silent = 0
+        self._told: str | None = None
+        """The failure that was logged last; None since it works."""
+
+    async def run(self) -> NoReturn:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                if self._version is None:
+                    self._version = await self._list()
+                await self._watch(self._version)
+            except WatchError as error:
+                await self._recover(error)
+            except Exception as error:  # a defect in what reads this kind must not end it
+                log.exception("the watch of %s broke", self._health.path)
+                await self._recover(WatchError(DEFECT, f"{type(error).__name__}: {error}"))
+
+    async def _recover(self, error: WatchError) -> None:
+        if not error.version_good:
+            self._version = None
+        self._health.failed(error)
+        delay = self._backoff.after(asyncio.get_running_loop().time(), error.retry_after)
+        # The same words at every attempt would hide those of other kinds.
+        level = logging.DEBUG if self._told == str(error) else logging.WARNING
+        self._told = str(error)
+        log.log(
+            level,
+            "the watch of %s failed, %s again in %.1f s: %s",
+            self._health.path,
+            "watching" if self._version is not None else "listing",
+            delay,
+            error,
+            extra={"kind": self._kind.kind, "reason": error.reason},
+        )
+        await asyncio.sleep(delay)
+
+    # -------------------------------------------------------------------------------------------------------- list
+
+    async def _list(self) -> str:
+        """Pass on everything there is; the resourceVersion from where on to watch."""
+        self._health.listing()
+        query = {**self._filter} if self._gone >= GONE_LISTS else {**self._filter, "limit": str(PAGE)}
+        seen: set[tuple[str, str]] = set()
+        while True:
+            try:
+                page = await self._requests.page(self._health.path, query)
+            except WatchError as error:
+                if error.reason == EXPIRED and "continue" in query:
+                    self._gone += 1
+                raise
+            for number, item in enumerate(page["items"]):
+                # Items of a list do not repeat what the list says about all of them.
+                obj = {"apiVersion": self._kind.api_version, "kind": self._kind.kind, **item}
+                seen.add(self._pass_on(obj, deleted=False))
+                if number % SLICE == 0:
+                    await asyncio.sleep(0)
+            self._health.progressed()
+            version, token = str(page["metadata"]["resourceVersion"]), page["metadata"].get("continue")
+            del page  # one page in memory at a time
+            if not token:
+                break
+            query["continue"] = str(token)
+        self._gone = 0
+        self._miss(set(self._known) - seen)
+        return version
+
+    def _miss(self, keys: Iterable[tuple[str, str]]) -> None:
+        for number, key in enumerate(sorted(keys)):
+            self._receiver.missing(*key, self._known.pop(key), number * MISSING_SECONDS)
+
+    # ------------------------------------------------------------------------------------------------------- watch
+
+    async def _watch(self, version: str) -> None:
+        """Pass on events until the stream ends. Returns where another one may be opened at once."""
+        loop = asyncio.get_running_loop()
+        query = {
+            **self._filter,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(self._rng.randint(*SERVER_SECONDS)),
+        }
+        async with self._requests.watch(self._health.path, query, self._silence) as events:
+            accepted = loop.time()
+            self._health.accepted()
+            end: WatchError | None = None
+            number = 0
+            try:
+                async for type_, obj in events:
+                    self._take(type_, obj)
+                    number += 1
+                    if number % SLICE == 0:
+                        await asyncio.sleep(0)
+            except WatchError as error:
+                if error.reason not in (LOST, SILENT):
+                    raise
+                end = error
+        silent = end is not None and end.reason == SILENT
+        if not silent and loop.time() - accepted < SETTLED_SECONDS:
+            raise end or WatchError(SHORT, "the stream was closed as soon as it was open", version_good=True)
+        self._works()
+        self._health.ended(end.reason if end is not None else None)
+        if silent:
+            self._count_silence()
+
+    def _works(self) -> None:
+        if self._told is not None:
+            log.info("%s is watched again", self._health.path)
+        self._told = None
+
+    def _take(self, type_: str, obj: Json) -> None:
+        if type_ != BOOKMARK:
+            self._pass_on(obj, deleted=type_ == "DELETED")
+        self._version = str(obj["metadata"]["resourceVersion"])
+        self._silent = 0
+        self._works()
+        self._health.delivered()
+
+    def _count_silence(self) -> None:
+        self._silent += 1
+        if self._silent >= SILENT_STREAMS:
+            self._silent, self._version = 0, None
+
+    def _pass_on(self, obj: Json, *, deleted: bool) -> tuple[str, str]:
+        key = str(obj["metadata"].get("namespace") or ""), str(obj["metadata"]["name"])
+        try:
+            if deleted:
+                self._known.pop(key, None)
+            else:
+                self._known[key] = self._receiver.keep(obj)
+            self._receiver.observed(obj, deleted=deleted)
+        except Exception:  # one odd object must not hide those after it
+            log.exception("an event of %s %s/%s was not taken in", self._kind.kind, *key)
+        return key
+
+
+async def follow(reflectors: Iterable[Reflector[Any]]) -> None:
+    """Run them all until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for reflector in reflectors:
+            group.create_task(reflector.run())
