@@ -2,11 +2,16 @@
 
 Observed readiness decides, never time. A component that exists is always kept as rendered: a specification change must
 reach it even while something before it is not ready.
+
+Two sorts of gates must not be mixed up. Whose store it is, and its address, gate every creation. Readiness gates the
+first creation alone: a component whose pods all ran once is created again without it, since what is not ready now may
+need that very component. For the same reason auto-recovery never waits for a whole ensemble: bookies that lost their
+volumes are not ready before auto-recovery has copied what they had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,6 +20,9 @@ from pulsar_operator.api.v1alpha1.instance import OutageStatus
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.remote_clusters import RemoteUrls
 from pulsar_operator.domain.dataplane.store_sessions import GRANTED
+
+_AFTER_BOOKIES = frozenset({Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER})
+"""Components that say, once their pods ran, that bookies did."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,10 @@ class BringUpFacts:
     """Whether the cluster is registered in the configuration store."""
     brokers_ready: bool | None
     brokers_text: str
+    bookie_ready: bool | None = None
+    """Whether at least one bookie is ready."""
+    proven: frozenset[Component] = frozenset()
+    """Components of which every pod ran, ready, at least once in the life of the PulsarCluster."""
 
 
 @dataclass(frozen=True)
@@ -75,22 +87,27 @@ class MetadataFact:
 def gates(facts: BringUpFacts) -> dict[Component, Gate | None]:
     """For each component that waits for something: the gate; None = it may be created.
 
-    Bookies need BookKeeper's INSTANCEID, brokers need bookies to write to and the configuration store, proxies need
-    brokers to discover.
+    Bookies need BookKeeper's INSTANCEID. Brokers need the configuration store, and the first time enough bookies to
+    write to; proxies need brokers the first time. Auto-recovery needs one bookie to copy from. It does not start before
+    that one: an auditor that sees no bookie at all takes every bookie of a store that was used before for lost.
     """
     metadata = None if facts.metadata_ready else facts.metadata_gate
-    bookies = metadata or (None if facts.bookies_writable else Gate(Reason.WAITING_FOR_BOOKIES, facts.bookies_text))
     store = None
     if not facts.configuration_store.ready:
         store = Gate(facts.configuration_store.reason, facts.configuration_store.message)
     elif not facts.registered:
         store = facts.metadata_gate
-    brokers = bookies or store
-    proxies = brokers or (None if facts.brokers_ready else Gate(Reason.WAITING_FOR_BROKERS, facts.brokers_text))
+    enough = None if facts.bookies_writable else Gate(Reason.WAITING_FOR_BOOKIES, facts.bookies_text)
+    serving = None if facts.brokers_ready else Gate(Reason.WAITING_FOR_BROKERS, facts.brokers_text)
+    one = None if facts.bookie_ready or facts.bookies_writable else enough
+    again = facts.proven
+    brokers = metadata or (None if Component.BROKER in again else enough) or store
+    # Proxies of a first bring-up say what brokers wait for.
+    proxies = (metadata or store) if Component.PROXY in again else (brokers or serving)
     return {
         Component.ZOOKEEPER: None,
         Component.BOOKIE: metadata,
-        Component.AUTORECOVERY: bookies,
+        Component.AUTORECOVERY: metadata or (None if again & _AFTER_BOOKIES else one),
         Component.BROKER: brokers,
         Component.PROXY: proxies,
         Component.STANDALONE: None,
@@ -107,9 +124,10 @@ def bring_up_facts(
     store: StoreFact,
     components: Mapping[Component, ComponentFacts],
     metadata: MetadataFact | None,
+    proven: Collection[Component] = (),
 ) -> BringUpFacts:
     """The gates' input, from what is known. ``ensemble`` is how many bookies an ensemble has, None in mode Standalone;
-    ``metadata`` None = it was not looked at yet."""
+    ``metadata`` None = it was not looked at yet; ``proven`` are components of which every pod ran once."""
     zookeeper = components.get(Component.ZOOKEEPER)
     bookie, broker = components.get(Component.BOOKIE), components.get(Component.BROKER)
     if metadata is None:
@@ -126,6 +144,8 @@ def bring_up_facts(
         registered=metadata is not None and metadata.registered,
         brokers_ready=None if broker is None or broker.ready is None else broker.ready > 0,
         brokers_text=f"brokers to be ready: {_text('brokers', broker)}",
+        bookie_ready=None if bookie is None or bookie.ready is None else bookie.ready > 0,
+        proven=frozenset(proven),
     )
 
 

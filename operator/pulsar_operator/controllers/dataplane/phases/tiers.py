@@ -18,8 +18,9 @@ from pulsar_operator.domain.apply import why_apply
 from pulsar_operator.domain.dataplane.bring_up import Gate, bring_up_facts, gates
 from pulsar_operator.domain.dataplane.cluster_view import TierFact
 from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.templates import parse_record, record_name
 from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.ports import STATEFUL_SETS, Json
+from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 _REFUSED = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT})
 
@@ -48,7 +49,8 @@ async def _tier(step: Step, *components: Component) -> TierFact:
             continue
         live = step.live
         there = {c: known for c in BRING_UP_ORDER if (known := live.facts(c)) is not None}
-        gate = gates(bring_up_facts(ensemble, instance.store, there, step.view.metadata))[component]
+        facts = bring_up_facts(ensemble, instance.store, there, step.view.metadata, proven(step))
+        gate = gates(facts)[component]
         found[component] = gate
         if gate is not None and component not in there:
             continue
@@ -64,6 +66,14 @@ async def _tier(step: Step, *components: Component) -> TierFact:
         manifests = await dressed(step, component)
         await apply_children(step.hand, step.live, _as_many(live, component, manifests))
     return TierFact(found)
+
+
+def proven(step: Step) -> frozenset[Component]:
+    """Components whose template record says that every pod ran once. It outlives a StatefulSet that somebody deletes,
+    and goes with the PulsarCluster."""
+    owner = step.facts.owner.name
+    records = {each: step.live.get(CONFIG_MAPS.kind, record_name(owner, each)) for each in BRING_UP_ORDER}
+    return frozenset(each for each, found in records.items() if parse_record(found).good is not None)
 
 
 def not_ours(step: Step) -> bool:
