@@ -176,9 +176,9 @@ async def test_a_statefulset_that_is_made_again_takes_no_foreign_volume(world: L
     for ledger in world.naming(2):
         world.store.remove(ledger_path(ledger))
     await world.run()
-    told = await world.condition(Kind.CLUSTER, "east", "BookKeeperReady")
+    told = await world.progressing()
     assert told[:2] == ("False", "ForeignVolume") and CLAIMS[0] in told[2]
-    assert await world.live(STATEFUL_SETS, WORKLOAD) is None
+    assert await world.replicas() == 2, "the others have what is theirs"
     world.store.put(COOKIE, node.data)
     await world.run(rounds=200)
     assert await world.replicas() == 3

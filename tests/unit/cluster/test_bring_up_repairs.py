@@ -10,7 +10,7 @@ from pulsar_operator.domain.dataplane.bring_up import BringUpFacts, Gate, StoreF
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
 from tests.fakes.zookeeper import FakeEnsemble
 from tests.support.cluster.leaving_bookies import TWO, confirmed, lose
-from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, claims
+from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, claims, cookie
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
 
@@ -167,3 +167,14 @@ async def test_a_namespace_that_is_made_again_over_an_external_store() -> None:
     assert not await auditor_is_there(world), "no bookie is there"
     await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(0)))
     await world.until(lambda: auditor_is_there(world))
+
+
+async def test_a_volume_that_starts_no_bookie_keeps_no_other_bookie_down() -> None:
+    """Somebody deleted the cookie of the last bookie, and the cluster is made again."""
+    world = await LedgerWorld.up(3, closed=3)
+    await world.run()
+    world.store.remove(cookie(2))
+    await recreated(world)
+    await world.settle()
+    assert await world.live(STATEFUL_SETS, WORKLOAD) is not None and await world.replicas() == 2
+    assert (await world.progressing())[1] == "ForeignVolume"

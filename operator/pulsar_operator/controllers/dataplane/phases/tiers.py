@@ -56,14 +56,17 @@ async def _tier(step: Step, *components: Component) -> TierFact:
             continue
         if component in READERS and (not instance.store_known or (component in there and not_ours(step))):
             continue
+        most: int | None = None
         if component is Component.BOOKIE and component not in there and step.facts.bookie_volumes:
-            found[component] = gate = await _by_volumes(step, wanted(step, component))
-            if gate is not None:
+            found[component], most = await _by_volumes(step, wanted(step, component))
+            if found[component] is not None:
                 continue
         if component not in there and (gate := _by_racks(step, component)) is not None:
             found[component] = gate
             continue
         manifests = await dressed(step, component)
+        if most is not None:
+            manifests = [with_replicas(m, most) if m["kind"] == STATEFUL_SETS.kind else m for m in manifests]
         await apply_children(step.hand, step.live, _as_many(live, component, manifests))
     return TierFact(found)
 
@@ -99,15 +102,17 @@ def _by_racks(step: Step, component: Component) -> Gate | None:
     return None
 
 
-async def _by_volumes(step: Step, replicas: int) -> Gate | None:
-    """Why bookies are not made on the volumes that are there. Raises PortError."""
+async def _by_volumes(step: Step, replicas: int) -> tuple[Gate | None, int | None]:
+    """Why bookies are not made on the volumes that are there, and how many are made where not all may be: a volume that
+    starts no bookie keeps none back that comes before it (scale.py says so and adds the others). Raises PortError."""
     storage = step.view.storage
     if storage is None or storage.facts is None:
-        return Gate(Reason.WAITING_FOR_METADATA, "the metadata store to say which bookies it knows")
+        return Gate(Reason.WAITING_FOR_METADATA, "the metadata store to say which bookies it knows"), None
     found = await returns(step, range(replicas), storage.facts.cookies)
     if found.foreign is not None:
-        return Gate(Reason.FOREIGN_VOLUME, f"volumes that are its own: {found.foreign}")
-    return Gate(Reason.PENDING, found.waiting_for) if found.waiting_for is not None else None
+        gate = Gate(Reason.FOREIGN_VOLUME, f"volumes that are its own: {found.foreign}")
+        return (None, found.free) if found.free else (gate, None)
+    return (Gate(Reason.PENDING, found.waiting_for) if found.waiting_for is not None else None), None
 
 
 def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> list[Json]:
