@@ -200,6 +200,7 @@ class Reason(StrEnum):
     # storage
     REPLICATED = "Replicated"
     UNDER_REPLICATED = "UnderReplicated"
+    LEDGERS_LOST = "LedgersLost"
     NO_AUDITOR = "NoAuditor"
     REPLICATION_DISABLED = "ReplicationDisabled"
     BOOKIE_LEAVING = "BookieLeaving"

@@ -109,6 +109,8 @@ _ITSELF = {
     Reason.WAITING_FOR_CLUSTERS,
     Reason.REPLICATED,
     Reason.UNDER_REPLICATED,
+    # Until the retention of what was lost ends.
+    Reason.LEDGERS_LOST,
     # An auto-recovery pod that comes up is elected.
     Reason.NO_AUDITOR,
     Reason.BOOKIE_LEAVING,

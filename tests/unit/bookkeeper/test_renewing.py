@@ -54,7 +54,7 @@ def scan(naming: int = 0, only: int = 0, writers: tuple[str, ...] = ()) -> Ledge
         NamingLedger(n, LedgerState.CLOSED, frozenset({ME}), LedgerUse.DATA, f"t{n}", None, 2, n < only)
         for n in range(naming)
     )
-    return LedgerScan(9, naming, 0, 0, {}, (), rows, (), None, writers, 9, only, rows[:only])
+    return LedgerScan(9, naming, 0, 0, {}, (), rows, (), rows[0] if rows else None, writers, 9, only, rows[:only])
 
 
 def bookie(renewal: Renewal | None = LOST, **facts: Any) -> Leaving:
@@ -80,6 +80,7 @@ def missed(found: Leaving, **memo: Any) -> Leaving:
     return replace(found, memo=replace(found.memo, missed=True, through=9, **memo))
 
 
+ONE = replace(GONE, writable=frozenset({B[0]}))
 FORGOTTEN = replace(GONE, cookies=frozenset(B[:2]))
 LATE = {"now": NOW + timedelta(seconds=STALL_SECONDS)}
 CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
@@ -150,6 +151,18 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
      storage=replace(GONE, writable=frozenset({B[0]}))), Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, "answers"),
     ("nowhere else, another never was up", bookie(scan=scan(2, only=2), others=(B[0], B[1], B[3])), Act.NOTHING,
      Step.COPYING, Reason.VOLUME_LOST, "answers"),
+    ("too few to copy to", asked(bookie(scan=scan(3, only=1), storage=ONE)), Act.NOTHING, Step.COPYING,
+     Reason.VOLUME_LOST, "2 ledgers of bookie " + ME + " have copies on other bookies, and too few"),
+    ("too few to copy to, confirmed", asked(bookie(scan=scan(3), storage=ONE, accepted=9), stalled=True),
+     Act.NOTHING, Step.COPYING, Reason.VOLUME_LOST, "Raise spec.bookkeeper.replicas by 1"),
+    ("too few to copy to, later", asked(bookie(scan=scan(3), storage=ONE, **LATE), stalled=True), Act.AUDIT,
+     Step.COPYING, None, "3 ledgers"),
+    ("given up with another", bookie(scan=scan(2, only=1), given_up=frozenset({0, 1, 7})), Act.DISCARD, Step.STOPPING,
+     None, "given up"),
+    ("given up with another, and one more", bookie(scan=scan(3, only=3), given_up=frozenset({0, 1})), Act.NOTHING,
+     Step.COPYING, Reason.VOLUME_LOST, "1 ledgers have entries on no other bookie: 2 (t2)."),
+    ("given up with another, and one to be copied", bookie(scan=scan(2, only=1), given_up=frozenset({0})), Act.AUDIT,
+     Step.COPYING, None, ""),
     ("up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8, storage=FULL), Act.END, None, None, "is back"),
 ]  # fmt: skip
 

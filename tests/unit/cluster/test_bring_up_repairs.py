@@ -9,7 +9,7 @@ from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.domain.dataplane.bring_up import BringUpFacts, Gate, StoreFact, gates
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
 from tests.fakes.zookeeper import FakeEnsemble
-from tests.support.cluster.leaving_bookies import TWO, confirmed, lose
+from tests.support.cluster.leaving_bookies import TWO, confirm, lose
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, claims, cookie
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
@@ -165,7 +165,7 @@ async def test_a_namespace_that_is_made_again_over_an_external_store() -> None:
     await world.settle(100)
     assert (await world.progressing())[1] == "VolumeLost"
     assert not await auditor_is_there(world), "no bookie is there"
-    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(confirmations=confirmed(0)))
+    await confirm(world)
     await world.until(lambda: auditor_is_there(world))
 
 

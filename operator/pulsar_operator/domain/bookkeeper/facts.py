@@ -16,12 +16,14 @@ from typing import Any, Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import MAX_BOOKIES, BookieStatus
+from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH, GivenUp, given_up_text
 from pulsar_operator.domain.bookkeeper.znodes import DISABLE
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, parse_time, timestamp
 
 LISTED: Final = 20
 """Ledgers that are named of those that lack copies."""
 _NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
+_NO_GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType({})
 
 
 class BookieState(StrEnum):
@@ -113,11 +115,13 @@ def replicated(
     facts: StorageFacts | None,
     previous: Mapping[str, Any] | None = None,
     unreachable: str = "the metadata store could not be read",
+    given_up: Mapping[str, GivenUp] | None = _NO_GIVEN_UP,
 ) -> tuple[ConditionStatus, Reason, str]:
     """Condition Replicated: status, reason, message.
 
     ``previous`` is the condition as stored, or None: ledgers lack copies since it says so, or since the first of them
-    was marked. ``unreachable`` says why there are no facts.
+    was marked. ``unreachable`` says why there are no facts. ``given_up`` are ledgers that name a bookie which lost what
+    they had there, None where that record cannot be read: the auditor says nothing of them once that bookie is up.
     """
     if facts is None:
         return UNKNOWN, Reason.METADATA_UNREACHABLE, unreachable
@@ -140,7 +144,12 @@ def replicated(
     if lacking.count:
         since = _since(lacking, previous)
         told = f" since {timestamp(since)}" if since else ""
-        return FALSE, Reason.UNDER_REPLICATED, f"Copies are missing{told}: {_counted(lacking)}"
+        also = f". {given_up_text(given_up)}" if given_up else ""
+        return FALSE, Reason.UNDER_REPLICATED, f"Copies are missing{told}: {_counted(lacking)}{also}"
+    if given_up:
+        return FALSE, Reason.LEDGERS_LOST, given_up_text(given_up)
+    if given_up is None:
+        return UNKNOWN, Reason.UNKNOWN, f"Znode {GIVEN_UP_PATH} cannot be read: repair it from a backup, or delete it"
     if lacking.at_least:
         return UNKNOWN, Reason.UNKNOWN, "The ledgers that lack copies could not be counted in one look"
     return TRUE, Reason.REPLICATED, "Every ledger has all its copies, as far as the auditor knows"

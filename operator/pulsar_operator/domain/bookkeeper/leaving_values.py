@@ -143,6 +143,8 @@ class Leaving:
     """How many ledgers somebody gave up for this replacement of its volume, as the status shows; None = nobody did."""
     confirmations: tuple[ClusterConfirmation, ...] = ()
     """Of the specification."""
+    given_up: frozenset[int] = frozenset()
+    """Ledgers that were given up with another bookie, or with an earlier volume of this one."""
     rack: bool = False
     """Whether the metadata store still has a rack for it that the operator wrote and nobody wants."""
     racks_left: int | None = None

@@ -7,15 +7,20 @@ with that name once the claims are gone, and new ones with it. Its cookie is del
 new one (class LegacyCookieValidation); nothing is formatted.
 
 What was on a lost volume is made again by the auditor, ledger by ledger; a copy that is asked for of an auto-recovery
-pod would end at the first one that has no other copy. What is nowhere else is named, and given up only by a
-confirmation.
+pod would end at the first one that has no other copy. Of several bookies that are lost, each ledger that has a copy on
+a bookie that is there is copied without a question. Where too few bookies are writable to take the copies, more are
+waited for. Only ledgers that have entries on no bookie that is there are named, and given up by a confirmation; those
+that were given up with another bookie are not asked about again.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction
 from pulsar_operator.domain.bookkeeper.facts import BookieState
+from pulsar_operator.domain.bookkeeper.given_up import numbers_of
 from pulsar_operator.domain.bookkeeper.leaving import (
     before,
     copied,
@@ -145,9 +150,16 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
     """Copies of what was on a bookie that is not there come from others. None = what is left is given up."""
     storage, name = bookie.storage, bookie.bookie
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} of bookie {name} to be copied from other bookies"
-    if scan.naming == scan.only:
-        words = f"{scan.only} ledgers have entries on no other bookie: {scan.named_only()}"
-        return _given_up(bookie, memo, words, scan.only)
+    nowhere = [row for row in scan.only_there if row.ledger not in bookie.given_up]
+    before = bookie.given_up.intersection(numbers_of(scan))
+    # Listed are the first ones alone: what is not listed counts as not given up.
+    only = len(nowhere) + scan.only - len(scan.only_there)
+    elsewhere = scan.naming - len(before) - only
+    if only <= 0 and elsewhere <= 0:
+        return None
+    if elsewhere <= 0:
+        named = replace(scan, only=only, only_there=tuple(nowhere)).named_only()
+        return _given_up(bookie, memo, f"{only} ledgers have entries on no other bookie: {named}", only)
     if storage.disabled:
         return Next(Act.NOTHING, f"replication to be switched on: {left}", Step.COPYING)
     if storage.auditor is None:
@@ -157,14 +169,35 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
     quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
     if memo.naming is not None and scan.naming < memo.naming:
         return Next(Act.NOTE, left, Step.COPYING)
+    short = _no_room(bookie, scan, elsewhere)
+    if short is not None:
+        return Next(Act.AUDIT, left, Step.COPYING) if quiet >= STALL_SECONDS else short
     if memo.stalled:
-        words = f"{scan.naming} ledgers cannot be copied from other bookies: {scan.named()}"
-        if quiet < STALL_SECONDS or _is_accepted(bookie, scan.naming):
-            return _given_up(bookie, memo, words, scan.naming)
+        words = (
+            f"{elsewhere} ledgers of bookie {name} cannot be copied from other bookies, although their metadata names "
+            f"some: none was in {STALL_SECONDS:.0f} s. {only} more have entries on no other bookie: {scan.named()}"
+        )
+        if quiet < STALL_SECONDS or _is_accepted(bookie, elsewhere + only):
+            return _given_up(bookie, memo, words, elsewhere + only)
         return Next(Act.AUDIT, words, Step.COPYING)
     if quiet < STALL_SECONDS:
         return Next(Act.NOTHING, left, Step.COPYING)
     return Next(Act.AUDIT, f"{left}, none was in {quiet:.0f} s", Step.COPYING)
+
+
+def _no_room(bookie: Leaving, scan: LedgerScan, elsewhere: int) -> Next | None:
+    """What is waited for where fewer bookies are writable than a ledger takes: each copy goes to one that does not have
+    the ledger yet. Nobody is asked to give up what is still there."""
+    widest = scan.widest
+    if widest is None or bookie.left >= widest.ensemble_size:
+        return None
+    more = widest.ensemble_size - bookie.left
+    text = (
+        f"{elsewhere} ledgers of bookie {bookie.bookie} have copies on other bookies, and too few bookies are writable "
+        f"for new copies: {bookie.left} are, and ledger {widest} takes {widest.ensemble_size}. Raise "
+        f"{bookie.number} by {more}, or give bookie {bookie.bookie} its volume back"
+    )
+    return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
 
 
 def _given_up(bookie: Leaving, memo: LeavingMemo, words: str, number: int) -> Next | None:

@@ -20,6 +20,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.facts import Space, StorageFacts
+from pulsar_operator.domain.bookkeeper.given_up import GivenUp
 from pulsar_operator.domain.bookkeeper.racks import Said
 from pulsar_operator.domain.bookkeeper.unwritable import Unwritable
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
@@ -56,6 +57,8 @@ class StorageFact:
     """Why not, in words."""
     delay: RecoveryDelayStatus | None = None
     """BookKeeper's lostBookieRecoveryDelay while it is raised."""
+    given_up: Mapping[str, GivenUp] | None = field(default_factory=dict)
+    """Ledgers that were given up and still name the bookie, by its id; None = the record cannot be read."""
     disks: Mapping[str, Space] = field(default_factory=dict)
     """The ledger disks, by the id of each bookie that said so."""
     disks_at: datetime | None = None

@@ -145,6 +145,7 @@ class Seen:
                 own.id(each) for each in (volumes.lost if volumes is not None else ()) if each != ordinal
             ),
             asked=self.asked.get(ordinal),
+            given_up=_given_up(step),
             accepted=self._accepted(ordinal, memo),
             confirmations=tuple(step.facts.spec.confirmations),
         )
@@ -207,6 +208,13 @@ class Seen:
         default = default_ensemble(step.live, step.rendered.quorum.ensemble_size)
         found = await widest_ensemble(deps, policies, default.size, step.facts.obj)
         return found if found.size > default.size else default
+
+
+def _given_up(step: Step) -> frozenset[int]:
+    """Ledgers that were given up with a bookie."""
+    storage = step.view.storage
+    found = storage.given_up if storage is not None else None
+    return frozenset(ledger for of in (found or {}).values() for ledger in of.ledgers)
 
 
 def _scaled(step: Step) -> bool:

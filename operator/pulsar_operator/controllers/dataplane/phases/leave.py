@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.controllers.dataplane.given_up import remember_given_up
 from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
@@ -285,6 +286,9 @@ class _Departure:
         else:
             gone = await is_without_pod(self.step, self.there, bookie.ordinal)
         if gone and memo is not None:
+            renewal, scan = memo.renewal, bookie.scan
+            if renewal is not None and renewal.accepted and scan is not None and scan.naming:
+                await remember_given_up(session, bookie.bookie, scan)
             if not memo.forgot:
                 await self._remember(session, replace(memo, forgot=True))
             await _delete(session, f"{COOKIES}/{bookie.bookie}", self.seen.cookie_version)

@@ -12,6 +12,7 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RecoveryDelayStatus
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.disks import disk_space
+from pulsar_operator.controllers.dataplane.given_up import still_given_up
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.recovery_delay import (
     RaisedDelay,
@@ -68,10 +69,12 @@ async def _look(step: Step, store: Store) -> StorageFact:
     try:
         session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
         facts = await storage_facts(session)
+        given_up = await still_given_up(session, act=step.hand.act)
         raised = await _settle_delay(step, session)
     except PortError as error:
         return StorageFact(problem=str(error))
-    return StorageFact(facts, delay=RecoveryDelayStatus(before=raised.before, raised=raised.raised) if raised else None)
+    delay = RecoveryDelayStatus(before=raised.before, raised=raised.raised) if raised else None
+    return StorageFact(facts, delay=delay, given_up=given_up)
 
 
 async def _settle_delay(step: Step, session: ZooKeeperSession) -> RaisedDelay | None:

@@ -1,0 +1,66 @@
+"""The record of ledgers that were given up: written before a cookie is deleted, and pruned as ledgers vanish."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pulsar_operator.domain.bookkeeper.given_up import (
+    GIVEN_UP_PATH,
+    NAMED,
+    GivenUp,
+    given_up_data,
+    parse_given_up,
+    pruned,
+    with_given_up,
+)
+from pulsar_operator.domain.bookkeeper.ledgers import decode_ledger
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.znodes import ledger_path
+from pulsar_operator.ports import ConflictError, Node, NotFoundError, ZooKeeperSession
+
+
+async def remember_given_up(session: ZooKeeperSession, bookie: str, scan: LedgerScan) -> None:
+    """Put on record that the ledgers of a scan are given up with a bookie. Raises PortError, ConflictError where
+    somebody else wrote meanwhile."""
+    node = await session.get(GIVEN_UP_PATH)
+    before = parse_given_up(node.data) if node is not None else {}
+    await _write(session, node, with_given_up(before or {}, bookie, scan))
+
+
+async def still_given_up(session: ZooKeeperSession, *, act: bool) -> dict[str, GivenUp] | None:
+    """What is on record, without those of the first ledgers that are gone or name the bookie no longer; None where the
+    record cannot be read. Raises PortError."""
+    node = await session.get(GIVEN_UP_PATH)
+    if node is None:
+        return {}
+    found = parse_given_up(node.data)
+    if found is None:
+        return None
+    ended = {}
+    for bookie, of in found.items():
+        asked = of.ledgers[:NAMED]
+        names = await asyncio.gather(*(_names(session, each, bookie) for each in asked))
+        ended[bookie] = {ledger for ledger, named in zip(asked, names, strict=True) if not named}
+    left = pruned(found, ended)
+    if left != found and act:
+        try:
+            await _write(session, node, left)
+        except (ConflictError, NotFoundError):
+            return found  # another writer was faster: the next pass looks again
+    return left
+
+
+async def _names(session: ZooKeeperSession, ledger: int, bookie: str) -> bool:
+    node = await session.get(ledger_path(ledger))
+    try:
+        return node is not None and decode_ledger(node.data).names(bookie)
+    except UndecodableError:
+        return True
+
+
+async def _write(session: ZooKeeperSession, node: Node | None, found: dict[str, GivenUp]) -> None:
+    if node is None:
+        await session.create(GIVEN_UP_PATH, given_up_data(found))
+    else:
+        await session.set(GIVEN_UP_PATH, given_up_data(found), version=node.version)
