@@ -15,6 +15,7 @@ from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderR
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS, Handles, LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.space import ENTRY
 from pulsar_operator.domain.bookkeeper.znodes import (
     AUDITOR,
     AVAILABLE,
@@ -211,6 +212,7 @@ class _Scan:
         self._closed: list[NamingLedger] = []
         self._widest: NamingLedger | None = None
         self._unreadable: list[str] = []
+        self._bytes: dict[frozenset[str], int] = {}
 
     def cannot_read(self, path: str) -> None:
         """Something is there that says nothing."""
@@ -242,6 +244,8 @@ class _Scan:
         if not named:
             return
         self._naming += 1
+        if len(self._bookies) == 1:
+            self._weigh(ledger)
         for bookie in named:
             self._by_bookie[bookie] += 1
         unfinished = ledger.state is not LedgerState.CLOSED
@@ -259,6 +263,14 @@ class _Scan:
         if len(rows) < self._kept:
             rows.append(row)
 
+    def _weigh(self, ledger: Ledger) -> None:
+        """What is to be copied, by who has it too. Past so many sets of bookies it counts as had by nobody else: then
+        it is spread over so many that no bookie gets much more than another."""
+        (bookie,) = self._bookies
+        for others, size in ledger.bytes_on(bookie, ENTRY).items():
+            key = others if others in self._bytes or len(self._bytes) < self._kept else frozenset[str]()
+            self._bytes[key] = self._bytes.get(key, 0) + size
+
     def result(self, scanned: int) -> LedgerScan:
         """All of it."""
         return LedgerScan(
@@ -275,6 +287,7 @@ class _Scan:
             highest=self._highest,
             only=self._only,
             only_there=tuple(sorted(self._only_there, key=lambda row: row.ledger)),
+            bytes_by_peers=self._bytes,
         )
 
 

@@ -30,6 +30,7 @@ from pulsar_operator.domain.bookkeeper.leaving_values import (
     Step,
 )
 from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
+from pulsar_operator.domain.bookkeeper.space import MARGIN, shortage, told, unknown_of
 
 
 def may_act(found: Next, shown: str | None) -> bool:
@@ -133,6 +134,9 @@ def before(bookie: Leaving) -> Next:
             f"{scan.widest.ensemble_size} bookies, and {bookie.left} writable ones would be left. Delete or expire "
             f"what is in it, or raise {bookie.number}"
         )
+    room = None if bookie.state is BookieState.NEW else _room(bookie, scan)
+    if room is not None:
+        return room
     who = "autoscaling wants" if bookie.scaled else "spec.bookkeeper.replicas is"
     return Next(Act.BEGIN, f"Bookie {name} leaves: {who} {bookie.wanted}", Step.READ_ONLY)
 
@@ -149,6 +153,26 @@ def _racks(bookie: Leaving) -> Next | None:
         f"{bookie.racks_wanted} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. Add "
         f"bookies to other racks, lower minimum, or raise {bookie.number}"
     )
+
+
+def _room(bookie: Leaving, scan: LedgerScan) -> Next | None:
+    """Whether those that are left have room for what is on it, before anything of it is copied."""
+    unknown = unknown_of(scan.bytes_by_peers, bookie.targets, bookie.disks)
+    if unknown is not None:
+        return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are")
+    short = _short(bookie, scan, MARGIN)
+    if short is None:
+        return None
+    return _refused(
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}: {short}. Add bookies, grow the volumes of those that are "
+        f"left, keep less data, or raise {bookie.number}"
+    )
+
+
+def _short(bookie: Leaving, scan: LedgerScan, margin: float = 1.0) -> str | None:
+    """What has no room, in words; None = all of it has."""
+    short = shortage(scan.bytes_by_peers, bookie.targets, bookie.disks, bookie.mark, margin)
+    return told(short, bookie.mark) if short is not None else None
 
 
 def _refused(text: str) -> Next:
@@ -251,6 +275,17 @@ def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
     """Its ledgers go to other bookies. One copy is asked for at a time: a second waits behind the first, and a pod that
     ends forgets what it was asked."""
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} on bookie {bookie.bookie} to be copied"
+    short = _short(bookie, scan)
+    going = memo.renewal is not None and memo.renewal.claims  # then there is no way back
+    if short is not None and not going:
+        text = (
+            f"Bookie {bookie.bookie} takes entries again, and no more of it is copied: {short}. It goes on once there "
+            "is room"
+        )
+        return Next(Act.RELEASE, text, Step.COPYING)
+    unknown = unknown_of(scan.bytes_by_peers, bookie.targets, bookie.disks)
+    if unknown is not None:
+        return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are: {left}", Step.COPYING)
     if not bookie.helpers:
         return Next(Act.NOTHING, f"an auto-recovery pod to be ready: {left}", Step.COPYING)
     asked = next((each for each in bookie.helpers if each.uid == memo.asked), None)

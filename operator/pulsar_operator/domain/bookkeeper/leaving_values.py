@@ -3,14 +3,15 @@ leaving.py and renewing.py."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
-from pulsar_operator.domain.bookkeeper.facts import BookieState, StorageFacts, bookie_state
+from pulsar_operator.domain.bookkeeper.facts import BookieState, Space, StorageFacts, bookie_state
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, Renewal
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.volumes import Claim
@@ -51,6 +52,7 @@ class Act(StrEnum):
     AUDIT = "have the auditor look"
     DISCARD = "delete its claims"
     REPLACE = "replace its pod"
+    RELEASE = "end the copy, and make it writable"
     STOP = "remember that it is not tried again"
     END = "forget the memo"
 
@@ -151,6 +153,10 @@ class Leaving:
     """Racks of the other writable bookies; None = not known."""
     scaled: bool = False
     """Whether autoscaling says how many bookies there are to be."""
+    disks: Mapping[str, Space] = field(default_factory=dict, hash=False)
+    """The ledger disks, by the id of each bookie that said so in this pass."""
+    mark: float = 0.95
+    """Share of its ledger disks at which a bookie makes itself read-only."""
     racks_wanted: int = 0
     """Racks without which no ledger is created; 0 = none are enforced."""
     process: str = ""
@@ -174,7 +180,12 @@ class Leaving:
     @property
     def left(self) -> int:
         """Writable bookies without it."""
-        return len(self.storage.writable - {self.bookie})
+        return len(self.targets)
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """Writable bookies without it: copies go to them."""
+        return self.storage.writable - {self.bookie}
 
     @property
     def under_way(self) -> bool:

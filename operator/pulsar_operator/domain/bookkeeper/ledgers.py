@@ -150,6 +150,25 @@ class Ledger:
             for written in self._write_sets(segment)
         )
 
+    def bytes_on(self, bookie: str, entry: int = 0) -> dict[frozenset[str], int]:
+        """Bytes of its entries on a bookie, by the other bookies of the segment; nothing of one that is not closed, for
+        its metadata does not tell. ``entry`` are bytes that each entry takes besides its content.
+
+        An entry is on as many bookies of its segment as the write quorum takes, each as often as the next.
+        """
+        if self.last_entry_id is None or self.length is None or self.last_entry_id < 0:
+            return {}
+        found: dict[frozenset[str], int] = {}
+        total, ends = self.last_entry_id + 1, [each.first_entry_id for each in self.segments[1:]]
+        for segment, end in zip(self.segments, [*ends, total], strict=True):
+            entries = min(end, total) - segment.first_entry_id
+            if entries <= 0 or bookie not in segment.bookies:
+                continue
+            size = (self.length * entries // total + entry * entries) * self.write_quorum
+            others = frozenset(segment.bookies) - {bookie}
+            found[others] = found.get(others, 0) + -(-size // len(segment.bookies))
+        return found
+
     def write_sets(self) -> frozenset[tuple[str, ...]]:
         """The bookies that an entry may be on, for all of its entries."""
         return frozenset(

@@ -5,6 +5,7 @@ Made by controllers/dataplane/storage_facts.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -95,6 +96,9 @@ class LedgerScan:
     """Of those naming one, how many may have entries on none but the bookies asked for."""
     only_there: tuple[NamingLedger, ...] = ()
     """The first so many of these, by id."""
+
+    bytes_by_peers: Mapping[frozenset[str], int] = field(default_factory=dict, hash=False)
+    """Bytes of closed ledgers on the bookie, by the other bookies that have them; of one bookie that was asked for."""
 
     @property
     def clear(self) -> bool:

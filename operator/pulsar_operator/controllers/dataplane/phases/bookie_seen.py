@@ -30,6 +30,7 @@ from pulsar_operator.domain.dataplane.pods import pods_of, restarts
 from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import pod_host, workload_name
+from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Json, PortError, ZooKeeperSession
 
@@ -146,6 +147,8 @@ class Seen:
             ),
             asked=self.asked.get(ordinal),
             given_up=_given_up(step),
+            disks=step.view.storage.disks if step.view.storage is not None else {},
+            mark=disk_shares(keeper, step.facts.spec.preset)[0],
             accepted=self._accepted(ordinal, memo),
             confirmations=tuple(step.facts.spec.confirmations),
         )

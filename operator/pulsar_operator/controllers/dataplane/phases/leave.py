@@ -31,6 +31,7 @@ from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next
 from pulsar_operator.domain.bookkeeper.renewing import AUDITOR
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES, LOST_BOOKIE_RECOVERY_DELAY
 from pulsar_operator.domain.dataplane.cluster_view import LeaveFact
+from pulsar_operator.domain.render.names import workload_name
 from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, PortError, ZooKeeperSession
 
 _REMEMBERED = frozenset(
@@ -47,6 +48,7 @@ _REMEMBERED = frozenset(
         Act.DISCARD,
         Act.FORGET,
         Act.RAISE,
+        Act.RELEASE,
     }
 )
 """What is written into the metadata store, or told a bookie: its failure is no fault of this pass."""
@@ -148,6 +150,8 @@ class _Departure:
             return await self._unload(session, bookie, found)
         if found.act in _LAST_LOOK and not await self._may_go(session, bookie, found):
             return replace(_fact(bookie, found), again=True)
+        if found.act is Act.RELEASE:
+            await self._end_copy(bookie, found)
         try:
             if found.act in _REMEMBERED:
                 await self._remembered(session, bookie, found)
@@ -172,7 +176,7 @@ class _Departure:
                 return _fact(bookie, found, waiting_for=f"{numbered.waiting_for}; {found.text}")
         elif found.act is Act.MARK:
             await mark(self.step, list(bookie.claims), bookie.bookie)
-        if found.act is Act.END:
+        if found.act in (Act.END, Act.RELEASE):
             return LeaveFact(again=True)
         waits = found.act in (Act.COPY, Act.AUDIT) or (found.act is Act.ROUND and bookie.memo and bookie.memo.missed)
         return replace(_fact(bookie, found), again=not waits)
@@ -202,6 +206,16 @@ class _Departure:
         if came.failures:
             text += f"; {came.failures[0]}"
         return replace(_fact(bookie, found, waiting_for=text), again=not came.failures)
+
+    async def _end_copy(self, bookie: Leaving, found: Next) -> None:
+        """The auto-recovery pod that copies is made again: what it was asked ends with its process, and what it copied
+        of a ledger without naming it in the metadata is deleted by the bookie that has it. Raises PortError."""
+        asked = next((each for each in bookie.helpers if bookie.memo and each.uid == bookie.memo.asked), None)
+        if asked is not None:
+            owner = self.step.facts.owner
+            name = f"{workload_name(owner.name, Component.AUTORECOVERY)}-{asked.ordinal}"
+            where = {"name": name, "namespace": owner.namespace, "uid": asked.uid}
+            await self.step.hand.delete(PODS, {"metadata": where}, found.text, reason=_doing(bookie, found))
 
     async def _may_go(self, session: ZooKeeperSession, bookie: Leaving, found: Next) -> bool:
         """Whether it has taken nothing since the look at the ledgers began, or is still away where what it had is given
@@ -265,6 +279,11 @@ class _Departure:
         elif found.act is Act.STOP:
             await self._remember(session, replace(memo, stopped=bookie.generation, freed=False, why=found.text))
             await hand.warn(Reason.DECOMMISSION_STUCK, found.text)
+        elif found.act is Act.RELEASE:
+            await port.set_readonly(host, False)
+            await remember_copies(session, memo)
+            await _delete(session, MEMO_PATH, self.memo_version)
+            await hand.warn(Reason.DECOMMISSION_REFUSED, found.text)
         elif found.act is Act.END:
             await remember_copies(session, memo)
             await _delete(session, MEMO_PATH, self.memo_version)

@@ -22,6 +22,7 @@ from pulsar_operator.controllers.dataplane.recovery_delay import (
     seconds_for,
 )
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
+from pulsar_operator.domain.bookkeeper.facts import OwnBookies
 from pulsar_operator.domain.dataplane.cluster_view import StorageFact
 from pulsar_operator.domain.render.names import bookie_id, workload_name
 from pulsar_operator.domain.stored import readable
@@ -43,8 +44,11 @@ async def replication(step: Step) -> StorageFact:
     found = await _look(step, local_store(step))
     if found.facts is None:
         return found
-    asked = step.hand.deps.clock.now()
-    return replace(found, disks=await disk_space(step.hand.deps, _ready_bookies(step)), disks_at=asked)
+    asked, ready = step.hand.deps.clock.now(), _ready_bookies(step)
+    # Copies go to writable bookies of others too.
+    own = OwnBookies.of(step.rendered.bookie_ids[0])
+    others = [each for each in sorted(found.facts.writable) if own.ordinal(each) is None]
+    return replace(found, disks=await disk_space(step.hand.deps, [*ready, *others]), disks_at=asked)
 
 
 def _ready_bookies(step: Step) -> list[str]:
