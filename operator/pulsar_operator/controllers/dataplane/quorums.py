@@ -1,17 +1,22 @@
-"""The largest ensemble that any topic in a cluster asks for, and whose: of the brokers' default, of namespaces and of
-topics."""
+"""The largest ensemble that topics in a cluster ask for, as far as it is declared, and whose: of the brokers' default,
+of namespaces and of declared topics; and which namespaces are bound to groups of bookies."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.core.whereabouts import Place, Whereabouts, site_of
-from pulsar_operator.controllers.dataplane.namespaces_there import namespace_policies
+from pulsar_operator.controllers.dataplane.namespaces_there import AT_ONCE, namespace_policies
+from pulsar_operator.domain.bookkeeper.affinity import LOCAL_POLICIES, NO_GROUPS, Bound, Groups, bound, local_groups
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+from pulsar_operator.domain.bookkeeper.rack_entries import RACKS_PATH, parse_entries
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.ports import Deps, Json, ZooKeeperSession
 
@@ -21,32 +26,76 @@ async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cl
     return (await widest_ensemble(deps, store, default, cluster)).size
 
 
-async def widest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json) -> Widest:
+async def widest_ensemble(
+    deps: Deps,
+    store: ZooKeeperSession,
+    default: int,
+    cluster: Json,
+    *,
+    local: ZooKeeperSession | None = None,
+    groups: Groups = NO_GROUPS,
+) -> Widest:
     """The largest ensemble, and who asks for it, in a PulsarCluster; ``default`` is that of its brokers. Raises
     PortError: less than all is not known.
 
     Namespaces are read in the configuration store, ``/admin/policies/<tenant>/<namespace>``, member persistence (class
     Policies), declared or not; those that name clusters, and not this one, have no topic in it. Policies of topics are
     in topics themselves, which nobody can list at once: those that PulsarTopics and the sets of its instance declare
-    count.
+    count. What else is set in Pulsar for a topic shows in its ledgers alone (domain/bookkeeper/leaving.py, before).
+
+    ``local`` is the cluster's own store: with it, namespaces that are bound to groups of bookies are found too;
+    ``groups`` are those that the brokers' configuration names for all others.
     """
     found = [Widest(default, "the default of managed ledgers")]
     policies, here = await namespace_policies(store), pulsar_name(cluster)
-    found += [
-        Widest(_number((each.get("persistence") or {}).get("bookkeeperEnsemble")), f"namespace {name}")
+    spaces = {
+        name: Widest(_number((each.get("persistence") or {}).get("bookkeeperEnsemble")), f"namespace {name}")
         for name, each in policies.items()
         if _holds(each, here)
-    ]
+    }
+    found += spaces.values()
+    # In a namespace that asks for less than the default a topic may ask for more than it.
+    least = min([default, *(each.size for each in spaces.values() if each.size)]) if local is not None else default
     whereabouts = Whereabouts(deps)
+    topics: list[tuple[str | None, Widest]] = []
     for kind in (Kind.TOPIC, Kind.TOPIC_SET):
         for each in await reader_of(deps).every(kind):
             meta, size = each["metadata"], _declared(each)
-            if size <= default:
+            if size <= least:
                 continue  # most: no parent is looked up for them
             place = await whereabouts.place_of(site_of(kind, each))
             if _in_it(each, place, policies, cluster):
-                found.append(Widest(size, f"{kind.value} {meta['namespace']}/{meta['name']}"))
-    return max(found, key=lambda each: each.size)
+                topics.append((place.path, Widest(size, f"{kind.value} {meta['namespace']}/{meta['name']}")))
+    found += [each for _, each in topics]
+    widest = max(found, key=lambda each: each.size)
+    if local is None:
+        return widest
+    asked = {name: of if of.size else Widest(default, of.whose) for name, of in spaces.items()}
+    for path, of in topics:
+        if path in asked and of.size > asked[path].size:
+            asked[path] = of
+    try:
+        return replace(widest, bound=await _bound(local, asked, groups))
+    except UndecodableError as error:
+        return replace(widest, problem=f"the affinity groups of bookies to be known: {error}")
+
+
+async def _bound(store: ZooKeeperSession, asked: Mapping[str, Widest], groups: Groups) -> tuple[Bound, ...]:
+    """Namespaces of those that are bound to groups, with what each of them takes. Raises PortError, and
+    UndecodableError where nobody can say which bookies are in the groups."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def read(name: str) -> Groups:
+        async with gate:
+            node = await store.get(f"{LOCAL_POLICIES}/{name}")
+        return (local_groups(node.data) if node is not None else None) or groups
+
+    of = {name: each for name, each in zip(asked, await asyncio.gather(*map(read, asked)), strict=True) if each.bind}
+    if not of:
+        return ()
+    node = await store.get(RACKS_PATH)
+    entries = parse_entries(node.data) if node is not None else {}
+    return tuple(bound(asked[name].whose, asked[name].size, each, entries) for name, each in of.items())
 
 
 def _in_it(topic: Json, place: Place, policies: Mapping[str, Json], cluster: Json) -> bool:

@@ -29,8 +29,15 @@ from pulsar_operator.domain.bookkeeper.leaving_values import (
     Next,
     Step,
 )
+from pulsar_operator.domain.bookkeeper.refusals import (
+    no_group,
+    no_room,
+    refused,
+    short_of_bookies,
+    short_of_room,
+    unknown_room,
+)
 from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
-from pulsar_operator.domain.bookkeeper.space import MARGIN, shortage, told, unknown_of
 
 
 def may_act(found: Next, shown: str | None) -> bool:
@@ -111,30 +118,33 @@ def before(bookie: Leaving) -> Next:
         if widest is None:
             return Next(Act.ASK, "")
         if bookie.left < widest.size:
-            return _refused(
+            return refused(
                 f"Bookie {name} cannot be {bookie.deed}: {bookie.left} writable bookies would be left, and "
                 f"{widest.whose} takes {widest.size}. Lower that first, or raise {bookie.number}"
             )
+        group = no_group(bookie, widest)
+        if group is not None:
+            return group
         racks = _racks(bookie)
         if racks is not None:
             return racks
     if scan is None:
         return Next(Act.LOOK, "")
     if scan.undecodable:
-        return _refused(_unreadable(bookie, scan))
+        return refused(_unreadable(bookie, scan))
     if bookie.state is BookieState.NEW:
         if not scan.clear:
-            return _refused(
+            return refused(
                 f"Bookie {name} cannot be {bookie.deed}: it has no cookie and never was up, and ledgers name it: "
                 f"{scan.named()}. Who deleted its cookie may have lost what was on it"
             )
     elif scan.widest is not None and scan.widest.ensemble_size > bookie.left:
-        return _refused(
+        return refused(
             f"Bookie {name} cannot be {bookie.deed}: ledger {scan.widest} is on it and takes "
             f"{scan.widest.ensemble_size} bookies, and {bookie.left} writable ones would be left. Delete or expire "
             f"what is in it, or raise {bookie.number}"
         )
-    room = None if bookie.state is BookieState.NEW else _room(bookie, scan)
+    room = None if bookie.state is BookieState.NEW else no_room(bookie, scan)
     if room is not None:
         return room
     who = "autoscaling wants" if bookie.scaled else "spec.bookkeeper.replicas is"
@@ -148,35 +158,11 @@ def _racks(bookie: Leaving) -> Next | None:
     if bookie.racks_left is None:
         step = shown(bookie) if bookie.under_way else None
         return Next(Act.NOTHING, "the racks of bookies to be known: see condition RacksKnown", step)
-    return _refused(
+    return refused(
         f"Bookie {bookie.bookie} cannot be {bookie.deed}: writable bookies would be left in {bookie.racks_left} of the "
         f"{bookie.racks_wanted} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. Add "
         f"bookies to other racks, lower minimum, or raise {bookie.number}"
     )
-
-
-def _room(bookie: Leaving, scan: LedgerScan) -> Next | None:
-    """Whether those that are left have room for what is on it, before anything of it is copied."""
-    unknown = unknown_of(scan.bytes_by_peers, bookie.targets, bookie.disks)
-    if unknown is not None:
-        return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are")
-    short = _short(bookie, scan, MARGIN)
-    if short is None:
-        return None
-    return _refused(
-        f"Bookie {bookie.bookie} cannot be {bookie.deed}: {short}. Add bookies, grow the volumes of those that are "
-        f"left, keep less data, or raise {bookie.number}"
-    )
-
-
-def _short(bookie: Leaving, scan: LedgerScan, margin: float = 1.0) -> str | None:
-    """What has no room, in words; None = all of it has."""
-    short = shortage(scan.bytes_by_peers, bookie.targets, bookie.disks, bookie.mark, margin)
-    return told(short, bookie.mark) if short is not None else None
-
-
-def _refused(text: str) -> Next:
-    return Next(Act.NOTHING, text, reason=Reason.DECOMMISSION_REFUSED)
 
 
 def _unreadable(bookie: Leaving, scan: LedgerScan) -> str:
@@ -202,12 +188,10 @@ def too_few(bookie: Leaving) -> Next | None:
         return Next(Act.ASK, "", shown(bookie))
     if not bookie.registered:
         return None
-    if bookie.left >= widest.size:
+    few = short_of_bookies(bookie, widest)
+    if few is None:
         return _too_few_racks(bookie)
-    text = (
-        f"Bookie {bookie.bookie} stays as it is: {bookie.left} writable bookies would be left, and "
-        f"{widest.whose} takes {widest.size} by now. It is tried again after the next change of the specification"
-    )
+    text = f"Bookie {bookie.bookie} stays as it is: {few}. It is tried again after the next change of the specification"
     return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
 
@@ -275,7 +259,7 @@ def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
     """Its ledgers go to other bookies. One copy is asked for at a time: a second waits behind the first, and a pod that
     ends forgets what it was asked."""
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} on bookie {bookie.bookie} to be copied"
-    short = _short(bookie, scan)
+    short = short_of_room(bookie, scan)
     going = memo.renewal is not None and memo.renewal.claims  # then there is no way back
     if short is not None and not going:
         text = (
@@ -283,7 +267,7 @@ def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
             "is room"
         )
         return Next(Act.RELEASE, text, Step.COPYING)
-    unknown = unknown_of(scan.bytes_by_peers, bookie.targets, bookie.disks)
+    unknown = unknown_room(bookie, scan)
     if unknown is not None:
         return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are: {left}", Step.COPYING)
     if not bookie.helpers:

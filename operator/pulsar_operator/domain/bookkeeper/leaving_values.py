@@ -11,6 +11,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
+from pulsar_operator.domain.bookkeeper.affinity import Bound
 from pulsar_operator.domain.bookkeeper.facts import BookieState, Space, StorageFacts, bookie_state
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, Renewal
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
@@ -88,6 +89,10 @@ class Widest:
     size: int
     whose: str
     """Who asks for it, in words."""
+    bound: tuple[Bound, ...] = ()
+    """Namespaces that are bound to groups of bookies."""
+    problem: str | None = None
+    """What must happen before these are known, in words; None = they are."""
 
 
 @dataclass(frozen=True)

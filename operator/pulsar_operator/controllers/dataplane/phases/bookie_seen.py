@@ -16,6 +16,7 @@ from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
+from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
 from pulsar_operator.domain.bookkeeper.leaving import subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
@@ -208,9 +209,13 @@ class Seen:
         own = step.facts.instance.own_store
         policies = self.session if own else await deps.zookeeper.session(store.servers or "", store.chroot)
         assert step.rendered.quorum is not None
-        default = default_ensemble(step.live, step.rendered.quorum.ensemble_size)
-        found = await widest_ensemble(deps, policies, default.size, step.facts.obj)
-        return found if found.size > default.size else default
+        default, broker = default_ensemble(step.live, step.rendered.quorum.ensemble_size), step.facts.spec.broker
+        config = (broker.config if broker is not None else None) or {}
+        groups = groups_of(config.get(PRIMARY_KEY), config.get(SECONDARY_KEY))
+        found = await widest_ensemble(
+            deps, policies, default.size, step.facts.obj, local=self.session, groups=groups
+        )
+        return found if found.size > default.size else replace(found, size=default.size, whose=default.whose)
 
 
 def _given_up(step: Step) -> frozenset[int]:

@@ -1,0 +1,99 @@
+"""Bookie affinity groups: whether a namespace that is bound to groups of bookies can have new ledgers once one of these
+bookies is gone. Pure.
+
+A namespace names primary and secondary groups (member bookieAffinityGroup of its local policies; where it names none,
+the brokers' bookkeeperClientIsolationGroups count), and znode /bookies says which bookies are in a group. Brokers take
+bookies of the primary groups, and those of the secondary groups too where the primary ones are too few (class
+IsolatedBookieEnsemblePlacementPolicy). What they do where both are too few differs between versions: here it is no
+room, for whoever bound the namespace does not want its data elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_operator.domain.bookkeeper.rack_entries import Entries
+
+LOCAL_POLICIES: Final = "/admin/local-policies"
+"""In the cluster's own store, below tenant and namespace (class LocalPolicies)."""
+PRIMARY_KEY: Final = "bookkeeperClientIsolationGroups"
+SECONDARY_KEY: Final = "bookkeeperClientSecondaryIsolationGroups"
+"""Keys of broker.conf."""
+EVERY: Final = "*"
+"""Primary group that excludes no bookie (class IsolatedBookieEnsemblePlacementPolicy, of system topics)."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of bookies that ledgers are bound to."""
+
+    primary: frozenset[str] = frozenset()
+    secondary: frozenset[str] = frozenset()
+
+    @property
+    def bind(self) -> bool:
+        """Whether they exclude any bookie."""
+        return bool(self.primary) and EVERY not in self.primary
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them."""
+        return self.primary | self.secondary
+
+
+NO_GROUPS: Final = Groups()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A namespace that is bound to groups."""
+
+    whose: str
+    """Who asks for the ensemble, in words."""
+    size: int
+    """Bookies that its largest ensemble takes."""
+    groups: Groups
+    bookies: frozenset[str]
+    """Ids of all bookies of the groups."""
+
+
+def groups_of(primary: Any, secondary: Any) -> Groups:
+    """By what a policy or a configuration says: names with commas between them."""
+    return Groups(_names(primary), _names(secondary))
+
+
+def _names(text: Any) -> frozenset[str]:
+    return frozenset(each.strip() for each in text.split(",") if each.strip()) if isinstance(text, str) else frozenset()
+
+
+def local_groups(data: bytes) -> Groups | None:
+    """What the local policies of a namespace say; None where they name no groups. What cannot be read says nothing:
+    brokers cannot read it either."""
+    try:
+        found = json.loads(data or b"{}").get("bookieAffinityGroup") or {}
+        groups = groups_of(found.get("bookkeeperAffinityGroupPrimary"), found.get("bookkeeperAffinityGroupSecondary"))
+    except (ValueError, AttributeError):
+        return None
+    return groups if groups.primary else None
+
+
+def bound(whose: str, size: int, groups: Groups, entries: Entries) -> Bound:
+    """With the bookies that znode /bookies has in the groups."""
+    return Bound(whose, size, groups, frozenset(each for name in groups.names for each in entries.get(name, {})))
+
+
+def too_few_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
+    """Which namespace could have no new ledger without a bookie of its groups, in words; None = each could, or lacks
+    bookies of its groups in any case."""
+    for each in sorted(found, key=lambda one: (-one.size, one.whose)):
+        left = each.bookies.intersection(writable) - {bookie}
+        if bookie in each.bookies and len(left) < each.size:
+            noun = "group" if len(each.groups.names) == 1 else "groups"
+            return (
+                f"{each.whose} takes {each.size} bookies of affinity {noun} {', '.join(sorted(each.groups.names))}, "
+                f"and {len(left)} writable ones would be left in it"
+            )
+    return None

@@ -1,0 +1,60 @@
+"""What keeps a bookie from leaving, or from getting a new volume, beside the number of bookies: room on the disks of
+those that are left, and the affinity groups that it is in. Pure; leaving.py asks for each in its turn."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.bookkeeper.affinity import too_few_in_group
+from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next, Widest
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.space import MARGIN, shortage, told, unknown_of
+
+
+def refused(text: str) -> Next:
+    """It does not leave, and will not by waiting."""
+    return Next(Act.NOTHING, text, reason=Reason.DECOMMISSION_REFUSED)
+
+
+def no_group(bookie: Leaving, widest: Widest) -> Next | None:
+    """Whether namespaces that are bound to groups of bookies keep as many as their ledgers take."""
+    if widest.problem is not None:
+        return Next(Act.NOTHING, widest.problem)
+    few = too_few_in_group(bookie.bookie, bookie.targets, widest.bound)
+    if few is None:
+        return None
+    return refused(
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}: {few}. Add bookies to the group, lower the ensemble, or "
+        f"raise {bookie.number}"
+    )
+
+
+def short_of_bookies(bookie: Leaving, widest: Widest) -> str | None:
+    """Who could have no new ledger by now without it, in words; None = everybody could."""
+    if bookie.left < widest.size:
+        return f"{bookie.left} writable bookies would be left, and {widest.whose} takes {widest.size} by now"
+    return too_few_in_group(bookie.bookie, bookie.targets, widest.bound)
+
+
+def no_room(bookie: Leaving, scan: LedgerScan) -> Next | None:
+    """Whether those that are left have room for what is on it, before anything of it is copied."""
+    unknown = unknown_room(bookie, scan)
+    if unknown is not None:
+        return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are")
+    short = short_of_room(bookie, scan, MARGIN)
+    if short is None:
+        return None
+    return refused(
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}: {short}. Add bookies, grow the volumes of those that are "
+        f"left, keep less data, or raise {bookie.number}"
+    )
+
+
+def unknown_room(bookie: Leaving, scan: LedgerScan) -> str | None:
+    """A bookie that would get a share of it and does not say how full it is; None = there is none."""
+    return unknown_of(scan.bytes_by_peers, bookie.targets, bookie.disks)
+
+
+def short_of_room(bookie: Leaving, scan: LedgerScan, margin: float = 1.0) -> str | None:
+    """What has no room, in words; None = all of it has."""
+    short = shortage(scan.bytes_by_peers, bookie.targets, bookie.disks, bookie.mark, margin)
+    return told(short, bookie.mark) if short is not None else None
