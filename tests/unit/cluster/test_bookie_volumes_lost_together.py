@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH
+from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH, parse_given_up
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.ports import Json
+from pulsar_operator.ports import Json, UnavailableError
 from tests.support.cluster.leaving_bookies import TWO, confirm, lose, well
-from tests.support.cluster.ledgers import LedgerWorld, bookie
+from tests.support.cluster.ledgers import LedgerWorld, bookie, cookie
+from tests.support.core.journal import ZOOKEEPER, PortCall
 
 THREE = {"ensembleSize": 3, "writeQuorum": 3, "ackQuorum": 2}
 MINUTES = 301.0
@@ -70,3 +71,33 @@ async def test_only_what_has_no_copy_is_asked_about_and_only_once() -> None:
     await world.settle(20)
     assert (await replicated(world))[:2] == ("True", "Replicated")
     assert world.store.nodes[GIVEN_UP_PATH].data == b"{}"
+
+
+@pytest.mark.parametrize("path", [GIVEN_UP_PATH, cookie(2)])
+async def test_what_is_given_up_is_on_record_before_the_cookie_is_deleted(path: str) -> None:
+    """The write fails twice, once for the record and once for what comes after it."""
+    world = await LedgerWorld.up(3, topics=(), ensemble=TWO)
+    gone = world.ledger(state="CLOSED", on=(bookie(2),))
+    await lose(world, 2)
+    await later(world)
+    await confirm(world)
+    failed: list[PortCall] = []
+
+    def fail(made: PortCall) -> None:
+        wrote = made.verb in ("create", "delete") and made.name == path
+        if made.port == ZOOKEEPER and wrote and len(failed) < 2:
+            failed.append(made)
+            raise UnavailableError("connection loss")
+
+    world.journal.before.append(fail)
+    seen = []
+
+    async def look() -> None:
+        seen.append((cookie(2) in world.store.nodes, GIVEN_UP_PATH in world.store.nodes))
+
+    await world.run(rounds=200, each=look)
+    assert len(failed) == 2, "nothing would be proved"
+    assert (False, False) not in seen
+    found = parse_given_up(world.store.nodes[GIVEN_UP_PATH].data)
+    assert found is not None and found[bookie(2)].ledgers == (gone.ledger,) and found[bookie(2)].more == 0
+    assert (await replicated(world))[1] == "LedgersLost"

@@ -8,11 +8,12 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.ports import PODS, DiskInfo, Json
+from pulsar_operator.ports import PODS, DiskInfo, Json, UnavailableError
 from tests.support.bookkeeper.encoding import framed, ledger_body
 from tests.support.cluster.leaving_bookies import copies_asked, copying, left, well
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, host
 from tests.support.cluster.world import NS
+from tests.support.core.journal import BOOKIES, KUBERNETES, ZOOKEEPER, PortCall
 
 GIB = 1 << 30
 
@@ -129,6 +130,40 @@ async def test_a_bookie_that_falls_silent_meanwhile_gets_no_other_copy() -> None
     assert len(copies_asked(world)) == before
     assert "to say how full its ledger disks are" in (await world.progressing())[2]
     use(world, 1, 10)
+    world.copies = True
+    await world.settle()
+    await left(world)
+
+
+CALLS = [(KUBERNETES, "delete", "east-autorecovery-0"), (BOOKIES, "set_readonly", ""), (ZOOKEEPER, "delete", MEMO_PATH)]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[f"{port} {verb}" for port, verb, _ in CALLS])
+async def test_a_copy_ends_also_where_a_call_fails(call: tuple[str, str, str]) -> None:
+    """Each call that ends it fails once, and again."""
+    world = await filled((0, 2), (1, 2))
+    await copying(world)
+
+    async def asked() -> bool:
+        return bool(copies_asked(world))
+
+    await world.until(asked)
+    use(world, 0, 80)
+    use(world, 1, 80)
+    failed: list[PortCall] = []
+
+    def fail(made: PortCall) -> None:
+        if (made.port, made.verb) == call[:2] and made.name.startswith(call[2]) and len(failed) < 2:
+            failed.append(made)
+            raise UnavailableError("connection reset")
+
+    world.journal.before.append(fail)
+    await world.settle(80)
+    assert len(failed) == 2, "nothing would be proved"
+    assert (await world.progressing())[1] == "DecommissionRefused"
+    assert not world.bookies.servers[host(2)].readonly and MEMO_PATH not in world.store.nodes
+    use(world, 0, 40)
+    use(world, 1, 40)
     world.copies = True
     await world.settle()
     await left(world)
