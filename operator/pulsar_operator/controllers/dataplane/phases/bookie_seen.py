@@ -212,9 +212,7 @@ class Seen:
         default, broker = default_ensemble(step.live, step.rendered.quorum.ensemble_size), step.facts.spec.broker
         config = (broker.config if broker is not None else None) or {}
         groups = groups_of(config.get(PRIMARY_KEY), config.get(SECONDARY_KEY))
-        found = await widest_ensemble(
-            deps, policies, default.size, step.facts.obj, local=self.session, groups=groups
-        )
+        found = await widest_ensemble(deps, policies, default.size, step.facts.obj, local=self.session, groups=groups)
         return found if found.size > default.size else replace(found, size=default.size, whose=default.whose)
 
 
