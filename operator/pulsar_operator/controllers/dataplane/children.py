@@ -43,7 +43,9 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
     selector = f"{LABEL_OWNER_KIND}={owner['kind']},{LABEL_OWNER_NAME}={meta['name']}"
     kinds = (*OWNED, PODS)
     lists = await asyncio.gather(*(deps.kube.list(kind, meta["namespace"], selector=selector) for kind in kinds))
-    live = Live.of(owner, (each for found in lists for each in found), at=deps.clock.now())
+    live = Live.of(owner, (each for found in lists for each in found))
+    if any("deletionTimestamp" in pod["metadata"] for pod in live.every(PODS.kind)):
+        live = replace(live, at=deps.clock.now())
     return await _explained(deps, live) if live.missing() else live
 
 
@@ -59,8 +61,9 @@ async def _explained(deps: Deps, live: Live) -> Live:
         except PortError as error:
             log.debug("events of StatefulSet %s cannot be read: %s", there["metadata"]["name"], error)
             continue
-        found |= refusals(events, facts.missing, deps.clock.now())
-    return replace(live, refusals=found)
+        if events:
+            found |= refusals(events, facts.missing, deps.clock.now())
+    return replace(live, refusals=found) if found else live
 
 
 async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *, at: Sequence[str] = ()) -> Live:

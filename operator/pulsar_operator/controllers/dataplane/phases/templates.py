@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from pulsar_operator.api.constants import Component
@@ -46,7 +47,8 @@ from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 async def templates(step: Step) -> Turns:
     """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
-    now, spec, absent = step.hand.deps.clock.now(), step.facts.spec, _absent(step)
+    now, spec = step.hand.deps.clock.now(), step.facts.spec
+    absent = _absent(step, now)
     tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(step)]
     canary = spec.upgrade.canary
     watched: dict[Component, str] = {}
@@ -88,10 +90,10 @@ async def templates(step: Step) -> Turns:
     return replace(found, canaries=canaries)
 
 
-def _absent(step: Step) -> dict[str, Absence]:
+def _absent(step: Step, now: datetime) -> dict[str, Absence]:
     """Pods that do not exist, as the status of the last pass has them."""
     status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
-    return absences(status.get("missingPods") or (), step.live.refusals, step.hand.deps.clock.now())
+    return absences(status.get("missingPods") or (), step.live.refusals, now)
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, str]:
