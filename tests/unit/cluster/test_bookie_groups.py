@@ -43,7 +43,7 @@ async def test_a_group_keeps_as_many_bookies_as_its_namespaces_take() -> None:
     await world.settle(60)
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused")
-    assert "namespace shop/orders takes 2 bookies of affinity group gold, and 1 writable ones would be left" in text
+    assert "namespace shop/orders takes 2 writable bookies of affinity group gold, and 1 would be left" in text
     assert not world.bookies.servers[host(3)].readonly
 
     group(world, gold=(1, 2, 3), default=(0,))
@@ -108,7 +108,7 @@ async def test_a_bookie_in_no_group_of_theirs_leaves() -> None:
 GOLD = Groups(frozenset({"gold"}), frozenset({"silver"}))
 CASES = [
     (Bound("n", 2, GOLD, frozenset(FOUR[:3])), FOUR[0], None),
-    (Bound("n", 3, GOLD, frozenset(FOUR[:3])), FOUR[0], "groups gold, silver, and 2 writable"),
+    (Bound("n", 3, GOLD, frozenset(FOUR[:3])), FOUR[0], "groups gold, silver, and 2 would"),
     (Bound("n", 3, GOLD, frozenset(FOUR[:3])), FOUR[3], None),
     (Bound("n", 9, GOLD, frozenset()), FOUR[3], None),
 ]

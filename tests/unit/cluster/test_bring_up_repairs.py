@@ -79,9 +79,19 @@ async def auditor_is_there(world: LedgerWorld) -> bool:
 
 async def test_two_of_four_bookies_lose_their_volumes_while_the_cluster_is_deleted() -> None:
     """Two of four bookies are ready, and an ensemble takes three: auto-recovery comes nevertheless."""
-    world = await LedgerWorld.up(4, closed=4, ensemble=THREE)
+    world = await LedgerWorld.up(4, topics=(), ensemble=THREE)
+    for _ in range(4):
+        world.ledger(state="CLOSED", size=3)
     await recreated(world, 2, 3)
     await world.until(lambda: auditor_is_there(world))
+    await world.settle()
+    assert "Raise spec.bookkeeper.replicas by 1" in (await world.progressing())[2]
+    await world.resize(5)
+    for _ in range(4):
+        await world.settle()
+        world.clock.forward(400)
+    assert await world.all_ready() == {}
+    assert (await world.condition(Kind.CLUSTER, "east", "Replicated"))[1] == "Replicated"
 
 
 async def test_two_of_three_bookies_lose_their_volumes_while_the_cluster_is_deleted() -> None:

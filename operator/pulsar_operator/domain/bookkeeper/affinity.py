@@ -93,7 +93,7 @@ def too_few_in_group(bookie: str, writable: Collection[str], found: Iterable[Bou
         if bookie in each.bookies and len(left) < each.size:
             noun = "group" if len(each.groups.names) == 1 else "groups"
             return (
-                f"{each.whose} takes {each.size} bookies of affinity {noun} {', '.join(sorted(each.groups.names))}, "
-                f"and {len(left)} writable ones would be left in it"
+                f"{each.whose} takes {each.size} writable bookies of affinity {noun} "
+                f"{', '.join(sorted(each.groups.names))}, and {len(left)} would be left"
             )
     return None
