@@ -77,8 +77,8 @@ class ClusterConfirmationAction(StrEnum):
     """What is confirmed of a cluster."""
 
     ROLL_UNDER_REPLICATED = "RollUnderReplicated"
-    LOSE_LEDGERS = "LoseLedgers"
     ADOPT_METADATA = "AdoptMetadata"
+    LOSE_LEDGERS = "LoseLedgers"
 
 
 class ClusterConfirmation(ApiModel):
