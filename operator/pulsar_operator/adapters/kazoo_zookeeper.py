@@ -188,6 +188,8 @@ class KazooZooKeeper:
         if self._closed:
             raise UnavailableError(f"the ZooKeeper client is closed; {servers} was not asked")
         connection = self._connections.get(servers) or self._open(servers)
+        if connection.ready.done() and not connection.broken:
+            return connection  # of a million reads each would make a timer and a future more
         connection.in_flight += 1  # a client that is waited for is not idle, however long it takes to open
         try:
             async with asyncio.timeout(self._deadline):

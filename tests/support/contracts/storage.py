@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.storage_facts import count_ledgers, ledgers_naming, storage_facts
+from pulsar_operator.controllers.dataplane.ledger_count import LedgerCount, count_ledgers
+from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming, storage_facts
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
@@ -229,7 +230,8 @@ class StorageContract:
         for number, bookies in ((1, [B0, B1]), (2, [B1]), (LONG, [B0])):
             await store.put(ledger_path(number), data=ledger(bookies))
         await store.put(ledger_path(3), data=b"garbage")
-        found = await count_ledgers(Watching(store.session), lambda each: each.names(B0))
+        found = await count_ledgers(Watching(store.session), "r", lambda each: each.names(B0), act=False)
+        assert isinstance(found, LedgerCount)
         assert (found.ledgers, found.counted, found.undecodable) == (3, 2, 1)
 
     async def test_ledgers_of_a_store_that_has_none_are_not_counted(self, store: Store) -> None:
@@ -237,7 +239,7 @@ class StorageContract:
             raise UnavailableError("connection loss")
 
         with pytest.raises(UnavailableError):
-            await count_ledgers(Watching(store.session, gone), lambda each: True)
+            await count_ledgers(Watching(store.session, gone), "r", lambda each: True)
 
     async def test_a_ledger_of_very_many_segments(self, store: Store) -> None:
         """Decoded in a thread, and just as strictly."""

@@ -66,12 +66,13 @@ class RawNode:
 class RealZooKeeper:
     """One standalone server; a context manager. Ended by its own process id, its data folder removed with it.
 
-    With ``traced`` its log has each request.
+    With ``traced`` its log has each request. ``heap`` is Java's, for very many nodes.
     """
 
-    def __init__(self, home: Path | None = None, *, traced: bool = False) -> None:
+    def __init__(self, home: Path | None = None, *, traced: bool = False, heap: str = "128m") -> None:
         self._home = home or pulsar_home()
         self._logging = TRACED if traced else LOG4J
+        self._heap = heap
         self._folder = Path(tempfile.mkdtemp(prefix="zookeeper-test-"))
         self._process: subprocess.Popen[bytes] | None = None
         (self.port,) = free_ports(1)
@@ -104,7 +105,7 @@ class RealZooKeeper:
         (self._folder / "data").mkdir(exist_ok=True)
         (self._folder / "zoo.cfg").write_text(ZOO_CFG.format(data=self._folder / "data", port=self.port))
         (self._folder / "log4j2.xml").write_text(self._logging)
-        command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command = ["java", f"-Xmx{self._heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-Dlog4j.configurationFile={self._folder / 'log4j2.xml'}", "-Dzookeeper.jmx.log4j.disable=true"]
         command += ["-cp", f"{self._home / 'lib'}/*", MAIN, str(self._folder / "zoo.cfg")]
         log = self.log

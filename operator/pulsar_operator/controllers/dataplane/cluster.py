@@ -148,6 +148,8 @@ class ClusterController:
             return Outcome(requeue_after=AGAIN_SECONDS)
         if view.leave is not None and view.leave.again and actor.act:
             return Outcome(requeue_after=AGAIN_SECONDS)
+        if view.placement is not None and view.placement.again and actor.act:
+            return Outcome(requeue_after=AGAIN_SECONDS)
         leaving = view.leave is not None and view.leave.step
         scaled = view.scale is not None and (view.scale.waiting_for or view.scale.held)
         if leaving or scaled:

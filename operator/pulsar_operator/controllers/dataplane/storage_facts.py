@@ -7,12 +7,12 @@ is never taken off (class PulsarLedgerUnderreplicationManager of Pulsar 4.0.8).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Final
 
+from pulsar_operator.controllers.dataplane.ledger_walk import IN_FLIGHT, decoded, each_of, groups
 from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderReplicated, moment
-from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, decode_ledger
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS, Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.space import ENTRY
@@ -21,15 +21,10 @@ from pulsar_operator.domain.bookkeeper.znodes import (
     AVAILABLE,
     COOKIES,
     DISABLE,
-    LEDGERS,
     LOST_BOOKIE_RECOVERY_DELAY,
-    NOT_LEDGERS,
     READONLY,
     READONLY_NAME,
     UNDER_REPLICATED,
-    is_level,
-    ledger_id,
-    levels_below,
     marked_ledger,
     parse_auditor,
     parse_delay,
@@ -37,19 +32,12 @@ from pulsar_operator.domain.bookkeeper.znodes import (
 )
 from pulsar_operator.ports import Node, NotFoundError, UnavailableError, ZooKeeperSession
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-IN_FLIGHT: Final = 32
-"""Reads at once; the store serves others meanwhile."""
 MARKS_LIMIT: Final = 1000
 """Reads of the tree of under-replicated ledgers in one look: each ledger has a branch of its own."""
 SCAN_SECONDS: Final = 150.0
 """Of one look at all ledgers: half of what a pass may take."""
 KEPT: Final = 1000
 """Ledgers of each kind that a scan keeps; it counts all."""
-LARGE: Final = 16 * 1024
-"""Bytes of metadata from which on it is decoded in a thread: a ledger of thousands of segments takes that long."""
 ROOT_LEVELS: Final = 4
 """Levels of the tree of under-replicated ledgers above its leaves."""
 
@@ -59,10 +47,10 @@ async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) 
 
     Raises PortError; NotFoundError where the store has no place for bookies at all, so that nothing is known of them.
     """
-    available, readonly, cookies = await _each((AVAILABLE, READONLY, COOKIES), session.children, IN_FLIGHT)
+    available, readonly, cookies = await each_of((AVAILABLE, READONLY, COOKIES), session.children, IN_FLIGHT)
     if available is None:
         raise NotFoundError(f"{AVAILABLE} does not exist, so nothing is known of bookies")
-    auditor, disabled, delay = await _each((AUDITOR, DISABLE, LOST_BOOKIE_RECOVERY_DELAY), session.get, IN_FLIGHT)
+    auditor, disabled, delay = await each_of((AUDITOR, DISABLE, LOST_BOOKIE_RECOVERY_DELAY), session.get, IN_FLIGHT)
     return StorageFacts(
         # While a bookie changes between the two it is in both (class BookieStateManager).
         writable=frozenset(available) - {READONLY_NAME} - frozenset(readonly or ()),
@@ -90,7 +78,7 @@ async def _under_replicated(session: ZooKeeperSession, limit: int) -> UnderRepli
         cut = cut or len(level) > left
         paths, level = level[:left], []
         left -= len(paths)
-        for path, names in zip(paths, await _each(paths, session.children, IN_FLIGHT), strict=True):
+        for path, names in zip(paths, await each_of(paths, session.children, IN_FLIGHT), strict=True):
             for name in names or ():
                 try:
                     ledger = marked_ledger(name)
@@ -102,7 +90,7 @@ async def _under_replicated(session: ZooKeeperSession, limit: int) -> UnderRepli
                 else:
                     level.append(f"{path}/{name}")
     listed = tuple(sorted(found)[:LISTED])
-    nodes = await _each([found[ledger] for ledger in listed], session.get, IN_FLIGHT)
+    nodes = await each_of([found[ledger] for ledger in listed], session.get, IN_FLIGHT)
     marked = [moment(_marked(node)) for node in nodes]
     oldest = min((each for each in marked if each is not None), default=None)
     return UnderReplicated(len(found), cut or bool(level), oldest, listed)
@@ -126,30 +114,13 @@ async def ledgers_naming(
 ) -> LedgerScan:
     """Look at every ledger for those that may have entries on one of the bookies; on none else of those ``alive``.
 
-    One read a ledger, ``in_flight`` at once: for when a bookie leaves or is missed, not for every pass. Memory grows
-    with the topics whose newest ledger names one, not with the ledgers. Raises PortError, also after SCAN_SECONDS, so
-    that the rest of a pass has its time; NotFoundError where the store has no place for ledgers at all.
+    All in one pass, with nothing on record: for a dry run or a pause, which must not write (ledger_scan.py is for the
+    rest). One read a ledger, ``in_flight`` at once. Raises PortError, also after SCAN_SECONDS, so that the rest of a
+    pass has its time; NotFoundError where the store has no place for ledgers at all.
     """
     scan = _Scan(bookies, alive - bookies, handles or Handles(), kept)
     scanned = await _every_ledger(session, scan.judge, scan.cannot_read, in_flight)
     return scan.result(scanned)
-
-
-async def count_ledgers(
-    session: ZooKeeperSession, counts: Callable[[Ledger], bool], *, in_flight: int = IN_FLIGHT
-) -> LedgerCount:
-    """Look at every ledger, as above, and count. Raises PortError, also after SCAN_SECONDS."""
-    found = LedgerCount()
-
-    def take(_number: int, ledger: Ledger) -> None:
-        found.ledgers += 1
-        found.counted += counts(ledger)
-
-    def cannot_read(_path: str) -> None:
-        found.undecodable += 1
-
-    await _every_ledger(session, take, cannot_read, in_flight)
-    return found
 
 
 async def _every_ledger(
@@ -164,34 +135,20 @@ async def _every_ledger(
         if node is None:
             return
         scanned += 1
-        try:
-            number, large = ledger_id(path), len(node.data) > LARGE
-            ledger = await asyncio.to_thread(decode_ledger, node.data) if large else decode_ledger(node.data)
-        except UndecodableError:
+        found = await decoded(path, node)
+        if found.ledger is None:
             cannot_read(path)
         else:
-            take(number, ledger)
+            take(found.number, found.ledger)
 
     try:
         async with asyncio.timeout(SCAN_SECONDS):
-            async for paths in _parents(session, cannot_read):
-                await _each(paths, look, in_flight)
+            async for _, paths in groups(session, cannot_read):
+                await each_of(paths, look, in_flight)
     except TimeoutError:
         text = f"ledgers could not be looked at in {SCAN_SECONDS:g} s: {scanned} were, and there are more"
         raise UnavailableError(text) from None
     return scanned
-
-
-@dataclass
-class LedgerCount:
-    """What a look at every ledger counted."""
-
-    ledgers: int = 0
-    """That were read."""
-    counted: int = 0
-    """Those of them that were asked for."""
-    undecodable: int = 0
-    """That nobody can read."""
 
 
 class _Scan:
@@ -289,52 +246,3 @@ class _Scan:
             only_there=tuple(sorted(self._only_there, key=lambda row: row.ledger)),
             bytes_by_peers=self._bytes,
         )
-
-
-async def _parents(session: ZooKeeperSession, cannot_read: Callable[[str], None]) -> AsyncIterator[list[str]]:
-    """Paths of the ledgers of one parent after the other; a parent has 10,000 at most."""
-    top = await session.children(LEDGERS)
-    if top is None:
-        raise NotFoundError(f"{LEDGERS} does not exist, so nothing is known of ledgers")
-    for name in top:
-        levels = levels_below(name)
-        if levels is not None:
-            async for paths in _below(session, f"{LEDGERS}/{name}", levels, cannot_read):
-                yield paths
-        elif name not in NOT_LEDGERS:
-            cannot_read(f"{LEDGERS}/{name}")
-
-
-async def _below(
-    session: ZooKeeperSession, path: str, levels: int, cannot_read: Callable[[str], None]
-) -> AsyncIterator[list[str]]:
-    names = await session.children(path) or []
-    if levels == 0:
-        yield [f"{path}/{name}" for name in names]
-        return
-    for name in names:
-        if not is_level(name):
-            cannot_read(f"{path}/{name}")
-            continue
-        async for paths in _below(session, f"{path}/{name}", levels - 1, cannot_read):
-            yield paths
-
-
-async def _each(items: Iterable[T], call: Callable[[T], Awaitable[R]], in_flight: int) -> list[R]:
-    """The answers for all items in their order, so many calls at once. The first error ends all of them and rises."""
-    listed = list(items)
-    answers: dict[int, R] = {}
-    pending = iter(enumerate(listed))
-
-    async def work() -> None:
-        for place, item in pending:
-            answers[place] = await call(item)
-
-    workers = [asyncio.ensure_future(work()) for _ in range(min(in_flight, len(listed)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return [answers[place] for place in range(len(listed))]

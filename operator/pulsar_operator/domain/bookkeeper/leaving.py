@@ -6,9 +6,10 @@ are lost); its ledgers copied by auto-recovery, which nobody does by waiting, si
 the auditor (class AuditorTask, getAvailableBookies); no ledger names it; its pod gone; again no ledger names it; its
 cookie deleted, its claims marked.
 
-Nothing is believed that was true in an earlier pass: read-only is kept in a bookie's memory and ends with a restart, so
-it is asked each time, and a look at the ledgers counts for the pass in which it was made. The step that the status
-shows and the memo in the metadata store only say what this is about and since when.
+Nothing is believed of a bookie that was true in an earlier pass: read-only is kept in its memory and ends with a
+restart, so it is asked each time. What was found in ledgers is believed while it takes nothing, and no longer
+(controllers/dataplane/ledger_scan.py); all of them are read again before what cannot be taken back. The step that the
+status shows and the memo in the metadata store only say what this is about and since when.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def too_late(bookie: Leaving, memo: LeavingMemo) -> Next | None:
     since = memo.since if bookie.counts_from is None else max(memo.since, bookie.counts_from)
     if (bookie.now - since).total_seconds() < bookie.timeout:
         return None
-    if bookie.scan is None:
+    if bookie.scan is None and bookie.examining is None:
         return Next(Act.LOOK, "", shown(bookie))
     return Next(Act.STOP, _stuck(bookie, bookie.scan), reason=Reason.DECOMMISSION_STUCK)
 
@@ -286,9 +287,14 @@ def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
     return Next(Act.COPY, f"{left}, none was in {quiet:.0f} s", Step.COPYING, helper=other)
 
 
-def _stuck(bookie: Leaving, scan: LedgerScan) -> str:
-    what = f"{scan.naming} ledgers are still on it: {scan.named()}" if scan.naming else "no ledger is on it any more"
-    if scan.undecodable:
+def _stuck(bookie: Leaving, scan: LedgerScan | None) -> str:
+    if scan is None:
+        what = f"the operator was waiting for {bookie.examining}"
+    elif scan.naming:
+        what = f"{scan.naming} ledgers are still on it: {scan.named()}"
+    else:
+        what = "no ledger is on it any more"
+    if scan is not None and scan.undecodable:
         what = f"{scan.undecodable} znodes cannot be read, {scan.unreadable[0]} for one"
     return (
         f"Bookie {bookie.bookie} stays as it is: after {bookie.timeout:g} s "

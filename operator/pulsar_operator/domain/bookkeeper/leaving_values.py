@@ -132,6 +132,8 @@ class Leaving:
     """No time before it counts towards the time-out: no topic could be unloaded."""
     scan: LedgerScan | None = None
     """What a look at all ledgers found, made in this pass after all of the above; None = not looked yet."""
+    examining: str | None = None
+    """How far the examination of all ledgers is, in words; None = not looked yet, or all are examined."""
     cookie: int | None = None
     """The transaction that created its cookie; None = it has none."""
     uid: str = ""

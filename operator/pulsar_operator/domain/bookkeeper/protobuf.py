@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -39,6 +40,9 @@ class Type(StrEnum):
     MESSAGE = "message"
 
 
+_NUMERIC: Final = frozenset({Type.INT32, Type.INT64, Type.ENUM})
+
+
 @dataclass(frozen=True)
 class Field:
     """One field of a message."""
@@ -61,13 +65,25 @@ class Message:
     name: str
     fields: tuple[Field, ...]
 
-    def by_number(self, number: int) -> Field | None:
-        """The field of that number."""
-        return next((each for each in self.fields if each.number == number), None)
+    @cached_property
+    def by_number(self) -> Mapping[int, Field]:
+        """Its fields by their numbers."""
+        return MappingProxyType({each.number: each for each in self.fields})
 
-    def by_name(self, name: str) -> Field | None:
-        """The field of that name."""
-        return next((each for each in self.fields if each.name == name), None)
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        """Its fields by their names."""
+        return MappingProxyType({each.name: each for each in self.fields})
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """Names of the fields that must be there."""
+        return tuple(each.name for each in self.fields if each.required)
+
+    @cached_property
+    def repeated(self) -> tuple[str, ...]:
+        """Names of the fields that may be there more than once."""
+        return tuple(each.name for each in self.fields if each.repeated)
 
 
 def read_delimited(message: Message, data: bytes) -> Values:
@@ -83,8 +99,8 @@ def read_binary(message: Message, data: bytes, depth: int = 0) -> Values:
 
     Raises UndecodableError.
     """
-    found, position = _Found(message), 0
-    while position < len(data):
+    found, position, end, fields = _Found(message), 0, len(data), message.by_number
+    while position < end:
         tag, position = _varint(data, position)
         number, wire = tag >> 3, tag & 7
         if not 0 < number < 1 << 29:
@@ -94,12 +110,12 @@ def read_binary(message: Message, data: bytes, depth: int = 0) -> Values:
             raw, position = _varint(data, position)
         elif wire in (_LENGTH, _FIXED64, _FIXED32):
             length, position = _varint(data, position) if wire == _LENGTH else (_FIXED_BYTES[wire], position)
-            if length > len(data) - position:
+            if length > end - position:
                 raise UndecodableError(f"{message.name} ends within field {number}")
             raw, position = data[position : position + length], position + length
         else:
             raise UndecodableError(f"{message.name} has field {number} of wire type {wire}")
-        field = message.by_number(number)
+        field = fields.get(number)
         if field is not None:
             found.add(field, _binary_value(field, wire, raw, depth))
     return found.values()
@@ -133,7 +149,7 @@ class _Found:
 
     def __init__(self, message: Message) -> None:
         self._message = message
-        self._values: Values = {each.name: [] for each in message.fields if each.repeated}
+        self._values: Values = {name: [] for name in message.repeated}
 
     def add(self, field: Field, value: Any) -> None:
         if field.repeated:
@@ -144,9 +160,9 @@ class _Found:
             self._values[field.name] = value
 
     def values(self) -> Values:
-        for field in self._message.fields:
-            if field.required and field.name not in self._values:
-                raise UndecodableError(f"{self._message.name} has no {field.name}")
+        for name in self._message.required:
+            if name not in self._values:
+                raise UndecodableError(f"{self._message.name} has no {name}")
         return self._values
 
 
@@ -155,6 +171,8 @@ class _Found:
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
     """An unsigned number of 64 bits at most, and where it ends."""
+    if position < len(data) and data[position] < 0x80:
+        return data[position], position + 1  # most are that small
     value = 0
     for index in range(_MAX_VARINT):
         if position + index >= len(data):
@@ -169,13 +187,13 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _binary_value(field: Field, wire: int, raw: int | bytes, depth: int) -> Any:
-    numeric = field.type in (Type.INT32, Type.INT64, Type.ENUM)
-    if wire != (_VARINT if numeric else _LENGTH):
+    kind = field.type
+    if wire != (_VARINT if kind in _NUMERIC else _LENGTH):
         raise UndecodableError(f"{field.name} has wire type {wire}")
     if isinstance(raw, int):
         signed = raw - (1 << 64) if raw >= 1 << 63 else raw
-        return _enum(field, signed) if field.type is Type.ENUM else _sized(field, signed)
-    if field.type is Type.STRING:
+        return _enum(field, signed) if kind is Type.ENUM else _sized(field, signed)
+    if kind is Type.STRING:
         return as_text(raw)
     if field.message is None:
         return raw
@@ -252,7 +270,7 @@ def _text_message(message: Message, tokens: _Tokens, depth: int) -> Values:
     found = _Found(message)
     while tokens.next is not None and tokens.next != "}":
         name = tokens.take()
-        field = message.by_name(name)
+        field = message.by_name.get(name)
         if field is None:
             raise UndecodableError(f"{message.name} has an unknown field {name[:40]!r}")
         found.add(field, _text_value(field, tokens, depth))

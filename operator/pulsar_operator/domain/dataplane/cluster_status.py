@@ -260,7 +260,9 @@ def _racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView)
     if view.racks is not None and view.racks.said is not None:
         status, reason, text = view.racks.said
         placed = view.placement.status if view.placement is not None and status is TRUE else None
-        conditions.set(kind, status, reason, f"{text}{placement_said(placed)}")
+        going = view.placement.examining if view.placement is not None and status is TRUE else None
+        counting = f"; waiting for {going}" if going is not None else ""
+        conditions.set(kind, status, reason, f"{text}{placement_said(placed)}{counting}")
     elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
 

@@ -90,6 +90,10 @@ class PlacementFact:
 
     status: PlacementStatus | None = None
     """None = there is no rule, or they were never counted."""
+    examining: str | None = None
+    """How far the count is, in words; None = none is under way."""
+    again: bool = False
+    """The count is not through: look again soon."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,15 @@ from typing import Any
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.controllers.dataplane.ledger_scan import GONE, Subject, examine_ledgers
 from pulsar_operator.controllers.dataplane.outage import back_since
+from pulsar_operator.controllers.dataplane.phases.asked_copies import with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
+from pulsar_operator.controllers.dataplane.scan_store import took_entries
 from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
@@ -24,6 +27,7 @@ from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leavin
 from pulsar_operator.domain.bookkeeper.rack_entries import distinct
 from pulsar_operator.domain.bookkeeper.renewing import next_step, question_of
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.scan_record import Examining
 from pulsar_operator.domain.bookkeeper.volume_requests import FALSE
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.domain.consent import Question, accepted_number, answered
@@ -35,6 +39,8 @@ from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Json, PortError, ZooKeeperSession
 
+TAKES_ENTRIES = frozenset({Act.READ_ONLY, Act.WRITABLE, Act.RAISE, Act.RELEASE})
+"""What is done to a bookie that takes entries, or is to."""
 DECISIONS = 5
 """Of one pass: each but the last only looks at more."""
 
@@ -79,11 +85,19 @@ class Seen:
                 break
             if found.act is Act.ASK:
                 bookie = replace(bookie, widest=await self._widest())
-            elif found.act is Act.LOOK:
-                bookie = replace(bookie, scan=await self._scan(bookie))
+            elif found.act is Act.LOOK and bookie.examining is None:
+                known = await self._scan(bookie)
+                if isinstance(known, Examining):
+                    bookie = replace(bookie, examining=str(known))
+                else:
+                    bookie = replace(bookie, scan=known)
             else:
                 break
             found = next_step(bookie)
+        if found is not None and found.act is Act.LOOK and bookie.examining is not None:
+            found = replace(found, act=Act.NOTHING, text=bookie.examining)
+        if found is not None and found.act in TAKES_ENTRIES and self.step.hand.act:
+            await took_entries(self.session, bookie.bookie)
         return bookie, found
 
     def _subject(self, own: OwnBookies, storage: StorageFacts, replicas: int, wanted: int) -> int | None:
@@ -198,10 +212,37 @@ class Seen:
         pods = pods_of(there, self.step.live.pods(Component.AUTORECOVERY)) if there is not None else ()
         return tuple(Helper(pod.ordinal, pod.uid) for pod in pods if pod.ready and not pod.terminating)
 
-    async def _scan(self, bookie: Leaving) -> LedgerScan:
-        alive = bookie.storage.registered
-        handles = bookie.memo.handles if bookie.memo is not None else None
-        return await ledgers_naming(self.session, frozenset({bookie.bookie}), alive=alive, handles=handles)
+    async def _scan(self, bookie: Leaving) -> LedgerScan | Examining:
+        """What is known of ledgers naming it, or how far their examination is. Nothing is written in a dry run."""
+        memo, alive = bookie.memo, bookie.storage.registered
+        if memo is None:
+            node = LeavingMemo(bookie.bookie, bookie.ordinal, bookie.now)
+            handles = (await with_copies(self.session, node)).handles
+        else:
+            handles = memo.handles
+        if not self.step.hand.act:
+            return await ledgers_naming(self.session, frozenset({bookie.bookie}), alive=alive, handles=handles)
+        renewal = memo.renewal if memo is not None else None
+        token = self._token(bookie)
+        subject = Subject(
+            bookie=bookie.bookie,
+            alive=alive,
+            handles=handles,
+            now=bookie.now,
+            begun=bookie.under_way,
+            token=token,
+            final=bool(token) and (renewal is not None or token.startswith(GONE)),
+            moved=renewal is not None and bool(renewal.claims),
+        )
+        return await examine_ledgers(self.session, subject)
+
+    def _token(self, bookie: Leaving) -> str:
+        """Stands for a time in which the bookie takes nothing; empty = it may."""
+        if not bookie.pod and not bookie.registered and bookie.ordinal >= bookie.replicas:
+            return f"{GONE}/{self.there['metadata'].get('generation')}"
+        if not bookie.under_way:
+            return ""
+        return f"read-only/{bookie.process}" if bookie.registered else f"not up/{bookie.uid}"
 
     async def _widest(self) -> Widest:
         step, store = self.step, self.step.facts.instance.store

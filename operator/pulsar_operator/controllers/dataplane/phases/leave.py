@@ -22,6 +22,7 @@ from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, wanted
 from pulsar_operator.controllers.dataplane.phases.volume_requests import requests
+from pulsar_operator.controllers.dataplane.scan_store import forget_examination
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.controllers.dataplane.unloading import unload
 from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
@@ -87,9 +88,11 @@ def _held(step: Step, there: Json, away: str) -> LeaveFact:
 
 def _unknown(step: Step, why: str) -> LeaveFact:
     """While nothing is known: what the status says of it stays, and nothing is done."""
-    row = stored_row(step)
+    row, there = stored_row(step), step.live.stateful_set(Component.BOOKIE)
     if row is None:
-        return LeaveFact()
+        if there is None or replicas_of(there) <= wanted(step, Component.BOOKIE):
+            return LeaveFact()
+        return LeaveFact(waiting_for=why, message=f"A bookie is to be removed: waiting for {why}")
     text = f"Bookie {row['id']} leaves: waiting for {why}"
     return LeaveFact(row["id"], row.get("ordinal"), row["step"], why, message=text, holds=True)
 
@@ -138,6 +141,8 @@ class _Departure:
         hand = self.step.hand
         if found.act is Act.NOTHING:
             fact = _fact(bookie, found, waiting_for=None if found.reason is not None else found.text)
+            if bookie.examining is not None:
+                return replace(fact, again=True)
             by = self.seen.answered(found.question) if found.question is not None and hand.act else None
             return fact if by is None else replace(fact, confirmed=by, again=True)
         if not hand.act:
@@ -282,10 +287,12 @@ class _Departure:
         elif found.act is Act.RELEASE:
             await port.set_readonly(host, False)
             await remember_copies(session, memo)
+            await forget_examination(session)
             await _delete(session, MEMO_PATH, self.memo_version)
             await hand.warn(Reason.DECOMMISSION_REFUSED, found.text)
         elif found.act is Act.END:
             await remember_copies(session, memo)
+            await forget_examination(session)
             await _delete(session, MEMO_PATH, self.memo_version)
             await hand.record_event(_done(bookie), found.text)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PlacementStatus, PulsarClusterStatus
+from pulsar_operator.controllers.dataplane.ledger_count import count_ledgers
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.storage_facts import count_ledgers
 from pulsar_operator.domain.bookkeeper.placement import Wanted, is_due
+from pulsar_operator.domain.bookkeeper.scan_record import Examining
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.cluster_view import PlacementFact
 from pulsar_operator.domain.stored import readable
@@ -32,10 +33,12 @@ async def placement(step: Step) -> PlacementFact:
     store = local_store(step)
     try:
         session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
-        found = await count_ledgers(session, wanted.broken_by)
+        found = await count_ledgers(session, wanted.digest, wanted.broken_by, act=step.hand.act)
     except PortError:
         # Not at every pass: so many reads are work for the store.
         return PlacementFact(PlacementStatus(time=timestamp(now), racks=wanted.digest))
+    if isinstance(found, Examining):
+        return PlacementFact(stored, str(found), again=True)
     against = found.counted if not found.undecodable else None
     counted = PlacementStatus(against=against, ledgers=found.ledgers, time=timestamp(now), racks=wanted.digest)
     return PlacementFact(counted)

@@ -1,0 +1,395 @@
+"""Which ledgers may have entries on a bookie: examined in slices, over as many passes as it takes.
+
+All ledgers are read once (the examination); what was found is kept in the metadata store (domain/bookkeeper/
+scan_record.py), and an operator that was killed goes on after the last ledger on record. From then on a look reads:
+
+* ledgers made since: those in the last parents of the tree that are not on record;
+* once the bookie takes nothing, each ledger that was not closed and did not name it: it may have come to name it
+  since, by an ensemble change. One time;
+* ledgers that name it, in turn, until SOME that still do were read: how many are left is known, and which of them are
+  not is found out with few reads of those that are. A look at up to SOME ledgers is exact.
+
+A closed ledger that does not name a bookie comes to name it by replication alone, which writes to writable bookies
+(class ReplicationWorker, by EnsemblePlacementPolicy.replaceBookie, whose known bookies are the writable ones). So while
+a bookie is read-only, or gone, such ledgers are settled. An examination of which this holds from before its first
+ledger on is ``quiet``. The first one of a removal is not: it is made before the bookie becomes read-only, to tell
+whether that may begin. So a second one is made before what cannot be taken back, once no ledger is known to name it
+any more. One that finds the bookie writable in between is void, and begins again.
+
+Cost of a removal: two reads of each ledger, one more of each that was open, one or two more of each that named it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pulsar_operator.controllers.dataplane.ledger_walk import about_how_many, groups, number_of
+from pulsar_operator.controllers.dataplane.scan_answers import SOME, ScanAnswers, naming_row
+from pulsar_operator.controllers.dataplane.scan_store import block_path, forget_examination
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger
+from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
+from pulsar_operator.domain.bookkeeper.scan_record import (
+    CHUNK_LEDGERS,
+    ONLY,
+    Chunk,
+    Examining,
+    Part,
+    ScanRecord,
+    Writers,
+    block_data,
+    counts,
+    flags_of,
+    is_closed,
+    key_of,
+)
+from pulsar_operator.domain.bookkeeper.znodes import ledger_path
+from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.ports import UnavailableError, ZooKeeperSession
+
+log = logging.getLogger(__name__)
+
+MARGIN: Final = 10_000
+"""Ids below the highest from which on ledgers may be made still: an id is taken before its znode is there."""
+STALE_SECONDS: Final = 3600.0
+"""An examination for a bookie that has not begun to leave, and was not looked at for so long, begins again."""
+GONE: Final = "gone"
+"""How the token of a bookie begins that has no pod and is not registered."""
+BATCH: Final = 500
+"""Ledgers that are read before the slice is looked at, and judged in the order of their ids."""
+TEXT: Final = 400_000
+"""Characters of names in one chunk: a znode has 1 MB at most."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one pass reads at most: other clusters and phases have their turn."""
+
+    ledgers: int = 100_000
+    seconds: float = 60.0
+
+
+SLICE: Final = Slice()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whose ledgers are looked for, and what is known of it in this pass."""
+
+    bookie: str
+    alive: frozenset[str]
+    handles: Handles
+    now: datetime
+    begun: bool
+    """Whether it has begun to leave: it takes nothing at this moment."""
+    token: str
+    """See ScanRecord.token; empty = it may take entries."""
+    final: bool
+    """Whether what comes next cannot be taken back, so that the examination must be quiet."""
+    moved: bool = False
+    """Whether the token may be another one: what could not be taken back was done."""
+
+
+class _Over(Exception):  # noqa: N818 - no error: the slice is used up
+    """The pass has read what it may."""
+
+
+class LedgerExamination(ScanAnswers):
+    """One pass over an examination. Raises PortError of the store."""
+
+    def __init__(self, session: ZooKeeperSession, subject: Subject, limit: Slice) -> None:
+        super().__init__(session, subject.bookie, subject.alive, subject.now)
+        self._subject, self._left = subject, limit.ledgers
+        self._until = asyncio.get_running_loop().time() + limit.seconds
+        self._walked, self._rows = Chunk(), []
+
+    async def look(self) -> LedgerScan | Examining:
+        """Go on with it; what it found once all ledgers were read in earlier passes, or all of them in this one."""
+        began = await self._load()
+        try:
+            if not self._record.done:
+                await self._walk()
+                if not began:
+                    # Whether the bookie took nothing all the time is known in the next pass.
+                    return self._progress()
+            found = await self._again()
+            if found.naming or not self._subject.final or self._record.quiet or found.undecodable:
+                return found
+            await self._begin(quiet=True)
+            await self._walk()
+            return await self._again()
+        except _Over:
+            return self._progress()
+
+    def _progress(self) -> Examining:
+        record = self._record
+        what = "open ledgers" if record.done else "ledgers"
+        if not record.done:
+            return Examining(record.examined, record.total)
+        return Examining(max(0, record.total - record.opens), record.total, what)
+
+    async def _load(self) -> bool:
+        """What is on record. Whether the examination begins with this pass."""
+        subject, record = self._subject, await self._load_record()
+        if record is not None and record.bookie == self._bookie and record.suspect == subject.handles.suspect:
+            seen = parse_time(record.seen)
+            stale = seen is None or (subject.now - seen).total_seconds() > STALE_SECONDS
+            void = record.quiet and not subject.moved and record.token != subject.token
+            if not void and (subject.begun or not stale):
+                self._record = record
+                return False
+        await self._begin(quiet=subject.token.startswith(GONE))
+        return True
+
+    async def _begin(self, *, quiet: bool) -> None:
+        total = await about_how_many(self._session)
+        subject = self._subject
+        self._rows, self._walked = [], Chunk()
+        token = subject.token if quiet else ""
+        await self._new_record(ScanRecord(self._bookie, subject.handles.suspect, quiet, token, total=total))
+
+    # --------------------------------------------------------------------------------------------- all, one time
+
+    async def _walk(self) -> None:
+        """Read all ledgers after the last one on record. Raises _Over."""
+        record, writers, bad = self._record, Writers(self._record.suspect), list[str]()
+        for index in range(len(record.parts)):
+            writers.replay(await self._chunk(index))
+            del self._chunks[index]
+        begin, before = asyncio.get_running_loop().time(), record.examined
+        try:
+            async for lowest, paths in groups(self._session, bad.append, record.after + 1):
+                await self._bad(bad)
+                record.floor = lowest
+                todo = [path for path in paths if not 0 <= number_of(path) <= record.after]
+                while todo:
+                    size = max(1, min(BATCH, record.step - len(self._walked.ids), self._left))
+                    some, todo = todo[:size], todo[size:]
+                    await self._examine(some, writers)
+            await self._bad(bad)
+            await self._flush()
+        finally:
+            spent = asyncio.get_running_loop().time() - begin
+            text = "bookie %s: %d of about %d ledgers examined, %.0f a second"
+            rate = (record.examined - before) / spent if spent else 0.0
+            log.info(text, self._bookie, record.examined, max(record.total, record.examined), rate)
+        await self._finish(writers)
+
+    async def _bad(self, paths: list[str]) -> None:
+        for path in paths:
+            await self._cannot_read(path)
+        paths.clear()
+
+    async def _examine(self, paths: list[str], writers: Writers) -> None:
+        """Some ledgers, in order of their ids."""
+        quiet = self._record.quiet
+        for found in await self._read(paths):
+            number, ledger = found.number, found.ledger
+            if ledger is None:
+                await self._cannot_read(found.path)
+                if number >= 0:
+                    self._walked.ids.append(number)
+                continue
+            flags = flags_of(ledger, self._bookie, self._alive)
+            self._walked.ids.append(number)
+            writers.take(number, ledger, named=flags is not None, chunk=self._walked)
+            if flags is not None:
+                self._walked.naming[number] = flags
+            elif not quiet and not is_closed(ledger):
+                self._walked.opens.append(number)
+        full = len(self._walked.ids) >= self._record.step or self._walked.text >= TEXT
+        if full or self._used_up():
+            await self._flush()
+        if self._used_up():
+            raise _Over
+
+    async def _flush(self) -> None:
+        """What was found goes on record."""
+        record, chunk = self._record, self._walked
+        if chunk.ids:
+            self._chunks[len(record.parts)] = chunk
+            self._dirty.add(len(record.parts))
+            record.parts.append(Part())
+            record.after = chunk.ids[-1]
+            record.highest = max(record.highest, record.after)
+            record.examined += len(chunk.ids)
+            self._walked = Chunk()
+        await self._save()
+        self._chunks.clear()
+
+    async def _finish(self, writers: Writers) -> None:
+        record = self._record
+        for index, block in enumerate(writers.blocks(CHUNK_LEDGERS)):
+            await self._put(block_path(index), block_data(block))
+            record.blocks.append((max(block), len(block)))
+            record.max_writer = max(record.max_writer, *(number for numbers in block.values() for number in numbers))
+        record.done, record.walked = True, len(record.parts)
+        record.floor = min(record.floor, _floor(record.highest))
+        self._changed = True
+        await self._save()
+
+    # ------------------------------------------------------------------------------------------------ what is new
+
+    async def _again(self) -> LedgerScan:
+        """What became of what is on record, and what was made since. Raises _Over."""
+        if self._subject.token and not self._record.relied:
+            self._record.relied = self._changed = True
+        if self._record.undecodable:
+            await self._read_again()
+        if self._subject.token and self._record.opens:
+            await self._opened()
+        await self._made_since()
+        await self._sweep()
+        await self._save()
+        return await self._result(self._subject.handles)
+
+    async def _read_again(self) -> None:
+        """What nobody could read."""
+        kept = list[str]()
+        before = await self._paths()
+        for found in await self._read(before):
+            if found.ledger is None:
+                kept.append(found.path)
+            else:
+                await self._new(found.number, found.ledger)
+        if len(kept) != len(before):
+            self._record.undecodable -= len(before) - len(kept)
+            self._unreadable, self._unreadable_changed, self._changed = kept, True, True
+
+    async def _opened(self) -> None:
+        """Ledgers that were not closed: one that came to name the bookie while it took entries does so now."""
+        for index, part in enumerate(self._record.parts):
+            if not part.opens:
+                continue
+            chunk = await self._touched(index)
+            todo, chunk.opens = chunk.opens, []
+            for found in await self._read([ledger_path(number) for number in todo]):
+                if found.ledger is None:
+                    await self._cannot_read(found.path)
+                else:
+                    self._judge(chunk, found.number, found.ledger)
+            self._dirty.add(index)
+            await self._leave_chunk(index)
+            if self._used_up() and self._record.opens:
+                raise _Over
+
+    async def _made_since(self) -> None:
+        record, bad = self._record, list[str]()
+        known = set[int]()
+        for index, part in enumerate(record.parts):
+            if part.last >= record.floor:
+                known.update((await self._chunk(index)).ids)
+        async for _, paths in groups(self._session, bad.append, record.floor):
+            await self._bad(bad)
+            unreadable = set(await self._paths())
+            numbered = [(number_of(path), path) for path in paths if path not in unreadable]
+            todo = [path for number, path in numbered if number < 0 or (number >= record.floor and number not in known)]
+            while todo:
+                some, todo = todo[:BATCH], todo[BATCH:]
+                for found in await self._read(some):
+                    if found.ledger is None:
+                        await self._cannot_read(found.path)
+                    else:
+                        await self._new(found.number, found.ledger)
+                if self._used_up():
+                    await self._save()
+                    raise _Over
+        await self._bad(bad)
+        record.floor = max(record.floor, _floor(record.highest))
+
+    async def _new(self, number: int, ledger: Ledger) -> None:
+        """A ledger that is not on record."""
+        record = self._record
+        last = len(record.parts) - 1
+        chunk = await self._touched(last) if last >= record.walked else None
+        if chunk is None or len(chunk.ids) >= CHUNK_LEDGERS or chunk.text >= TEXT:
+            record.parts.append(Part(alive=self._digest))
+            last, chunk = last + 1, Chunk()
+            self._chunks[last] = chunk
+        chunk.ids.append(number)
+        self._dirty.add(last)
+        record.highest = max(record.highest, number)
+        record.examined += 1
+        self._judge(chunk, number, ledger, new=True)
+
+    def _judge(self, chunk: Chunk, number: int, ledger: Ledger, *, new: bool = False) -> None:
+        record, flags = self._record, flags_of(ledger, self._bookie, self._alive)
+        key = key_of(ledger)
+        if flags is not None:
+            chunk.naming[number] = flags
+        elif new and not self._subject.token and not is_closed(ledger):
+            chunk.opens.append(number)
+        if key is None:
+            return
+        if counts(number, ledger, named=flags is not None, suspect=record.suspect):
+            known = chunk.later.setdefault(key, [-1, -1])
+            chunk.text += len(key)
+            place = 0 if is_closed(ledger) else 1
+            known[place] = max(known[place], number)
+        elif new:
+            chunk.since[key] = max(number, chunk.since.get(key, number))
+            chunk.text += len(key)
+
+    async def _sweep(self) -> None:
+        """Ledgers that name the bookie, from where the last look ended; around once at most."""
+        record, still = self._record, 0
+        before = record.sweep if record.sweep[0] < len(record.parts) else [0, -1]
+        order = [*range(before[0], len(record.parts)), *range(before[0] + 1)]
+        for place, index in enumerate(order):
+            if index >= len(record.parts) or not record.parts[index].naming:
+                continue
+            todo, size = sorted((await self._chunk(index)).naming), SOME
+            if index == before[0]:
+                todo = [number for number in todo if (number > before[1]) is (place == 0)]
+            while todo:
+                if still >= SOME or self._used_up():
+                    self._changed = True
+                    return
+                some, todo = todo[:size], todo[size:]
+                found = await self._sweep_some(index, some)
+                still, size = still + found, SOME if found else BATCH
+                record.sweep = [index, some[-1]]
+            await self._leave_chunk(index)
+        self._changed, record.sweep = self._changed or before != [0, -1], [0, -1]
+
+    async def _sweep_some(self, index: int, numbers: list[int]) -> int:
+        """How many of them still name the bookie."""
+        chunk, still = await self._touched(index), 0
+        paths = {number: ledger_path(number) for number in numbers}
+        found = {each.number: each for each in await self._read([*paths.values()])}
+        for number, path in paths.items():
+            each, before = found.get(number), chunk.naming[number]
+            flags = flags_of(each.ledger, self._bookie, self._alive) if each is not None and each.ledger else None
+            if each is not None and each.ledger is None:
+                await self._cannot_read(path)
+            if flags is None:
+                del chunk.naming[number]
+            else:
+                chunk.naming[number], still = flags, still + 1
+                assert each is not None and each.ledger is not None
+                self._rows.append(naming_row(number, each.ledger, self._bookie, only=bool(flags & ONLY)))
+            if flags != before:
+                self._dirty.add(index)
+        return still
+
+    def _used_up(self) -> bool:
+        return self._left <= 0 or asyncio.get_running_loop().time() > self._until
+
+
+async def examine_ledgers(
+    session: ZooKeeperSession, subject: Subject, limit: Slice | None = None
+) -> LedgerScan | Examining:
+    """Go on with the examination: what is known by now, or how far it is. Raises PortError."""
+    try:
+        return await LedgerExamination(session, subject, limit or SLICE).look()
+    except ValueError as error:
+        # Somebody else wrote there, or half of it is gone: it begins again.
+        await forget_examination(session)
+        raise UnavailableError(f"the examination of ledgers begins again: {error}") from None
+
+
+def _floor(highest: int) -> int:
+    return max(0, (highest - MARGIN) // MARGIN * MARGIN)

@@ -1,0 +1,114 @@
+"""What is said of an examination of all ledgers, once all were read: a LedgerScan, with the topics that may write."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_operator.controllers.dataplane.ledger_walk import Found, ledgers_below
+from pulsar_operator.controllers.dataplane.scan_store import KEPT, ScanStore, block_path
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
+from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.scan_record import parse_block, topic_of_key
+from pulsar_operator.domain.bookkeeper.znodes import ledger_path
+from pulsar_operator.ports import NotFoundError
+
+SOME: Final = 32
+"""Ledgers that still name the bookie, and topics that may write, read in one look."""
+
+
+class ScanAnswers(ScanStore):
+    """What the head and its chunks say, with the ledgers that were read in this pass."""
+
+    _rows: list[NamingLedger]
+    _left: int
+
+    async def _read(self, paths: list[str]) -> list[Found]:
+        self._left -= len(paths)
+        return await ledgers_below(self._session, paths)
+
+    async def _result(self, handles: Handles) -> LedgerScan:
+        record, rows = self._record, sorted(self._rows, key=lambda row: row.ledger)
+        unfinished = [row for row in rows if row.state is not LedgerState.CLOSED]
+        return LedgerScan(
+            scanned=record.examined,
+            naming=record.naming,
+            unfinished=sum(part.unfinished for part in record.parts),
+            undecodable=record.undecodable,
+            by_bookie={self._bookie: record.naming},
+            not_closed=tuple(sorted(unfinished, key=lambda row: (row.writer is None, row.ledger))),
+            closed=tuple(row for row in rows if row.state is LedgerState.CLOSED),
+            unreadable=tuple(sorted(await self._paths())),
+            widest=await self._widest(rows),
+            writers=await self._writers(handles),
+            highest=record.highest,
+            only=sum(part.only for part in record.parts if part.alive == self._digest),
+            only_there=tuple(row for row in rows if row.only),
+        )
+
+    async def _widest(self, rows: list[NamingLedger]) -> NamingLedger | None:
+        """The widest ledger that names the bookie, as it is by now."""
+        naming = [part for part in self._record.parts if part.naming]
+        if not naming:
+            return None
+        part = max(naming, key=lambda each: each.ensemble)
+        known = next((row for row in rows if row.ledger == part.widest), None)
+        if known is not None:
+            return known
+        for found in await self._read([ledger_path(part.widest)]):
+            if found.ledger is not None:
+                return naming_row(found.number, found.ledger, self._bookie)
+        return max(rows, key=lambda row: row.ensemble_size, default=None)
+
+    async def _writers(self, handles: Handles) -> tuple[str, ...]:
+        """The first topics by name; the first of these for certain."""
+        record, known = self._record, dict[str, list[int]]()
+        if handles.unloaded < record.max_writer:
+            for index, (last, _) in enumerate(record.blocks):
+                if topic_of_key(last) <= handles.after:
+                    continue
+                node = await self._session.get(block_path(index))
+                if node is None:
+                    raise NotFoundError(f"{block_path(index)} does not exist")
+                known.update(parse_block(node.data))
+                if len({topic_of_key(key) for key in known if topic_of_key(key) > handles.after}) > KEPT:
+                    break
+        since = dict[str, int]()
+        for index, part in enumerate(record.parts):
+            if part.writer > handles.unloaded:
+                for key, numbers in (await self._chunk(index)).later.items():
+                    known[key] = [max(pair) for pair in zip(numbers, known.get(key, (-1, -1)), strict=True)]
+            if index >= record.walked and known:
+                since.update((await self._chunk(index)).since)
+        topics = dict[str, list[int]]()
+        for key, (newest, opened) in known.items():
+            topic, passed = topic_of_key(key), since.get(key, -1)
+            numbers = [newest if newest > passed else -1, opened]
+            numbers = [number for number in numbers if number > handles.unloaded]
+            if topic > handles.after and numbers:
+                topics.setdefault(topic, []).extend(numbers)
+        return tuple(await self._still_there(topics))
+
+    async def _still_there(self, topics: dict[str, list[int]]) -> list[str]:
+        """Topics by name, without those at the beginning whose ledgers are gone."""
+        names = sorted(topics)
+        kept = list[str]()
+        while names and len(kept) < SOME:
+            some, names = names[:SOME], names[SOME:]
+            paths = [ledger_path(number) for topic in some for number in topics[topic]]
+            there = {found.path for found in await self._read(paths)}
+            kept += [topic for topic in some if any(ledger_path(number) in there for number in topics[topic])]
+        return (kept + names)[:KEPT]
+
+
+def naming_row(number: int, ledger: Ledger, bookie: str, *, only: bool = False) -> NamingLedger:
+    """Of a ledger that names the bookie."""
+    return NamingLedger(
+        number,
+        ledger.state,
+        frozenset({bookie}),
+        ledger.use,
+        ledger.topic,
+        ledger.cursor,
+        ledger.ensemble_size,
+        only,
+    )

@@ -1,0 +1,160 @@
+"""What is on record of an examination of all ledgers, read from the metadata store and written to it.
+
+Chunks are written before the head that counts them; a chunk that the head does not fit was written by an operator that
+was killed before the head was, and counts as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+from typing import Final
+
+from pulsar_operator.domain.bookkeeper.scan_record import (
+    ONLY,
+    SCAN_PATH,
+    Chunk,
+    ScanRecord,
+    block_data,
+    digest_of,
+    parse_block,
+    parse_chunk,
+    parse_scan_record,
+)
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.ports import NotFoundError, ZooKeeperSession
+
+KEPT: Final = 1000
+"""Topics, and unreadable znodes, of one look."""
+UNREADABLE: Final = f"{SCAN_PATH}/unreadable"
+
+
+class ScanStore:
+    """The head, and the chunks that are in use. Raises PortError; ValueError for what cannot be read."""
+
+    def __init__(self, session: ZooKeeperSession, bookie: str, alive: frozenset[str], now: datetime) -> None:
+        self._session, self._bookie, self._now = session, bookie, now
+        self._alive = alive - {bookie}
+        self._digest = digest_of(self._alive)
+        self._record = ScanRecord(bookie)
+        self._version: int | None = None
+        self._unreadable: list[str] | None = None
+        self._chunks: dict[int, Chunk] = {}
+        self._dirty: set[int] = set()
+        self._changed = self._unreadable_changed = False
+
+    async def _load_record(self) -> ScanRecord | None:
+        """The head; None where there is none that can be read."""
+        node = await self._session.get(SCAN_PATH)
+        self._version = node.version if node is not None else None
+        record = parse_scan_record(node.data) if node is not None else None
+        if record is not None:
+            paths = await self._paths()
+            record.undecodable = max(record.undecodable, KEPT) if len(paths) >= KEPT else len(paths)
+        return record
+
+    async def _new_record(self, record: ScanRecord) -> None:
+        """The head first: nothing of the one before counts while its chunks are written again."""
+        self._record, self._chunks, self._dirty, self._unreadable = record, {}, set(), []
+        await self._save_head()
+        await self._put(UNREADABLE, block_data({}))
+
+    async def _chunk(self, index: int) -> Chunk:
+        if index not in self._chunks:
+            node = await self._session.get(chunk_path(index))
+            if node is None:
+                raise NotFoundError(f"{chunk_path(index)} does not exist")
+            chunk, part = parse_chunk(node.data), self._record.parts[index]
+            known = chunk.part(part.alive)
+            if known != part:  # killed before the head was written
+                self._record.parts[index], self._changed = known, True
+            self._chunks[index] = chunk
+        return self._chunks[index]
+
+    async def _touched(self, index: int) -> Chunk:
+        """A chunk that is changed. What was counted of other bookies alive is not known any more."""
+        chunk, part = await self._chunk(index), self._record.parts[index]
+        if part.alive != self._digest:
+            chunk.naming = {number: flags & ~ONLY for number, flags in chunk.naming.items()}
+            part.alive = self._digest
+            self._dirty.add(index)
+        return chunk
+
+    async def _leave_chunk(self, index: int) -> None:
+        """One chunk is kept at a time."""
+        if index in self._dirty:
+            await self._save()
+        if index < self._record.walked:
+            self._chunks.pop(index, None)
+
+    async def _paths(self) -> list[str]:
+        if self._unreadable is None:
+            node = await self._session.get(UNREADABLE)
+            self._unreadable = list(parse_block(node.data)) if node is not None else []
+        return self._unreadable
+
+    async def _save(self) -> None:
+        """Chunks first: what the head does not count is written again."""
+        record = self._record
+        for index in sorted(self._dirty):
+            chunk = self._chunks[index]
+            record.parts[index] = chunk.part(self._digest)
+            await self._put(chunk_path(index), chunk.data())
+        if self._unreadable_changed:
+            await self._put(UNREADABLE, block_data({path: [] for path in await self._paths()}))
+        if self._dirty or self._changed:
+            await self._save_head()
+        self._dirty.clear()
+        self._changed = self._unreadable_changed = False
+
+    async def _save_head(self) -> None:
+        self._record.seen = timestamp(self._now)
+        if self._version is None:
+            await self._session.create(SCAN_PATH, self._record.data())
+            self._version = 0
+        else:
+            await self._session.set(SCAN_PATH, self._record.data(), version=self._version)
+            self._version += 1
+
+    async def _put(self, path: str, data: bytes) -> None:
+        node = await self._session.get(path)
+        if node is None:
+            await self._session.create(path, data)
+        elif node.data != data:
+            await self._session.set(path, data, version=node.version)
+
+    async def _cannot_read(self, path: str) -> None:
+        paths = await self._paths()
+        if path not in paths:
+            self._record.undecodable += 1
+            self._unreadable_changed = self._changed = True
+            if len(paths) < KEPT:
+                paths.append(path)
+
+
+async def took_entries(session: ZooKeeperSession, bookie: str) -> None:
+    """The bookie takes entries, or may have: what was found to be settled may not be so any more. Raises PortError."""
+    node = await session.get(SCAN_PATH)
+    record = parse_scan_record(node.data) if node is not None else None
+    if record is not None and record.bookie == bookie and (record.relied or record.quiet):
+        await forget_examination(session)
+
+
+async def forget_examination(session: ZooKeeperSession) -> None:
+    """Delete it, the head first. Raises PortError."""
+    names = await session.children(SCAN_PATH)
+    for path in (*(f"{SCAN_PATH}/{name}" for name in reversed(names or ())), SCAN_PATH):
+        node = await session.get(path)
+        if node is not None:
+            with contextlib.suppress(NotFoundError):
+                await session.delete(path, version=node.version)
+
+
+def chunk_path(index: int) -> str:
+    """Of a chunk."""
+    return f"{SCAN_PATH}/ledgers-{index:06}"
+
+
+def block_path(index: int) -> str:
+    """Of a block of writers."""
+    return f"{SCAN_PATH}/topics-{index:06}"
