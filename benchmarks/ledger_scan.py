@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run it and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ledger_scan", description=__doc__)
     parser.add_argument("--ledgers", type=int, default=1_000_000)
-    parser.add_argument("--heap", default="2g", help="of ZooKeeper")
+    parser.add_argument("--heap", default="3g", help="of ZooKeeper")
     parser.add_argument("--csv", type=Path, default=Path("build/benchmarks/ledger_scan.csv"))
     options = parser.parse_args(argv)
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors before the run", flush=True)

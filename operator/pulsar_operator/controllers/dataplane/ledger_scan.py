@@ -35,6 +35,7 @@ from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
 from pulsar_operator.domain.bookkeeper.scan_record import (
     CHUNK_LEDGERS,
     ONLY,
+    UNFINISHED,
     Chunk,
     Examining,
     Part,
@@ -89,6 +90,8 @@ class Subject:
     """See ScanRecord.token; empty = it may take entries."""
     final: bool
     """Whether what comes next cannot be taken back, so that the examination must be quiet."""
+    listed: bool = False
+    """Whether the first KEPT ledgers are to be listed: those of a bookie that is lost, which may be given up."""
     moved: bool = False
     """Whether the token may be another one: what could not be taken back was done."""
 
@@ -126,10 +129,9 @@ class LedgerExamination(ScanAnswers):
 
     def _progress(self) -> Examining:
         record = self._record
-        what = "open ledgers" if record.done else "ledgers"
-        if not record.done:
-            return Examining(record.examined, record.total)
-        return Examining(max(0, record.total - record.opens), record.total, what)
+        if record.done and self._subject.token and record.opens:
+            return Examining(max(0, record.total - record.opens), record.total, "open ledgers")
+        return Examining(record.examined, record.total)
 
     async def _load(self) -> bool:
         """What is on record. Whether the examination begins with this pass."""
@@ -197,7 +199,7 @@ class LedgerExamination(ScanAnswers):
             self._walked.ids.append(number)
             writers.take(number, ledger, named=flags is not None, chunk=self._walked)
             if flags is not None:
-                self._walked.naming[number] = flags
+                self._walked.put(number, ledger, flags, self._bookie)
             elif not quiet and not is_closed(ledger):
                 self._walked.opens.append(number)
         full = len(self._walked.ids) >= self._record.step or self._walked.text >= TEXT
@@ -242,9 +244,15 @@ class LedgerExamination(ScanAnswers):
         if self._subject.token and self._record.opens:
             await self._opened()
         await self._made_since()
-        await self._sweep()
+        if self._subject.token:
+            # What they take is known once their topics are unloaded.
+            self._record.sweep_unfinished = await self._sweep(self._record.sweep_unfinished, unfinished=True)
+        self._record.sweep = await self._sweep(self._record.sweep, unfinished=False)
+        if self._recount:
+            await self._save()
+            await self._count_sizes()
         await self._save()
-        return await self._result(self._subject.handles)
+        return await self._result(self._subject.handles, listed=self._subject.listed)
 
     async def _read_again(self) -> None:
         """What nobody could read."""
@@ -319,7 +327,7 @@ class LedgerExamination(ScanAnswers):
         record, flags = self._record, flags_of(ledger, self._bookie, self._alive)
         key = key_of(ledger)
         if flags is not None:
-            chunk.naming[number] = flags
+            chunk.put(number, ledger, flags, self._bookie)
         elif new and not self._subject.token and not is_closed(ledger):
             chunk.opens.append(number)
         if key is None:
@@ -333,30 +341,38 @@ class LedgerExamination(ScanAnswers):
             chunk.since[key] = max(number, chunk.since.get(key, number))
             chunk.text += len(key)
 
-    async def _sweep(self) -> None:
-        """Ledgers that name the bookie, from where the last look ended; around once at most."""
+    async def _sweep(self, last: list[int], *, unfinished: bool) -> list[int]:
+        """Ledgers that name the bookie, or those of them that were not closed, from where the last look ended; around
+        once at most. Where this one ended."""
         record, still = self._record, 0
-        before = record.sweep if record.sweep[0] < len(record.parts) else [0, -1]
+        before = last if last[0] < len(record.parts) else [0, -1]
+        at = before
         order = [*range(before[0], len(record.parts)), *range(before[0] + 1)]
         for place, index in enumerate(order):
-            if index >= len(record.parts) or not record.parts[index].naming:
+            if index >= len(record.parts) or not self._to_sweep(record.parts[index], unfinished):
                 continue
-            todo, size = sorted((await self._chunk(index)).naming), SOME
+            flags, size = (await self._chunk(index)).naming, SOME
+            todo = sorted(number for number in flags if not unfinished or flags[number] & UNFINISHED)
             if index == before[0]:
                 todo = [number for number in todo if (number > before[1]) is (place == 0)]
             while todo:
                 if still >= SOME or self._used_up():
-                    self._changed = True
-                    return
+                    self._changed = self._changed or at != last
+                    return at
                 some, todo = todo[:size], todo[size:]
-                found = await self._sweep_some(index, some)
+                found = await self._sweep_some(index, some, UNFINISHED if unfinished else 0)
                 still, size = still + found, SOME if found else BATCH
-                record.sweep = [index, some[-1]]
+                at = [index, some[-1]]
             await self._leave_chunk(index)
-        self._changed, record.sweep = self._changed or before != [0, -1], [0, -1]
+        self._changed = self._changed or last != [0, -1]
+        return [0, -1]
 
-    async def _sweep_some(self, index: int, numbers: list[int]) -> int:
-        """How many of them still name the bookie."""
+    @staticmethod
+    def _to_sweep(part: Part, unfinished: bool) -> int:
+        return part.unfinished if unfinished else part.naming
+
+    async def _sweep_some(self, index: int, numbers: list[int], counted: int) -> int:
+        """How many of them still name the bookie, and have the flags ``counted``."""
         chunk, still = await self._touched(index), 0
         paths = {number: ledger_path(number) for number in numbers}
         found = {each.number: each for each in await self._read([*paths.values()])}
@@ -365,11 +381,14 @@ class LedgerExamination(ScanAnswers):
             flags = flags_of(each.ledger, self._bookie, self._alive) if each is not None and each.ledger else None
             if each is not None and each.ledger is None:
                 await self._cannot_read(path)
-            if flags is None:
-                del chunk.naming[number]
+            if flags is None or each is None or each.ledger is None:
+                chunk.drop(number)
             else:
-                chunk.naming[number], still = flags, still + 1
-                assert each is not None and each.ledger is not None
+                sizes = chunk.sizes.get(number)
+                chunk.put(number, each.ledger, flags, self._bookie)
+                still += flags & counted == counted
+                if chunk.sizes.get(number) != sizes:
+                    self._dirty.add(index)
                 self._rows.append(naming_row(number, each.ledger, self._bookie, only=bool(flags & ONLY)))
             if flags != before:
                 self._dirty.add(index)

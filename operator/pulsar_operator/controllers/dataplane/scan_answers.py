@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pulsar_operator.controllers.dataplane.ledger_walk import Found, ledgers_below
 from pulsar_operator.controllers.dataplane.scan_store import KEPT, ScanStore, block_path
-from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
-from pulsar_operator.domain.bookkeeper.scan_record import parse_block, topic_of_key
+from pulsar_operator.domain.bookkeeper.scan_record import ENSEMBLE_SHIFT, ONLY, UNFINISHED, parse_block, topic_of_key
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import NotFoundError
 
@@ -26,8 +27,11 @@ class ScanAnswers(ScanStore):
         self._left -= len(paths)
         return await ledgers_below(self._session, paths)
 
-    async def _result(self, handles: Handles) -> LedgerScan:
-        record, rows = self._record, sorted(self._rows, key=lambda row: row.ledger)
+    async def _result(self, handles: Handles, *, listed: bool) -> LedgerScan:
+        """``listed``: with the first KEPT ledgers, not only those that were read in this look."""
+        record = self._record
+        read = {row.ledger: row for row in self._rows}
+        rows = await self._listed(read) if listed else [read[number] for number in sorted(read)]
         unfinished = [row for row in rows if row.state is not LedgerState.CLOSED]
         return LedgerScan(
             scanned=record.examined,
@@ -43,7 +47,22 @@ class ScanAnswers(ScanStore):
             highest=record.highest,
             only=sum(part.only for part in record.parts if part.alive == self._digest),
             only_there=tuple(row for row in rows if row.only),
+            bytes_by_peers={frozenset(key.split()): size for key, size in record.sizes.items()},
         )
+
+    async def _listed(self, read: Mapping[int, NamingLedger]) -> list[NamingLedger]:
+        """The first ledgers naming the bookie: those that were not read in this look as they are on record."""
+        rows = list[NamingLedger]()
+        for index, part in enumerate(self._record.parts):
+            chunk = await self._chunk(index) if part.naming and len(rows) < KEPT else None
+            for number in sorted(chunk.naming) if chunk is not None else ():
+                flags = chunk.naming[number] if chunk is not None else 0
+                state = LedgerState.OPEN if flags & UNFINISHED else LedgerState.CLOSED
+                only = bool(flags & ONLY) and part.alive == self._digest
+                size = flags >> ENSEMBLE_SHIFT
+                known = NamingLedger(number, state, frozenset({self._bookie}), LedgerUse.OTHER, None, None, size, only)
+                rows.append(read.get(number, known))
+        return rows[:KEPT]
 
     async def _widest(self, rows: list[NamingLedger]) -> NamingLedger | None:
         """The widest ledger that names the bookie, as it is by now."""

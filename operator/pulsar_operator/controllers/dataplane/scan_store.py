@@ -41,7 +41,9 @@ class ScanStore:
         self._unreadable: list[str] | None = None
         self._chunks: dict[int, Chunk] = {}
         self._dirty: set[int] = set()
-        self._changed = self._unreadable_changed = False
+        self._before: dict[int, dict[str, int]] = {}
+        """Chunk.by_peers of what the head counts."""
+        self._recount = self._changed = self._unreadable_changed = False
 
     async def _load_record(self) -> ScanRecord | None:
         """The head; None where there is none that can be read."""
@@ -55,20 +57,17 @@ class ScanStore:
 
     async def _new_record(self, record: ScanRecord) -> None:
         """The head first: nothing of the one before counts while its chunks are written again."""
-        self._record, self._chunks, self._dirty, self._unreadable = record, {}, set(), []
+        self._record, self._chunks, self._dirty, self._unreadable, self._before = record, {}, set(), [], {}
         await self._save_head()
         await self._put(UNREADABLE, block_data({}))
 
     async def _chunk(self, index: int) -> Chunk:
         if index not in self._chunks:
-            node = await self._session.get(chunk_path(index))
-            if node is None:
-                raise NotFoundError(f"{chunk_path(index)} does not exist")
-            chunk, part = parse_chunk(node.data), self._record.parts[index]
+            chunk, part = parse_chunk(await self._content(chunk_path(index))), self._record.parts[index]
             known = chunk.part(part.alive)
             if known != part:  # killed before the head was written
-                self._record.parts[index], self._changed = known, True
-            self._chunks[index] = chunk
+                self._record.parts[index], self._changed, self._recount = known, True, True
+            self._chunks[index], self._before[index] = chunk, chunk.by_peers()
         return self._chunks[index]
 
     async def _touched(self, index: int) -> Chunk:
@@ -99,6 +98,7 @@ class ScanStore:
         for index in sorted(self._dirty):
             chunk = self._chunks[index]
             record.parts[index] = chunk.part(self._digest)
+            self._weigh(index, chunk)
             await self._put(chunk_path(index), chunk.data())
         if self._unreadable_changed:
             await self._put(UNREADABLE, block_data({path: [] for path in await self._paths()}))
@@ -106,6 +106,33 @@ class ScanStore:
             await self._save_head()
         self._dirty.clear()
         self._changed = self._unreadable_changed = False
+
+    def _weigh(self, index: int, chunk: Chunk) -> None:
+        """Take what a chunk has into the sum. Past so many sets of bookies it counts as had by nobody else: then it is
+        spread over so many that no bookie gets much more than another."""
+        sizes, now = self._record.sizes, chunk.by_peers()
+        for sign, found in ((-1, self._before.get(index, {})), (1, now)):
+            for key, size in found.items():
+                kept = key if key in sizes or len(sizes) < KEPT else ""
+                sizes[kept] = sizes.get(kept, 0) + sign * size
+        self._record.sizes = {key: size for key, size in sizes.items() if size > 0}
+        self._before[index] = now
+
+    async def _count_sizes(self) -> None:
+        """The sum once more, from all chunks."""
+        self._record.sizes, self._before = {}, {}
+        for index in range(len(self._record.parts)):
+            kept = index in self._chunks
+            self._before[index] = {}
+            chunk = self._chunks[index] if kept else parse_chunk(await self._content(chunk_path(index)))
+            self._weigh(index, chunk)
+        self._recount, self._changed = False, True
+
+    async def _content(self, path: str) -> bytes:
+        node = await self._session.get(path)
+        if node is None:
+            raise NotFoundError(f"{path} does not exist")
+        return node.data
 
     async def _save_head(self) -> None:
         self._record.seen = timestamp(self._now)

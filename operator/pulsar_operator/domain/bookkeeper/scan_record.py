@@ -17,6 +17,7 @@ from typing import Final
 
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
 from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS
+from pulsar_operator.domain.bookkeeper.space import ENTRY
 
 SCAN_PATH: Final = "/pulsar-operator/ledger-scan"
 """The head; its children are the chunks."""
@@ -66,6 +67,8 @@ class Part:
     """Its id."""
     writer: int = -1
     """Highest id of a ledger in ``later``."""
+    size: int = 0
+    """Bytes of closed ledgers on the bookie."""
 
 
 @dataclass
@@ -95,6 +98,10 @@ class ScanRecord:
     """Parts that hold what was found then; the others have ledgers made since."""
     sweep: list[int] = field(default_factory=lambda: [0, -1])
     """The part in which ledgers naming the bookie were read again last, and up to which id."""
+    sweep_unfinished: list[int] = field(default_factory=lambda: [0, -1])
+    """The same of those that were not closed."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of closed ledgers on the bookie, by the other bookies that have them: see peers_key."""
     seen: str = ""
     """When it was last written."""
     parts: list[Part] = field(default_factory=list)
@@ -146,6 +153,8 @@ class Chunk:
     """Flags of those naming the bookie, by id: see flags_of."""
     opens: list[int] = field(default_factory=list)
     """See Part.opens."""
+    sizes: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Bytes on the bookie of closed ledgers that name it, by the other bookies that have them."""
     newest: dict[str, int] = field(default_factory=dict)
     """See Writers, of this chunk alone."""
     passed: set[str] = field(default_factory=set)
@@ -157,6 +166,27 @@ class Chunk:
     """As a block of writers, of ledgers that were found to name the bookie after all were read once."""
     text: int = 0
     """Characters of names."""
+
+    def put(self, number: int, ledger: Ledger, flags: int, bookie: str) -> None:
+        """A ledger that names the bookie, as it is."""
+        self.naming[number] = flags
+        self.sizes.pop(number, None)
+        sizes = {peers_key(others): size for others, size in ledger.bytes_on(bookie, ENTRY).items()}
+        if sizes:
+            self.sizes[number] = sizes
+
+    def drop(self, number: int) -> None:
+        """A ledger that names it no longer."""
+        self.naming.pop(number, None)
+        self.sizes.pop(number, None)
+
+    def by_peers(self) -> dict[str, int]:
+        """Bytes of all of them."""
+        found: dict[str, int] = {}
+        for sizes in self.sizes.values():
+            for key, size in sizes.items():
+                found[key] = found.get(key, 0) + size
+        return found
 
     def part(self, alive: str) -> Part:
         """Its row of the head."""
@@ -173,12 +203,20 @@ class Chunk:
             widest[0],
             -widest[1],
             max((number for numbers in self.later.values() for number in numbers), default=-1),
+            sum(self.by_peers().values()),
         )
 
     def data(self) -> bytes:
         """Content of the znode."""
+        peers = sorted({key for sizes in self.sizes.values() for key in sizes})
+        place = {key: index for index, key in enumerate(peers)}
         fields = {
             "ids": _deltas(self.ids),
+            "peers": peers,
+            "sizes": [
+                [number, *(each for key, size in sizes.items() for each in (place[key], size))]
+                for number, sizes in sorted(self.sizes.items())
+            ],
             "naming": _deltas(sorted(self.naming)),
             "flags": [self.naming[number] for number in sorted(self.naming)],
             "opens": _deltas(self.opens),
@@ -198,9 +236,13 @@ def parse_chunk(data: bytes) -> Chunk:
         ids, naming = list(accumulate(found["ids"])), accumulate(found["naming"])
         flags = dict(zip(naming, found["flags"], strict=True))
         opens, passed = list(accumulate(found["opens"])), set(found["passed"])
-        since, later = found["since"], found["later"]
-        return Chunk(ids, flags, opens, found["newest"], passed, found["opened"], since, later)
-    except (TypeError, KeyError, zlib.error) as error:
+        since, later, peers = found["since"], found["later"], found["peers"]
+        sizes = {
+            number: {peers[index]: size for index, size in zip(rest[::2], rest[1::2], strict=True)}
+            for number, *rest in found["sizes"]
+        }
+        return Chunk(ids, flags, opens, sizes, found["newest"], passed, found["opened"], since, later)
+    except (TypeError, KeyError, IndexError, zlib.error) as error:
         raise ValueError(f"no chunk of an examination: {error}") from None
 
 
@@ -211,6 +253,11 @@ def _deltas(numbers: list[int]) -> list[int]:
 def digest_of(bookies: Iterable[str]) -> str:
     """Stands for some bookies."""
     return sha256("\n".join(sorted(bookies)).encode()).hexdigest()[:8]
+
+
+def peers_key(others: Iterable[str]) -> str:
+    """Stands for a set of bookies; an id has no space."""
+    return " ".join(sorted(others))
 
 
 def flags_of(ledger: Ledger, bookie: str, alive: frozenset[str]) -> int | None:

@@ -232,6 +232,7 @@ class Seen:
             begun=bookie.under_way,
             token=token,
             final=bool(token) and (renewal is not None or token.startswith(GONE)),
+            listed=renewal is not None and not bookie.registered,
             moved=renewal is not None and bool(renewal.claims),
         )
         return await examine_ledgers(self.session, subject)
