@@ -44,9 +44,10 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
     kinds = (*OWNED, PODS)
     lists = await asyncio.gather(*(deps.kube.list(kind, meta["namespace"], selector=selector) for kind in kinds))
     live = Live.of(owner, (each for found in lists for each in found))
-    if any("deletionTimestamp" in pod["metadata"] for pod in live.every(PODS.kind)):
+    missing = live.missing()
+    if missing or any("deletionTimestamp" in pod["metadata"] for pod in live.every(PODS.kind)):
         live = replace(live, at=deps.clock.now())
-    return await _explained(deps, live) if live.missing() else live
+    return await _explained(deps, live) if missing else live
 
 
 async def _explained(deps: Deps, live: Live) -> Live:

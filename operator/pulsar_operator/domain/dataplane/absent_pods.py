@@ -23,6 +23,8 @@ EXPLAINS: Final = timedelta(minutes=20)
 """Age up to which such an event explains a missing pod. The controller tries again every 17 minutes at the latest."""
 OVERDUE: Final = timedelta(minutes=1)
 """Time beyond its grace period after which a pod that is still there counts as left on a lost node."""
+NEW: Final = timedelta(minutes=1)
+"""Age up to which a StatefulSet without a pod is nothing to report: its controller creates the pods."""
 _TAINTED: Final = "DeletionByTaintManager"
 _MAX_WORDS: Final = 300
 
@@ -67,6 +69,12 @@ def short(text: str) -> str:
     """Words of Kubernetes for a condition: no refused values, no secrets, no more than can be read."""
     words = without_secrets(" ".join(without_refused_values(text).split()))
     return words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 3]}..."
+
+
+def is_new(stateful_set: Json, now: datetime | None) -> bool:
+    """Whether a StatefulSet was created so recently that pods are yet to be made; ``now`` None = not known."""
+    created = parse_time(stateful_set["metadata"].get("creationTimestamp"))
+    return now is None or created is None or now - created <= NEW
 
 
 def describe_missing(name: str, refusal: str) -> str:

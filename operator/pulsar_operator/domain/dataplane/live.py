@@ -41,7 +41,7 @@ class Live:
     owner: OwnerId
     objects: Mapping[tuple[str, str], Json] = field(default_factory=lambda: MappingProxyType({}))
     at: datetime | None = None
-    """Time at which they were read; None where no pod is being deleted, and nobody needs it."""
+    """Time at which they were read; None where no pod is missing or being deleted, and nobody needs it."""
     refusals: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Why Kubernetes does not create missing pods, by their names; it only explains."""
 

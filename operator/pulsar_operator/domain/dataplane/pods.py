@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.domain.dataplane.absent_pods import describe_lost, describe_missing, missing_names
+from pulsar_operator.domain.dataplane.absent_pods import describe_lost, describe_missing, is_new, missing_names
 from pulsar_operator.domain.render.pod_checks import ENV_PREFIXES
 from pulsar_operator.domain.texts import without_secrets
 
@@ -146,7 +146,8 @@ def observe_component(
     problems = [each for pod in facts if pod.ordinal < desired and (each := _problem(pod, now)) is not None]
     explained = [each for each in absent if each.reason is Reason.POD_REFUSED]
     problems = sorted([*problems, *explained], key=lambda each: _ordinal(each.pod))
-    problems += [each for each in absent if each not in explained]
+    if not is_new(stateful_set, now):
+        problems += [each for each in absent if each not in explained]
     return ComponentFacts(
         exists=True,
         desired=desired,
