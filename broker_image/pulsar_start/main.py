@@ -14,6 +14,7 @@ from pulsar_start.components import COMPONENTS, Component, component_named
 from pulsar_start.errors import StartError
 from pulsar_start.files import read, read_if_there, write_atomically
 from pulsar_start.own_name import await_own_name
+from pulsar_start.identity import identity
 from pulsar_start.paths import Paths
 from pulsar_start.probe import probe_zookeeper
 from pulsar_start.rack import await_rack
@@ -79,10 +80,10 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
         conf, computed = prepared.conf, prepared.jvm
     else:
         conf, computed = paths.rendered / component.conf_file, []
-        text = layering.layer(read(paths.stock_conf / component.conf_file), overrides)
-        write_atomically(conf, text)
+        stock = read(paths.stock_conf / component.conf_file)
         if component.name == "bookie":
-            _await_turn(dict(layering.parse(text)), tuning, environ, lambda line: say(f"{component.name}: {line}"))
+            overrides |= _await_turn(stock, overrides, tuning, environ, lambda line: say(f"{component.name}: {line}"))
+        write_atomically(conf, layering.layer(stock, overrides))
     say(f"{component.name}: java {layering.describe_arguments(tuning)}")
     # What is computed protects data, so it comes last and counts.
     argv = java.command(component, java=java.find_java(environ), conf=conf, paths=paths, jvm=[*tuning, *computed])
@@ -90,13 +91,22 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
 
 
 def _await_turn(
-    conf: Mapping[str, str], tuning: Sequence[str], environ: Mapping[str, str], say: Callable[[str], None]
-) -> None:
-    """A bookie must not register before its rack is known, and cannot before an earlier process's session is over."""
+    stock: str,
+    overrides: Mapping[str, str],
+    tuning: Sequence[str],
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+) -> dict[str, str]:
+    """The settings of a bookie's id. It must not register before its rack is known, and cannot before an earlier
+    process's session is over."""
+    arguments = [*tuning, *(environ.get(name, "") for name in java.OPTION_VARIABLES)]
+    conf = dict(layering.parse(layering.layer(stock, overrides)))
+    own = identity(conf, arguments, say)
     rack = await_rack(environ)
     if rack is not None:
         say(rack)
-    await_registration(conf, [*tuning, *(environ.get(name, "") for name in java.OPTION_VARIABLES)], say)
+    await_registration(conf | own, arguments, say)
+    return own
 
 
 def _overrides(component: Component, paths: Paths, environ: Mapping[str, str]) -> dict[str, str]:

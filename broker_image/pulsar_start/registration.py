@@ -77,17 +77,17 @@ def await_registration(
 
 def registration_of(conf: Mapping[str, str]) -> Registration:
     """From bookkeeper.conf, as the drivers of Pulsar and BookKeeper read it. Raises NotAwaitedError."""
-    servers, root = _store(conf)
+    servers, root = store_of(conf)
     node = f"{root.rstrip('/')}/available"
     bookie = _bookie_id(conf)
     return Registration(
         servers=servers,
         paths=(f"{node}/{bookie}", f"{node}/readonly/{bookie}"),
-        seconds=_session_seconds(conf) + EXTRA_SECONDS,
+        seconds=session_seconds(conf) + EXTRA_SECONDS,
     )
 
 
-def _store(conf: Mapping[str, str]) -> tuple[tuple[Server, ...], str]:
+def store_of(conf: Mapping[str, str]) -> tuple[tuple[Server, ...], str]:
     """Servers, and the path of ledgers with the chroot in front (source: AbstractMetadataDriver of Pulsar, which has
     ledgers at /ledgers whatever the chroot; ZKMetadataDriverBase and AbstractConfiguration of BookKeeper)."""
     uri = conf.get("metadataServiceUri", "").strip()
@@ -135,7 +135,8 @@ def _bookie_id(conf: Mapping[str, str]) -> str:
     return found
 
 
-def _session_seconds(conf: Mapping[str, str]) -> float:
+def session_seconds(conf: Mapping[str, str]) -> float:
+    """After how long a session of Java's expires."""
     text = conf.get("zkTimeout", "").strip()
     return int(text) / 1000 if re.fullmatch(r"\d{1,9}", text) else SESSION_SECONDS
 

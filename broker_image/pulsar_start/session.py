@@ -1,4 +1,5 @@
-"""A ZooKeeper session that asks which nodes exist, over a plain socket: the images have no library of Python for that.
+"""A ZooKeeper session that asks which nodes exist and what is in them, over a plain socket: the images have no library
+of Python for that.
 
 A frame is its length in four bytes and then records, big-endian and without padding; a string is its length and UTF-8
 (source: zookeeper.jute of ZooKeeper 3.9, classes ZooDefs.OpCode and KeeperException.Code; ZooKeeper Programmer's Guide,
@@ -19,11 +20,14 @@ SESSION_MILLISECONDS = 10_000
 """What a session may be silent for, and outlives this program where it is not closed."""
 CLOSE_SECONDS = 1.0
 LONGEST_ANSWER = 1024
-"""Bytes; the longest expected answer has 84. Whatever says more does not speak this protocol."""
+"""Bytes; without the content of a node the longest expected answer has 84. Whatever says more does not speak this
+protocol."""
+LONGEST_CONTENT = 1 << 20
+"""Bytes; what a ZooKeeper server lets a node have (jute.maxbuffer)."""
 
 _SOON = 0.001
 """Seconds; zero would be a socket that does not wait at all."""
-_EXISTS, _CLOSE = 3, -11
+_EXISTS, _GET_DATA, _CLOSE = 3, 4, -11
 _OK, _NO_NODE = 0, -101
 _PASSING = {
     -4: "connection loss",
@@ -96,6 +100,21 @@ class Session:
             answer = self._call(_EXISTS, _LENGTH.pack(len(name)) + name + b"\0", seconds)
             return None if answer is None else Node(path, _unpack(_STAT, answer)[_EPHEMERAL_OWNER] != 0)
 
+    def data(self, path: str, seconds: float) -> bytes | None:
+        """The content of the node at a path; None where there is none."""
+        name = path.encode()
+        with _named(self._server):
+            record = _LENGTH.pack(len(name)) + name + b"\0"
+            answer = self._call(_GET_DATA, record, seconds, LONGEST_ANSWER + LONGEST_CONTENT)
+            if answer is None:
+                return None
+            (length,) = _unpack(_LENGTH, answer)
+            content = answer[_LENGTH.size :]
+            # A node may have no content at all, whose length is -1.
+            if not -1 <= length <= len(content) - _STAT.size:
+                raise ProtocolError(f"says that {length} bytes are in {len(content)}")
+            return content[: max(length, 0)]
+
     def close(self) -> None:
         """End the session, if the server still listens, and the connection."""
         with suppress(OSError, ProtocolError), self._connection:
@@ -106,10 +125,10 @@ class Session:
         with suppress(OSError):
             self._connection.close()
 
-    def _call(self, kind: int, record: bytes, seconds: float) -> bytes | None:
+    def _call(self, kind: int, record: bytes, seconds: float, longest: int = LONGEST_ANSWER) -> bytes | None:
         """The record of the answer, None where there is no such node."""
         self._xid += 1
-        answer = self._ask(_REQUEST_HEADER.pack(self._xid, kind) + record, seconds)
+        answer = self._ask(_REQUEST_HEADER.pack(self._xid, kind) + record, seconds, longest)
         xid, _, error = _unpack(_REPLY_HEADER, answer)
         if xid != self._xid:
             raise ProtocolError(f"answer {xid} to request {self._xid}")
@@ -119,12 +138,12 @@ class Session:
             raise ProtocolError(f"error {error}")
         return answer[_REPLY_HEADER.size :] if error == _OK else None
 
-    def _ask(self, body: bytes, seconds: float) -> bytes:
+    def _ask(self, body: bytes, seconds: float, longest: int = LONGEST_ANSWER) -> bytes:
         end = time.monotonic() + seconds
         self._connection.settimeout(max(seconds, _SOON))
         self._connection.sendall(_LENGTH.pack(len(body)) + body)
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size, end))
-        if not 0 <= length <= LONGEST_ANSWER:
+        if not 0 <= length <= longest:
             raise ProtocolError(f"begins an answer of {length} bytes: it is no ZooKeeper, or wants TLS")
         return self._read(length, end)
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from pulsar_start.identity import RECORD_PATH, Names, parse_record
+
 from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
 from pulsar_operator.api.constants import ANNOTATION_RACK, LABEL_COMPONENT, Component
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
@@ -33,7 +35,7 @@ from tests.fakes.pulsar import FakePulsar
 from tests.support.bookkeeper.copying import copy_from, copy_lost
 from tests.support.cluster.backstage import Backstage
 
-COOKIE = "tests.example.com/cookie"
+COOKIE, COOKIE_OF = "tests.example.com/cookie", "tests.example.com/cookie-of"
 AVAILABLE = "/ledgers/available"
 READONLY = f"{AVAILABLE}/readonly"
 AUDITOR = "/ledgers/underreplication/leader"
@@ -63,6 +65,10 @@ class DataPlane:
         """UID of the claim each ensemble lives on."""
         self.stores: set[str] = set()
         """Client addresses of the ensembles that ever served."""
+        self.ids: dict[str, str] = {}
+        """Id of each bookie that was up, by UID of its pod."""
+        self.knows_incarnations = True
+        """Whether the image's start program asks which incarnation a bookie on empty volumes is."""
         self._audited: dict[str, int] = {}
         """Version of the auditor's delay at its last look, by store."""
         self.waited: dict[str, int] = {}
@@ -96,12 +102,12 @@ class DataPlane:
 
     def _serve(self, pod: Json, uri: str, *, bookie: bool) -> str:
         """The HTTP server of a pod that is ready, and the node that its process registers."""
-        name = bookie_of(pod)
-        host = name.rpartition(":")[0]
+        host = bookie_of(pod).rpartition(":")[0]
         self._uris[host] = uri
         self._bookies.see(host, bookie=bookie, incarnation=pod["metadata"]["uid"])
         if not bookie:
             return AUDITOR
+        name = self.ids.get(pod["metadata"]["uid"], bookie_of(pod))
         return f"{READONLY if self._bookies.servers[host].readonly else AVAILABLE}/{name}"
 
     async def _changed(self, host: str) -> None:
@@ -223,23 +229,40 @@ class DataPlane:
         instance_id = found.data.decode()
         meta, names = pod["metadata"], [v["name"] for v in pod["spec"]["volumes"] if "persistentVolumeClaim" in v]
         claims = [await self._backstage.live(PVCS, meta["namespace"], f"{name}-{meta['name']}") for name in names]
-        cookies = {(claim["metadata"].get("annotations") or {}).get(COOKIE) for claim in claims if claim is not None}
-        there = await session.get(f"/ledgers/cookies/{bookie_of(pod)}")
+        said = [claim["metadata"].get("annotations") or {} for claim in claims if claim is not None]
+        cookies, held = {each.get(COOKIE) for each in said}, {each[COOKIE_OF] for each in said if COOKIE_OF in each}
+        bookie = held.pop() if held else await self._next_id(pod, session)
+        if held or bookie is None:
+            return False  # the start program ends (broker_image/pulsar_start/identity.py)
+        there = await session.get(f"/ledgers/cookies/{bookie}")
         if cookies != ({instance_id} if there is not None else {None}):
             return False  # in every folder and in the store, or nowhere (class LegacyCookieValidation)
         if there is None:
 
             def change(obj: Json) -> None:
-                obj["metadata"].setdefault("annotations", {})[COOKIE] = instance_id
+                obj["metadata"].setdefault("annotations", {}).update({COOKIE: instance_id, COOKIE_OF: bookie})
 
             for claim in claims:
                 assert claim is not None
                 await self._backstage.edit(PVCS, meta["namespace"], claim["metadata"]["name"], change)
-            await session.create(f"/ledgers/cookies/{bookie_of(pod)}", f"instanceId: {instance_id}".encode())
+            await session.create(f"/ledgers/cookies/{bookie}", f"instanceId: {instance_id}".encode())
+        self.ids[pod["metadata"]["uid"]] = bookie
         racks = await session.get("/bookies") if _waits(pod) else None
-        if _waits(pod) and (racks is None or bookie_of(pod).encode() not in racks.data):
-            self.unplaced.append(bookie_of(pod))
+        if _waits(pod) and (racks is None or bookie.encode() not in racks.data):
+            self.unplaced.append(bookie)
         return True
+
+    async def _next_id(self, pod: Json, session: ZooKeeperSession) -> str | None:
+        """What the start program finds for empty volumes; None = the id was used, and its cookie is deleted."""
+        first, node = bookie_of(pod), await session.get(RECORD_PATH)
+        if node is None or not self.knows_incarnations:
+            return first
+        names = Names.of({"advertisedAddress": first.rpartition(":")[0]})
+        assert names is not None
+        count = parse_record(node.data, names.ordinal)
+        found = names.id(count.number)
+        used = count.seen >= count.number and await session.get(f"/ledgers/cookies/{found}") is None
+        return None if used else found
 
     def _knows_its_rack(self, pod: Json) -> bool:
         """Whether the start program goes on: the file has the annotation's value, or the time is over."""
@@ -283,7 +306,7 @@ def _waits(pod: Json) -> bool:
 
 
 def bookie_of(pod: Json) -> str:
-    """Id that a bookie's pod registers with; of another pod, its host and a port."""
+    """Id of the first incarnation of a bookie's pod; of another pod, its host and a port."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     return bookie_id(name.rpartition("-")[0], int(name.rpartition("-")[2]), namespace, "cluster.local")
 

@@ -111,7 +111,8 @@ async def well(world: LedgerWorld, bookies: int = 3, *, given_up: Collection[int
     """So many bookies, all writable, and nothing is under way, or lost but ledgers whose loss was confirmed."""
     assert (await world.progressing())[:2] == ("False", "Ready"), await world.progressing()
     assert await world.replicas() == bookies and await world.all_ready() == {}
-    assert {bookie(n) for n in range(bookies)} <= set(world.store.children(AVAILABLE))
+    assert {world.id(n) for n in range(bookies)} <= set(world.store.children(AVAILABLE))
+    assert all(len(world.cookies(n)) == 1 for n in range(bookies)), "nothing is left of what they were before"
     assert world.store.children(READONLY) == [] and MEMO_PATH not in world.store.nodes
     assert not [n for n in range(bookies) if "step" in ((await world.row(n)) or {})]
     expected = tuple(f"ledger {number} on " for number in given_up)
@@ -126,5 +127,5 @@ async def left(world: LedgerWorld) -> None:
         text = (await world.get(PVCS, claim))["metadata"]["annotations"][ANNOTATION_VERIFIED_EMPTY]
         assert json.loads(text).keys() == {"bookieId", "instanceId", "ledgersVerifiedEmpty"}
         assert json.loads(text)["bookieId"] == bookie(2)
-    assert world.naming(2) == [] and world.lost() == []
+    assert world.naming(2) == [] and world.lost() == [] and world.cookies(2) == []
     assert await world.all_ready() == {} and (await world.progressing())[:2] == ("False", "Ready")

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies, host_of
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, LEDGERS, READONLY_NAME, ledger_id, ledger_path
@@ -219,8 +220,19 @@ class LedgerWorld(ClusterWorld):
         return dict(each for each in found if each is not None)
 
     def naming(self, ordinal: int) -> list[int]:
-        """Ledgers that name a bookie."""
-        return [number for number, names in self.ledgers().items() if bookie(ordinal) in names]
+        """Ledgers that name a bookie, whichever its incarnation."""
+        mine = host(ordinal)
+        return [number for number, names in self.ledgers().items() if any(host_of(each) == mine for each in names)]
+
+    def cookies(self, ordinal: int) -> list[str]:
+        """Ids of a bookie that have a cookie, the latest incarnation last."""
+        own = OwnBookies.of(bookie(0))
+        found = ((own.slot(name), name) for name in self.store.children(COOKIES))
+        return [name for slot, name in sorted(each for each in found if each[0]) if slot and slot[0] == ordinal]
+
+    def id(self, ordinal: int) -> str:
+        """Id of a bookie as it is now; of one without a cookie the first that it had."""
+        return [bookie(ordinal), *self.cookies(ordinal)][-1]
 
     def look(self) -> None:
         """Remember on which volume each copy is."""
@@ -248,7 +260,8 @@ class LedgerWorld(ClusterWorld):
     async def row(self, ordinal: int) -> Json | None:
         """A bookie's row of the status."""
         rows = (await self.status(Kind.CLUSTER, "east")).get("bookies") or ()
-        return next((row for row in rows if row["id"] == bookie(ordinal)), None)
+        mine = [row for row in rows if row.get("ordinal") == ordinal]
+        return next((row for row in mine if "step" in row), mine[-1] if mine else None)
 
     async def at(self, step: str, ordinal: int = 2) -> None:
         """Rounds until the status shows a bookie at that step."""

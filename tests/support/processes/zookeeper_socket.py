@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 
-EXISTS, CLOSE = 3, -11
+EXISTS, GET_DATA, CLOSE = 3, 4, -11
 NO_NODE = -101
 STEP_SECONDS = 20.0
 """What a socket of a test waits for at most."""
@@ -126,8 +126,8 @@ class Tree:
     """A script: nodes by path with the sessions that they belong to, which a test may change; takes down what it is
     asked."""
 
-    def __init__(self, nodes: Mapping[str, int] | None = None) -> None:
-        self.nodes = dict(nodes or {})
+    def __init__(self, nodes: Mapping[str, int] | None = None, contents: Mapping[str, bytes] | None = None) -> None:
+        self.nodes, self.contents = dict(nodes or {}), dict(contents or {})
         self.requests: list[bytes] = []
 
     def __call__(self, connection: socket.socket) -> None:
@@ -140,6 +140,11 @@ class Tree:
             if kind == CLOSE:
                 connection.sendall(reply(xid))
                 return
+            if kind == GET_DATA:
+                content = self.contents.get(request[12:-1].decode())
+                framed = None if content is None else struct.pack(">i", len(content)) + content + stat(0)
+                connection.sendall(reply(xid, NO_NODE) if framed is None else reply(xid, body=framed))
+                continue
             assert kind == EXISTS
             owner = self.nodes.get(request[12:-1].decode())
             connection.sendall(reply(xid, NO_NODE) if owner is None else reply(xid, body=stat(owner)))

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving import may_act, next_step, readonly_now, round_now, subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Next, Step, Widest
@@ -131,7 +132,7 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("never up, others away", before(storage=replace(NEVER_UP, writable=frozenset()), scan=CLEAR), Act.BEGIN,
      READ_ONLY, None, ""),
     ("no cookie, and ledgers", before(storage=NEVER_UP, scan=scan(row())), Act.NOTHING, None,
-     REFUSED, "deleted its cookie"),
+     REFUSED, "no cookie of it"),
     # on its way
     ("not read-only", leaving(readonly=False), Act.READ_ONLY, READ_ONLY, None, ""),
     ("restarted while it was copied", leaving(readonly=False, step="Copying", scan=CLEAR), Act.READ_ONLY,
@@ -244,7 +245,7 @@ def test_what_was_made_while_it_was_writable_is_suspected() -> None:
     assert readonly_now(first, RUN) is first, "a pass that was killed is no restart"
     copying = replace(first, asked="h0", seen=40, handles=Handles(unloaded=39))
     again = readonly_now(copying, "uid/1")
-    assert (again.run, again.asked, again.handles) == ("uid/1", None, Handles(unloaded=39, suspect=40))
+    assert (again.run, again.asked, again.handles) == ("uid/1", None, Handles(suspect=40))
     assert readonly_now(replace(copying, freed=True), RUN).handles.suspect == 40
     assert readonly_now(replace(again, seen=60), "uid/2").handles.suspect == 40, "the earlier one is not done yet"
 

@@ -11,7 +11,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, next_step, readonly_now, round_now, subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leaving, Next, Widest

@@ -10,7 +10,8 @@ import pytest
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.unloading import unloaded_by
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
 from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Step, Widest
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, Segment

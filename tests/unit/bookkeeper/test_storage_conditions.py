@@ -16,7 +16,6 @@ from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import MAX_BOOKIES, BookieStatus
 from pulsar_operator.domain.bookkeeper.facts import (
     BookieState,
-    OwnBookies,
     StorageFacts,
     UnderReplicated,
     bookie_rows,
@@ -24,6 +23,7 @@ from pulsar_operator.domain.bookkeeper.facts import (
     not_replicated,
     replicated,
 )
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.render.names import bookie_id
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

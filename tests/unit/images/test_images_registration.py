@@ -304,12 +304,14 @@ def test_a_bookie_asks_with_what_it_is_configured_with_and_others_do_not(environ
             prepare(component_named(name), environ, said.append)
         assert server.connections == 0
         prepare(component_named("bookie"), environ, said.append)
-        assert server.connections == 1, "a first start costs one connection"
-    assert tree.kinds == [EXISTS, EXISTS, CLOSE]
-    assert [request[12:-1].decode() for request in tree.requests[1:3]] == [
+        assert server.connections == 2, "a first start costs two connections, for its id and for its turn"
+    paths = [request[12:-1].decode() for request in tree.requests if len(request) > 12 and b"/p/" in request]
+    assert paths == [
+        "/p/pulsar-operator/bookie-incarnations",
         CONFIGURED,
         CONFIGURED.replace("available", "available/readonly"),
     ]
+    assert tree.kinds.count(EXISTS) == 2 and tree.kinds[-1] == CLOSE
     assert not [line for line in said if "registration" in line or "ZooKeeper" in line]
 
 

@@ -6,19 +6,20 @@ import asyncio
 from typing import Final
 
 from pulsar_operator.domain.bookkeeper.facts import Space
+from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.ports import Deps, PortError
 
 IN_FLIGHT: Final = 16
 
 
 async def disk_space(deps: Deps, bookies: list[str]) -> dict[str, Space]:
-    """What is used and how much there is, by the bookie's id (host:port); of one that does not say there is none."""
+    """What is used and how much there is, by the bookie's id; of one that does not say there is none."""
     slots = asyncio.Semaphore(IN_FLIGHT)
 
     async def asked(bookie: str) -> tuple[str, Space] | None:
         async with slots:
             try:
-                said = await deps.bookies.disk(bookie.rpartition(":")[0])
+                said = await deps.bookies.disk(host_of(bookie))
             except PortError:
                 return None
         return (bookie, Space(said.total - said.free, said.total)) if 0 < said.total >= said.free else None

@@ -12,6 +12,7 @@ from typing import Final
 
 from pulsar_operator.controllers.dataplane.ledger_walk import IN_FLIGHT, decoded, each_of, groups
 from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderReplicated, moment
+from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH, Counts, parse_incarnations
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS, Handles, LedgerScan, NamingLedger
@@ -50,7 +51,8 @@ async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) 
     available, readonly, cookies = await each_of((AVAILABLE, READONLY, COOKIES), session.children, IN_FLIGHT)
     if available is None:
         raise NotFoundError(f"{AVAILABLE} does not exist, so nothing is known of bookies")
-    auditor, disabled, delay = await each_of((AUDITOR, DISABLE, LOST_BOOKIE_RECOVERY_DELAY), session.get, IN_FLIGHT)
+    paths = (AUDITOR, DISABLE, LOST_BOOKIE_RECOVERY_DELAY, INCARNATIONS_PATH)
+    auditor, disabled, delay, incarnations = await each_of(paths, session.get, IN_FLIGHT)
     return StorageFacts(
         # While a bookie changes between the two it is in both (class BookieStateManager).
         writable=frozenset(available) - {READONLY_NAME} - frozenset(readonly or ()),
@@ -60,7 +62,15 @@ async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) 
         auditor=None if auditor is None else parse_auditor(auditor.data),
         disabled=disabled is not None,
         lost_bookie_recovery_delay=_delay(delay),
+        incarnations=_incarnations(incarnations),
     )
+
+
+def _incarnations(node: Node | None) -> Counts:
+    try:
+        return parse_incarnations(node.data if node is not None else b"")
+    except UndecodableError as error:
+        raise UnavailableError(str(error)) from None
 
 
 def _delay(node: Node | None) -> int | None:
@@ -197,7 +207,7 @@ class _Scan:
         """Take one ledger."""
         self._highest = max(self._highest, number)
         named = ledger.named_of(self._bookies)
-        self._note_writer(number, ledger, named=bool(named))
+        self._note_writer(number, ledger, named=not ledger.members.isdisjoint(self._bookies))
         if not named:
             return
         self._naming += 1

@@ -5,9 +5,8 @@ Called by controllers/dataplane, with what storage_facts.py there read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import MAX_BOOKIES, BookieStatus
 from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH, GivenUp, given_up_text
+from pulsar_operator.domain.bookkeeper.identity import Counts, OwnBookies
 from pulsar_operator.domain.bookkeeper.znodes import DISABLE
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, parse_time, timestamp
 
@@ -85,6 +85,8 @@ class StorageFacts:
     """Whether replication is switched off."""
     lost_bookie_recovery_delay: int | None
     """Seconds before the auditor takes a bookie for lost; None where no auditor was ever there, or it is unreadable."""
+    incarnations: Counts = field(default_factory=dict, hash=False)
+    """Which incarnations the cluster's own bookies had."""
 
     @property
     def registered(self) -> frozenset[str]:
@@ -167,29 +169,11 @@ def _since(lacking: UnderReplicated, previous: Mapping[str, Any] | None) -> date
     return min((each for each in (lacking.oldest, stored) if each is not None), default=None)
 
 
-@dataclass(frozen=True)
-class OwnBookies:
-    """How the ids of a cluster's own bookies are made: ``<workload>-<ordinal>.<rest>``."""
-
-    workload: str
-    rest: str
-
-    @classmethod
-    def of(cls, first: str) -> OwnBookies:
-        """By the id of the bookie of ordinal 0 (domain/render/names.py, bookie_id). Raises ValueError for another."""
-        pod, _, rest = first.partition(".")
-        if not pod.endswith("-0") or not rest:
-            raise ValueError(f"{first!r} is not the id of a bookie of ordinal 0")
-        return cls(pod.removesuffix("-0"), rest)
-
-    def id(self, ordinal: int) -> str:
-        """Id of the bookie of that ordinal."""
-        return f"{self.workload}-{ordinal}.{self.rest}"
-
-    def ordinal(self, bookie: str) -> int | None:
-        """Ordinal of a bookie; None of one that is not of this cluster's pods, or was named in another way."""
-        match = re.fullmatch(rf"{re.escape(self.workload)}-(0|[1-9][0-9]{{0,9}})\.{re.escape(self.rest)}", bookie)
-        return int(match[1]) if match else None
+def own_bookies_of(first: str, facts: StorageFacts | None) -> OwnBookies:
+    """How the ids of a cluster's own bookies are made, by the first id of the bookie of ordinal 0."""
+    if facts is None:
+        return OwnBookies.of(first)
+    return OwnBookies.of(first, facts.incarnations, facts.cookies | facts.registered)
 
 
 def bookie_state(facts: StorageFacts, bookie: str) -> BookieState:
@@ -213,7 +197,8 @@ def bookie_rows(
     racks: Mapping[str, str] = _NO_VALUES,
     reasons: Mapping[str, str] = _NO_VALUES,
 ) -> list[BookieStatus]:
-    """Rows of status.bookies: bookies with a pod, a registration or a cookie; own ones by ordinal, then others by id.
+    """Rows of status.bookies: bookies with a pod, a registration, a cookie or a step; own ones by ordinal, then others
+    by id.
 
     ``pods`` are the ordinals of the pods that are there or wanted. ``previous`` are the rows as stored: a state keeps
     the time it began. ``usage`` (percent of the disk), ``steps`` (where a bookie is on its way out), ``racks`` and
@@ -221,7 +206,7 @@ def bookie_rows(
     left out, and writable bookies before others.
     """
     before = {each.id: each for each in previous}
-    ids = facts.registered | facts.cookies | {own.id(ordinal) for ordinal in pods}
+    ids = facts.registered | facts.cookies | {own.id(ordinal) for ordinal in pods} | steps.keys()
     rows: list[BookieStatus] = []
     for bookie in ids:
         state = bookie_state(facts, bookie).value

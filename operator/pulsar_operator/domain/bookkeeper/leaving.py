@@ -1,10 +1,10 @@
 """A bookie on its way out: from what is known, the one next thing to do, with the reason. Pure.
 
 The order is: read-only, so that it takes nothing new; the topics unloaded that write to ledgers naming it, so that no
-broker has an open handle that still names it when its id returns empty (apache/bookkeeper#4812: acknowledged messages
-are lost); its ledgers copied by auto-recovery, which nobody does by waiting, since a read-only bookie is not lost to
-the auditor (class AuditorTask, getAvailableBookies); no ledger names it; its pod gone; again no ledger names it; its
-cookie deleted, its claims marked.
+broker meets a bookie that is gone in the middle of a write, or has an open handle that names it where its id returns
+empty, from an image that knows no incarnations (identity.py); its ledgers copied by auto-recovery, which nobody does by
+waiting, since a read-only bookie is not lost to the auditor (class AuditorTask, getAvailableBookies); no ledger names
+it; its pod gone; again no ledger names it; its cookie deleted, its claims marked.
 
 Nothing is believed of a bookie that was true in an earlier pass: read-only is kept in its memory and ends with a
 restart, so it is asked each time. What was found in ledgers is believed while it takes nothing, and no longer
@@ -19,7 +19,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.facts import BookieState, OwnBookies, bookie_state, not_replicated
+from pulsar_operator.domain.bookkeeper.facts import BookieState, bookie_state, not_replicated
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.leaving_values import (
     SHOWN_FIRST,
@@ -136,8 +137,11 @@ def before(bookie: Leaving) -> Next:
     if bookie.state is BookieState.NEW:
         if not scan.clear:
             return refused(
-                f"Bookie {name} cannot be {bookie.deed}: it has no cookie and never was up, and ledgers name it: "
-                f"{scan.named()}. Who deleted its cookie may have lost what was on it"
+                f"Bookie {name} cannot be {bookie.deed}: it is not up, the metadata store has no cookie of it, and "
+                f"ledgers name it: {scan.named()}. Auto-recovery copies what other bookies have, and the bookie is "
+                f"{bookie.deed} once no ledger names it. If some have no other copy, write its cookie again with "
+                "`bin/bookkeeper shell cookie_create -cf <ledger folder>/current/VERSION <bookie>`, so that it starts "
+                "with its volume"
             )
     elif scan.widest is not None and scan.widest.ensemble_size > bookie.left:
         return refused(
@@ -363,7 +367,8 @@ def readonly_now(memo: LeavingMemo, process: str) -> LeavingMemo:
     suspect = memo.handles.suspect
     if memo.run and memo.seen is not None:
         suspect = memo.seen if suspect is None else min(suspect, memo.seen)
-    handles = replace(memo.handles, after="", suspect=suspect)
+    # A ledger that was open before may have got it by a change of its ensemble meanwhile: no topic is done.
+    handles = replace(memo.handles, after="", suspect=suspect, unloaded=Handles().unloaded)
     return replace(
         memo, freed=False, asked=None, run=process, handles=handles, through=None, missed=False, forgot=False
     )

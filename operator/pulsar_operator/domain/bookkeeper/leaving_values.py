@@ -166,6 +166,10 @@ class Leaving:
     """Share of its ledger disks at which a bookie makes itself read-only."""
     racks_wanted: int = 0
     """Racks without which no ledger is created; 0 = none are enforced."""
+    successor: str = ""
+    """Id under which its pod comes up on new volumes, once that is not its own any more; empty = it is."""
+    former: bool = False
+    """Whether a later incarnation of it is there, which has its pod and its volumes."""
     process: str = ""
     """Its pod's UID and how often its container started; empty = there is none."""
 
@@ -183,6 +187,14 @@ class Leaving:
     def has_cookie(self) -> bool:
         """Whether the metadata store has its cookie."""
         return self.bookie in self.storage.cookies
+
+    @property
+    def returned(self) -> bool:
+        """Whether its pod is up with a new volume: under its next id, or one of an image that knows no incarnations
+        under its own."""
+        ids = [each for each in (self.successor, self.bookie) if each]
+        up = [each for each in ids if each in self.storage.writable and each in self.storage.cookies]
+        return bool(up) and bool(self.uid)
 
     @property
     def left(self) -> int:

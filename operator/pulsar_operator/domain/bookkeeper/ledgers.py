@@ -125,6 +125,12 @@ class Ledger:
         """
         return frozenset(bookie for segment in self.segments if self._written(segment) for bookie in segment.bookies)
 
+    @property
+    def members(self) -> frozenset[str]:
+        """Bookies that a writer's handle may name: those of all segments, also where nothing is written. Auto-recovery
+        closes the ledger of an idle topic without entries, and its broker keeps the handle."""
+        return frozenset(bookie for segment in self.segments for bookie in segment.bookies)
+
     def _written(self, segment: Segment) -> bool:
         return self.last_entry_id is None or self.last_entry_id >= segment.first_entry_id
 

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 RACKS_PATH: Final = "/bookies"
@@ -75,7 +76,7 @@ def merged(entries: Entries, wanted: Mapping[str, str], gone: Mapping[str, str])
     for bookie, rack in wanted.items():
         groups = [group for group, bookies in found.items() if bookie in bookies]
         for group in groups or [GROUP]:
-            there = found.setdefault(group, {}).get(bookie) or {HOSTNAME: _host(bookie)}
+            there = found.setdefault(group, {}).get(bookie) or {HOSTNAME: host_of(bookie)}
             found[group][bookie] = {**there, RACK: rack}
     for bookie, rack in gone.items():
         for group in list(found):
@@ -90,10 +91,6 @@ def merged(entries: Entries, wanted: Mapping[str, str], gone: Mapping[str, str])
                 # As Pulsar does (class BookiesRackConfiguration, removeBookie).
                 del found[group]
     return found
-
-
-def _host(bookie: str) -> str:
-    return bookie.rpartition(":")[0] or bookie
 
 
 def parse_record(data: bytes) -> dict[str, str]:

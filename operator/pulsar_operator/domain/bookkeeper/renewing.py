@@ -1,10 +1,10 @@
 """A bookie that stays and gets a new volume: its own was lost, or somebody wants another. The one next thing. Pure.
 
-It is emptied as one that leaves is (leaving.py): it comes back empty under the id that open handles may still name
-(apache/bookkeeper#4812). Then its claims are deleted, which takes effect when its pod ends (finalizer pvc-protection),
+It is emptied as one that leaves is (leaving.py). Then its next incarnation is counted, so that it comes back under
+another id (identity.py), and its claims are deleted, which takes effect when its pod ends (finalizer pvc-protection),
 and nobody can take that back; all ledgers are looked at again, and its pod is replaced. The StatefulSet makes a pod
-with that name once the claims are gone, and new ones with it. Its cookie is deleted in between, so that it starts as a
-new one (class LegacyCookieValidation); nothing is formatted.
+with that name once the claims are gone, and new ones with it. The cookie of its former id is deleted once no ledger
+names that; nothing is formatted.
 
 What was on a lost volume is made again by the auditor, ledger by ledger; a copy that is asked for of an auto-recovery
 pod would end at the first one that has no other copy. Of several bookies that are lost, each ledger that has a copy on
@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction
-from pulsar_operator.domain.bookkeeper.facts import BookieState
+from pulsar_operator.domain.bookkeeper.facts import BookieState, bookie_state
 from pulsar_operator.domain.bookkeeper.given_up import numbers_of
 from pulsar_operator.domain.bookkeeper.leaving import (
     before,
@@ -66,15 +66,17 @@ def next_step(bookie: Leaving) -> Next | None:
 def _begins(bookie: Leaving) -> Next | None:
     wanted = None if bookie.asked in (None, FALSE) else f"somebody wants a new one for it: {bookie.asked}"
     lost = bookie.lost or wanted
-    if lost is not None and bookie.state is BookieState.MISSING:
+    if lost is not None and not bookie.registered:
+        # One without a cookie does not start with its volume either: somebody deleted it, or it never was up.
+        what = "its volume is lost" if bookie.has_cookie else "the metadata store has no cookie of it"
         return Next(
             Act.BEGIN,
-            f"Bookie {bookie.bookie} is not up, and its volume is lost: {lost}. Its ledgers get their copies from "
-            "other bookies before it starts with a new one",
+            f"Bookie {bookie.bookie} is not up, and {what}: {lost}. Its ledgers get their copies from other bookies "
+            "before it starts with a new volume",
             Step.READ_ONLY,
             renewal=Renewal(Cause.LOST, lost),
         )
-    if wanted is None or bookie.state is BookieState.NEW:
+    if wanted is None:
         return None
     found = before(bookie)
     if found.act is not Act.BEGIN:
@@ -254,10 +256,11 @@ def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | 
             if found is not None:
                 return found
         return Next(Act.FORGET, _why(bookie, renewal), Step.FORGETTING)
-    if bookie.state is BookieState.WRITABLE and bookie.has_cookie and bookie.uid:
+    if bookie.returned:
         return Next(Act.END, f"Bookie {name} is back with a new volume")
     other = "it is to be removed" if bookie.ordinal >= bookie.wanted else bookie.first
-    if bookie.state is BookieState.NEW and other is not None:
+    started = bookie_state(bookie.storage, bookie.successor or name)
+    if bookie.state is BookieState.NEW and started is BookieState.NEW and other is not None:
         return Next(Act.END, f"Bookie {name} has nothing, and did not start with its new volume: {other}")
     # Nothing is held for it: what is changed may be what it needs to come up.
     return Next(Act.NOTHING, f"bookie {name} to start with its new volume")

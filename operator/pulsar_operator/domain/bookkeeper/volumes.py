@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, ANNOTATION_VOLUME_REQUESTED
+from pulsar_operator.domain.bookkeeper.identity import same_pod
 from pulsar_operator.domain.bookkeeper.volume_requests import VolumeRequest, parse_request
 from pulsar_operator.domain.conditions import timestamp
 
@@ -44,8 +45,8 @@ class EmptyMark:
         )
 
     def same(self, other: EmptyMark | None) -> bool:
-        """Whether another one is of the same bookie of the same store."""
-        return other is not None and (self.bookie, self.instance_id) == (other.bookie, other.instance_id)
+        """Whether another one is of the same bookie, whichever its incarnation, of the same store."""
+        return other is not None and self.instance_id == other.instance_id and same_pod(self.bookie, other.bookie)
 
 
 def parse_empty_mark(text: str | None) -> EmptyMark | None:

@@ -19,7 +19,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     RolloutStatus,
     VersionStatus,
 )
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, bookie_rows, replicated
+from pulsar_operator.domain.bookkeeper.facts import bookie_rows, own_bookies_of, replicated
 from pulsar_operator.domain.bookkeeper.placement import placement_said
 from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
@@ -332,8 +332,7 @@ def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
         steps = {each.id: each.step for each in previous if each.step}
     else:
         steps = {leave.bookie: leave.step} if leave.bookie is not None and leave.step is not None else {}
-        pods |= {leave.ordinal} if leave.ordinal is not None and steps else set()
-    own, usage = OwnBookies.of(rendered.bookie_ids[0]), storage.usage
+    own, usage = own_bookies_of(rendered.bookie_ids[0], facts), storage.usage
     written = view.racks.written if view.racks is not None else None
     if written is None and (view.racks is None or view.racks.said is not None):
         written = {each.id: each.rack for each in previous if each.rack}

@@ -20,7 +20,8 @@ from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.scan_store import took_entries
 from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving import subject
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leaving, Next, Widest
@@ -70,9 +71,20 @@ class Seen:
         manifests = self.step.rendered.of(Component.BOOKIE)
         wanted = replicas_of(next(each for each in manifests if each["kind"] == self.there["kind"]))
         ordinal = memo.ordinal if memo is not None else self._subject(own, storage, replicas, wanted)
-        if ordinal is None:
-            return None
-        return await self._leaving(storage, ordinal, memo, replicas=replicas, wanted=wanted)
+        former = own.former()
+        if memo is not None and memo.renewal is None and memo.bookie in former:
+            return await self._former(storage, memo.bookie, memo)
+        if ordinal is not None:
+            return await self._leaving(storage, ordinal, memo, replicas=replicas, wanted=wanted)
+        return await self._former(storage, former[0], None) if former else None
+
+    async def _former(self, storage: StorageFacts, bookie: str, memo: LeavingMemo | None) -> Leaving:
+        """An earlier incarnation of a bookie that is there by now: it has neither a pod nor a volume any more."""
+        ordinal = own_bookies(self.step).ordinal(bookie)
+        assert ordinal is not None
+        found = await self._leaving(storage, ordinal, memo, replicas=ordinal, wanted=ordinal)
+        registered = bookie in storage.registered
+        return replace(found, bookie=bookie, former=True, pod=registered, uid="", readonly=None, claims=(), rack=False)
 
     async def decide(self, bookie: Leaving) -> tuple[Leaving, Next | None]:
         """What is next, with all that had to be looked at for it. Raises PortError."""
@@ -127,7 +139,8 @@ class Seen:
         pod = next((each for each in pods if each.ordinal == ordinal), None)
         keeper, row = step.facts.spec.bookkeeper, stored_row(step)
         assert keeper is not None
-        bookie, volumes = own.id(ordinal), step.view.volumes
+        bookie = memo.bookie if memo is not None else own.last_id(ordinal)
+        volumes, later = step.view.volumes, own.id(ordinal)
         now = step.hand.deps.clock.now()
         return Leaving(
             bookie=bookie,
@@ -166,6 +179,7 @@ class Seen:
             mark=disk_shares(keeper, step.facts.spec.preset)[0],
             accepted=self._accepted(ordinal, memo),
             confirmations=tuple(step.facts.spec.confirmations),
+            successor=later if later != bookie else "",
         )
 
     def _used(self) -> list[UsedClusterConfirmation]:

@@ -7,20 +7,22 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
+from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
-from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, claims_of, may_return
-from pulsar_operator.domain.render.names import bookie_id, selector_text, workload_name
+from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, Return, claims_of, may_return
+from pulsar_operator.domain.render.names import selector_text, workload_name
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 
 
-def own_bookies(step: Step) -> OwnBookies:
-    """How the ids of the cluster's own bookies are made."""
-    owner = step.facts.owner
-    workload = workload_name(owner.name, Component.BOOKIE)
-    return OwnBookies.of(bookie_id(workload, 0, owner.namespace, step.facts.spec.cluster_domain))
+def own_bookies(step: Step, facts: StorageFacts | None = None) -> OwnBookies:
+    """How the ids of the cluster's own bookies are made; by these facts, or those of this pass."""
+    if facts is None and step.view.storage is not None:
+        facts = step.view.storage.facts
+    return own_bookies_in(step.facts, facts)
 
 
 async def claims(step: Step, ordinals: Iterable[int], *, read: Sequence[Json] | None = None) -> list[Claim]:
@@ -70,7 +72,10 @@ async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) 
     free, held, waiting, foreign = 0, False, None, None
     for ordinal in ordinals:
         bookie, mine = own.id(ordinal), [claim for claim in every if claim.ordinal == ordinal]
-        found = may_return(bookie, mine, cookie=bookie in cookies, instance_id=instance_id, emptied=bookie == emptied)
+        gone = emptied is not None and own.ordinal(emptied) == ordinal
+        found = may_return(bookie, mine, cookie=bookie in cookies, instance_id=instance_id, emptied=gone)
+        if found.free and bookie not in own.present and own.count(ordinal).spent:
+            found = Return(waiting_for=f"the next incarnation of bookie {bookie} to be counted")
         held = held or not found.free
         free += not held
         for claim in found.delete:

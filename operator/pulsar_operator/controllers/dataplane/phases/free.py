@@ -8,6 +8,7 @@ from dataclasses import replace
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
@@ -33,7 +34,7 @@ async def make_writable(step: Step, why: str, *, others: frozenset[str] | None =
             return
         if others is not None and len(others - {memo.bookie}) >= memo.ensemble:
             return
-        host, bookies = memo.bookie.rpartition(":")[0], step.hand.deps.bookies
+        host, bookies = host_of(memo.bookie), step.hand.deps.bookies
         if not await bookies.readonly(host):
             return
         text = f"Bookie {memo.bookie} takes entries {why}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.quorums import largest_ensemble
@@ -15,14 +16,13 @@ from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay, se
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.racks import begun_first, ordinal_of
 from pulsar_operator.domain.consent import answered, how_to_answer
 from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate, question_of
 from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
 from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, evaluate
 from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.domain.render.names import bookie_id, workload_name
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
 
@@ -67,14 +67,13 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     default = default_ensemble(step.live, step.rendered.quorum.ensemble_size).size
     wanted = largest_ensemble(deps, policies, default, facts.obj)
     storage, ensemble = await asyncio.gather(storage_facts(session), wanted)
-    workload = workload_name(facts.owner.name, Component.BOOKIE)
-    own = OwnBookies.of(bookie_id(workload, 0, facts.owner.namespace, facts.spec.cluster_domain))
+    own = own_bookies_in(facts, storage)
     # Somebody may have scaled by hand: one that is gone and has data is missed like the others.
     gone = {each for each in storage.missing if own.ordinal(each) is not None}
     ids = sorted({own.id(ordinal) for ordinal in range(plan.pods_total)} | gone)
     plan = _unwritable_first(step, _by_rack(step, plan), ids, storage)
     assert plan.replace is not None
-    mine = next(each for each in ids if each.startswith(f"{plan.replace.name}."))
+    mine = own.id(ordinal_of(plan.replace.name))
     if plan.replace.repair and mine not in storage.registered:
         return Passed(plan)
     asked = BookieStep(mine, tuple(each for each in ids if each != mine), storage, ensemble)

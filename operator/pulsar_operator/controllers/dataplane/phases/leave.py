@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.given_up import remember_given_up
+from pulsar_operator.controllers.dataplane.incarnations import spend
 from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
@@ -25,7 +26,8 @@ from pulsar_operator.controllers.dataplane.phases.volume_requests import request
 from pulsar_operator.controllers.dataplane.scan_store import forget_examination
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.controllers.dataplane.unloading import unload
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, readonly_now, round_now, tried_now
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, Cause, LeavingMemo, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next
@@ -114,7 +116,7 @@ class _Departure:
             node = await session.get(MEMO_PATH)
             memo = parse_leaving_memo(node.data) if node is not None else None
             self.memo_version = node.version if node is not None else None
-            if memo is not None and memo.bookie != own.id(memo.ordinal):
+            if memo is not None and own.ordinal(memo.bookie) != memo.ordinal:
                 return await self._of_another(session, memo, own)
         except PortError as error:
             return _unknown(step, str(error))
@@ -307,7 +309,9 @@ class _Departure:
     async def _forget(self, session: ZooKeeperSession, bookie: Leaving, why: str) -> None:
         """Its cookie, at the version that it had before the ledgers were looked at."""
         memo = bookie.memo
-        if memo is not None and memo.renewal is not None:
+        if bookie.former:
+            gone = bookie.bookie not in (await storage_facts(session)).registered
+        elif memo is not None and memo.renewal is not None:
             gone = not await claims_there(self.step, memo.renewal.claims)
         else:
             gone = await is_without_pod(self.step, self.there, bookie.ordinal)
@@ -317,6 +321,8 @@ class _Departure:
                 await remember_given_up(session, bookie.bookie, scan)
             if not memo.forgot:
                 await self._remember(session, replace(memo, forgot=True))
+            # Not earlier: a pod on lost volumes, whose claims are deleted next, would start with them.
+            await spend(session, own_bookies(self.step), bookie.bookie)
             await _delete(session, f"{COOKIES}/{bookie.bookie}", self.seen.cookie_version)
             text = f"Deleted the cookie of bookie {bookie.bookie}: {why}"
             await self.step.hand.record_event(_done(bookie), text)

@@ -107,7 +107,8 @@ def _wanted(step: Step, storage: StorageFacts) -> dict[str, str]:
     if known is None:
         return {}
     remembered = [ordinal for each in storage.cookies if (ordinal := own.ordinal(each)) is not None]
-    return {own.id(ordinal): rack for ordinal, rack in sorted({**_named(step, remembered), **known.of}.items())}
+    of = sorted({**_named(step, remembered), **known.of}.items())
+    return {bookie: rack for ordinal, rack in of for bookie in sorted(own.ids(ordinal))}
 
 
 def _named(step: Step, ordinals: Collection[int]) -> Mapping[int, str]:
@@ -124,8 +125,8 @@ def _gone(step: Step, record: Mapping[str, str], storage: StorageFacts) -> dict[
         return dict(record)
     own, there = own_bookies(step), step.live.stateful_set(Component.BOOKIE)
     replicas = int(there["spec"].get("replicas", 1)) if there is not None else 0
-    stay = {own.id(ordinal) for ordinal in range(max(replicas, len(step.rendered.bookie_ids)))}
-    stay |= {own.id(pod.ordinal) for pod in _pods(step)} | storage.cookies | storage.registered
+    ordinals = {*range(max(replicas, len(step.rendered.bookie_ids))), *(pod.ordinal for pod in _pods(step))}
+    stay = {each for ordinal in ordinals for each in own.ids(ordinal)} | storage.cookies | storage.registered
     return {bookie: rack for bookie, rack in record.items() if bookie not in stay}
 
 
@@ -162,7 +163,8 @@ async def _tell(step: Step, written: Mapping[str, str]) -> bool:
     if known is None or keeper is None or keeper.racks is None or keeper.racks.topology_key is None:
         return True
     for pod in _pods(step):
-        rack, meta = written.get(own.id(pod.ordinal)), pod.raw["metadata"]
+        racks_there = {written.get(each) for each in own.ids(pod.ordinal)}
+        rack, meta = racks_there.pop() if len(racks_there) == 1 else None, pod.raw["metadata"]
         told = (meta.get("annotations") or {}).get(ANNOTATION_RACK)
         if rack is None or rack != known.of.get(pod.ordinal) or rack == told or pod.terminating:
             continue
@@ -185,7 +187,8 @@ def not_written(step: Step, ordinals: Collection[int]) -> str | None:
     before there is a pod."""
     found, own = step.view.racks, own_bookies(step)
     written = (found.written if found is not None else None) or {}
-    missing = [own.id(each) for each, rack in _named(step, ordinals).items() if written.get(own.id(each)) != rack]
+    named = [(each, rack) for ordinal, rack in _named(step, ordinals).items() for each in sorted(own.ids(ordinal))]
+    missing = [each for each, rack in named if written.get(each) != rack]
     if not missing:
         return None
     why = f": {found.said[2]}" if found is not None and found.said is not None and found.written is None else ""

@@ -13,6 +13,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, Rec
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.disks import disk_space
 from pulsar_operator.controllers.dataplane.given_up import still_given_up
+from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in, settle
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.recovery_delay import (
     RaisedDelay,
@@ -22,9 +23,8 @@ from pulsar_operator.controllers.dataplane.recovery_delay import (
     seconds_for,
 )
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.dataplane.cluster_view import StorageFact
-from pulsar_operator.domain.render.names import bookie_id, workload_name
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError, ZooKeeperSession
 
@@ -44,19 +44,18 @@ async def replication(step: Step) -> StorageFact:
     found = await _look(step, local_store(step))
     if found.facts is None:
         return found
-    asked, ready = step.hand.deps.clock.now(), _ready_bookies(step)
+    asked, ready = step.hand.deps.clock.now(), _ready_bookies(step, found.facts)
     # Copies go to writable bookies of others too.
-    own = OwnBookies.of(step.rendered.bookie_ids[0])
+    own = own_bookies_in(step.facts, found.facts)
     others = [each for each in sorted(found.facts.writable) if own.ordinal(each) is None]
     return replace(found, disks=await disk_space(step.hand.deps, [*ready, *others]), disks_at=asked)
 
 
-def _ready_bookies(step: Step) -> list[str]:
+def _ready_bookies(step: Step, storage: StorageFacts) -> list[str]:
     """Ids of the bookies whose pods are ready."""
-    facts, owner, domain = step.live.facts(Component.BOOKIE), step.facts.owner, step.facts.spec.cluster_domain
-    workload = workload_name(owner.name, Component.BOOKIE)
+    facts, own = step.live.facts(Component.BOOKIE), own_bookies_in(step.facts, storage)
     pods = facts.pods if facts is not None else ()
-    return [bookie_id(workload, each.ordinal, owner.namespace, domain) for each in pods if each.ready]
+    return [own.id(each.ordinal) for each in pods if each.ready]
 
 
 async def replication_alone(step: Step) -> StorageFact | None:
@@ -74,6 +73,8 @@ async def _look(step: Step, store: Store) -> StorageFact:
         session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
         facts = await storage_facts(session)
         given_up = await still_given_up(session, act=step.hand.act)
+        if step.hand.act and step.manifests is not None:
+            facts = await settle(session, own_bookies_in(step.facts, facts), facts)
         raised = await _settle_delay(step, session)
     except PortError as error:
         return StorageFact(problem=str(error))

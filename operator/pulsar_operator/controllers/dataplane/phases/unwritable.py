@@ -9,6 +9,7 @@ from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_book
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
+from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.domain.bookkeeper.unwritable import (
     DiskLimits,
@@ -55,7 +56,7 @@ async def _not_writable(step: Step, bookies: frozenset[str] | set[str]) -> set[s
 
     async def says(bookie: str) -> bool:
         try:
-            return await step.hand.deps.bookies.readonly(bookie.rpartition(":")[0])
+            return await step.hand.deps.bookies.readonly(host_of(bookie))
         except PortError:
             return True
 

@@ -9,7 +9,8 @@ from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, 
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
-from pulsar_operator.domain.bookkeeper.facts import OwnBookies, StorageFacts
+from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.volume_record import (
     VOLUMES_PATH,

@@ -1,0 +1,178 @@
+"""Which ids the bookies of a cluster have: no bookie returns empty under an id that was used. Pure.
+
+A writer may keep a ledger open whose metadata no longer shows it, for auto-recovery closed it behind the writer's back.
+It names bookies by id; one that returns empty under the same id takes its entries, acknowledges them, and nobody can
+read them (apache/bookkeeper#4812). So each ordinal counts incarnations. Incarnation 0 has the id that BookKeeper makes
+of host and port; a later one has ``<pod>.i<number>.<rest>``, which is no name of a host: class
+DefaultBookieAddressResolver of BookKeeper 4.17.2 resolves an id by its registration alone, unless it ends with ":0".
+
+The count is in a znode beside the cookies. The start program of a bookie on empty volumes reads it
+(broker_image/pulsar_start/identity.py); on volumes that hold an id, that id stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+
+INCARNATIONS_PATH: Final = "/pulsar-operator/bookie-incarnations"
+_LATER: Final = re.compile(r"([^.:]+)\.i[1-9][0-9]{0,8}\.(.+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Count:
+    """Incarnations of one ordinal."""
+
+    number: int = 0
+    """What a bookie on empty volumes becomes."""
+    seen: int = -1
+    """The highest that ever had a cookie or was registered; -1 = none."""
+
+    @property
+    def spent(self) -> bool:
+        """Whether the number was used, so that nothing may start empty with it."""
+        return self.seen >= self.number
+
+
+Counts = Mapping[int, Count]
+"""By ordinal."""
+
+
+def parse_incarnations(data: bytes) -> dict[int, Count]:
+    """What the znode says. Raises UndecodableError: an empty count in its place would use ids again."""
+    try:
+        return {int(ordinal): Count(*_numbers(each)) for ordinal, each in json.loads(data or b"{}").items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise UndecodableError(
+            f"znode {INCARNATIONS_PATH} says nothing that is known here. Write into it, for each ordinal of a bookie, "
+            'the highest incarnation that znode /ledgers/cookies or a ledger names (0 of an id without ".i<n>.") as '
+            'seen, and the next one as number, as in {"2": {"number": 1, "seen": 0}}'
+        ) from None
+
+
+def _numbers(each: Any) -> tuple[int, int]:
+    number, seen = each["number"], each["seen"]
+    if type(number) is not int or type(seen) is not int or number < 0 or seen < -1:
+        raise ValueError
+    return number, seen
+
+
+def incarnations_data(counts: Counts) -> bytes:
+    """Content of the znode."""
+    found = {str(ordinal): {"number": each.number, "seen": each.seen} for ordinal, each in sorted(counts.items())}
+    return json.dumps(found).encode()
+
+
+def host_of(bookie: str) -> str:
+    """Host name of the pod of a bookie, by its id; of another id what is in front of its port."""
+    later = _LATER.fullmatch(bookie)
+    return f"{later[1]}.{later[2]}" if later else bookie.rpartition(":")[0] or bookie
+
+
+def same_pod(one: str, other: str) -> bool:
+    """Whether two ids are of incarnations of one bookie."""
+    return host_of(one) == host_of(other)
+
+
+@dataclass(frozen=True)
+class OwnBookies:
+    """How the ids of a cluster's own bookies are made, and which of its incarnations each ordinal has.
+
+    ``<workload>-<ordinal>.<rest>`` is the id of incarnation 0.
+    """
+
+    workload: str
+    rest: str
+    counts: Counts = field(default_factory=dict, hash=False)
+    present: frozenset[str] = frozenset()
+    """Ids that have a cookie or are registered."""
+
+    @classmethod
+    def of(cls, first: str, counts: Counts | None = None, present: Collection[str] = ()) -> OwnBookies:
+        """By the first id of the bookie of ordinal 0 (domain/render/names.py, bookie_id). Raises ValueError for
+        another."""
+        pod, _, rest = first.partition(".")
+        if not pod.endswith("-0") or not rest:
+            raise ValueError(f"{first!r} is not the id of a bookie of ordinal 0")
+        return cls(pod.removesuffix("-0"), rest, counts or {}, frozenset(present))
+
+    def of_incarnation(self, ordinal: int, incarnation: int) -> str:
+        """Id of one incarnation."""
+        if incarnation == 0:
+            return f"{self.workload}-{ordinal}.{self.rest}"
+        return f"{self.workload}-{ordinal}.i{incarnation}.{self.rest.rpartition(':')[0] or self.rest}"
+
+    def slot(self, bookie: str) -> tuple[int, int] | None:
+        """Ordinal and incarnation of a bookie; None of one that is not of this cluster's pods, or was named in another
+        way."""
+        match = re.fullmatch(
+            rf"{re.escape(self.workload)}-(0|[1-9][0-9]{{0,9}})\.(?:i([1-9][0-9]{{0,8}})\.)?.+", bookie
+        )
+        if match is None:
+            return None
+        found = int(match[1]), int(match[2] or 0)
+        return found if self.of_incarnation(*found) == bookie else None
+
+    def ordinal(self, bookie: str) -> int | None:
+        """Ordinal of a bookie, whichever its incarnation; None as above."""
+        found = self.slot(bookie)
+        return None if found is None else found[0]
+
+    def count(self, ordinal: int) -> Count:
+        """What is counted of an ordinal."""
+        return self.counts.get(ordinal, Count())
+
+    def next_id(self, ordinal: int) -> str:
+        """Id that the bookie of that ordinal has when it starts on empty volumes."""
+        return self.of_incarnation(ordinal, self.count(ordinal).number)
+
+    def id(self, ordinal: int) -> str:
+        """Id of the bookie of that ordinal: the latest that is present, else the next one."""
+        latest = max(self._incarnations(ordinal), default=None)
+        return self.next_id(ordinal) if latest is None else self.of_incarnation(ordinal, latest)
+
+    def last_id(self, ordinal: int) -> str:
+        """The same; where none is present, the last one that was: its volumes may hold it, and ledgers may name it."""
+        seen = self.count(ordinal).seen
+        return self.id(ordinal) if self._incarnations(ordinal) or seen < 0 else self.of_incarnation(ordinal, seen)
+
+    def ids(self, ordinal: int) -> frozenset[str]:
+        """Under which ids the pod of that ordinal may come up."""
+        return frozenset({self.id(ordinal), self.next_id(ordinal)})
+
+    def former(self) -> list[str]:
+        """Ids that are present while a later incarnation of their ordinal is, in order."""
+        slots = sorted((*slot, each) for each in self.present if (slot := self.slot(each)) is not None)
+        return [each for ordinal, _, each in slots if each != self.id(ordinal)]
+
+    def _incarnations(self, ordinal: int) -> list[int]:
+        return [slot[1] for each in self.present if (slot := self.slot(each)) is not None and slot[0] == ordinal]
+
+
+def settled(own: OwnBookies, cookies: Collection[str], registered: Collection[str]) -> dict[int, Count]:
+    """The counts after a look: what is present was seen, and the number of an ordinal is one that nobody used, or whose
+    bookie is there still."""
+    found = dict(own.counts)
+    for bookie in {*cookies, *registered}:
+        slot = own.slot(bookie)
+        if slot is not None:
+            before = found.get(slot[0], Count())
+            found[slot[0]] = Count(before.number, max(before.seen, slot[1]))
+    for ordinal, each in found.items():
+        number = max(each.number, each.seen)
+        mine = own.of_incarnation(ordinal, number)
+        if number == each.seen and mine not in cookies and mine not in registered:
+            number += 1
+        found[ordinal] = Count(number, each.seen)
+    return found
+
+
+def raised(counts: Counts, ordinal: int, above: int) -> dict[int, Count]:
+    """The counts where the next bookie of that ordinal that starts empty is of a later incarnation than ``above``."""
+    before = counts.get(ordinal, Count())
+    return {**counts, ordinal: Count(max(before.number, above + 1), max(before.seen, above))}
