@@ -180,9 +180,9 @@ class LedgerWorld(ClusterWorld):
         self.look()
         return Handle(number, {name: self.written[number, name] for name in chosen})
 
-    def put(self, number: int, state: str, on: Collection[str], custom: dict[str, bytes]) -> None:
-        """Metadata of a ledger; a closed one has ten entries."""
-        last = 9 if state == "CLOSED" else -1
+    def put(self, number: int, state: str, on: Collection[str], custom: dict[str, bytes], *, last: int = 9) -> None:
+        """Metadata of a ledger; a closed one has ten entries, or those up to ``last``."""
+        last = last if state == "CLOSED" else -1
         body = ledger_body(
             state=state, quorums=(len(on), len(on), len(on)), segments=[(0, tuple(on))], last=last, custom=custom
         )

@@ -6,8 +6,10 @@ that they need. The store must have been prepared as the operator prepares it.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from urllib.request import urlopen
@@ -26,7 +28,7 @@ metadataServiceUri=metadata-store:zk:{store}
 zkServers=
 zkTimeout=30000
 bookiePort={bookie_port}
-advertisedAddress={host}
+advertisedAddress={advertised}
 allowLoopback=true
 journalDirectories={folder}/journal
 ledgerDirectories={folder}/ledgers
@@ -46,18 +48,31 @@ class BookKeeperProcess:
     """One process; a context manager. Ended by its own id; its folder stays, so that it can be started again."""
 
     def __init__(
-        self, main: str, folder: Path, *, host: str, http_port: int, bookie_port: int, store: str, ready: str
+        self,
+        main: str,
+        folder: Path,
+        *,
+        host: str,
+        http_port: int,
+        bookie_port: int,
+        store: str,
+        ready: str,
+        advertised: str | None = None,
+        jvm: Sequence[str] = (),
     ) -> None:
         """``main`` is BOOKIE or AUTORECOVERY, ``host`` an address of the loopback interface, ``store`` host:port/chroot
-        and ``ready`` the path that answers 200 once the process serves."""
+        and ``ready`` the path that answers 200 once the process serves. ``advertised`` is its name for clients, which
+        they and it find by ``jvm``, arguments of Java; None = its address."""
+        self._jvm = (*JVM, *jvm)
         self._main, self._folder, self._ready = main, folder, f"http://{host}:{http_port}{ready}"
         self._process: subprocess.Popen[bytes] | None = None
         self.host = host
-        self.bookie_id = f"{host}:{bookie_port}"
+        self.bookie_id = f"{advertised or host}:{bookie_port}"
         """Id that a bookie registers with."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.xml").write_text(LOG4J)
-        text = CONF.format(host=host, http_port=http_port, bookie_port=bookie_port, store=store, folder=folder)
+        ports = {"http_port": http_port, "bookie_port": bookie_port}
+        text = CONF.format(host=host, advertised=advertised or host, store=store, folder=folder, **ports)
         (folder / "bookkeeper.conf").write_text(text)
 
     def __enter__(self) -> BookKeeperProcess:
@@ -78,7 +93,7 @@ class BookKeeperProcess:
         config = self._folder / "config"
         config.mkdir(exist_ok=True)
         (config / "overrides.conf").write_text((self._folder / "bookkeeper.conf").read_text())
-        (config / "jvm.conf").write_text("\n".join(JVM) + "\n")
+        (config / "jvm.conf").write_text("\n".join(self._jvm) + "\n")
         folders = {"DATA": "data", "LOGS": "logs", "RENDERED": "rendered", "OPERATOR_CONFIG": "config"}
         places = {f"PULSAR_{name}": str(self._folder / each) for name, each in folders.items()}
         command = [sys.executable, str(START_PROGRAM), "bookie"]
@@ -86,7 +101,7 @@ class BookKeeperProcess:
 
     def begin(self) -> None:
         """Start the process; ``wait`` waits until it serves."""
-        command = ["java", *JVM]
+        command = ["java", *self._jvm]
         command += [f"-Dlog4j.configurationFile={self._folder / 'log4j2.xml'}"]
         command += [f"-Dbookkeeper.metadata.{side.lower()}.drivers={DRIVERS}{side}Driver" for side in SIDES]
         command += ["-cp", f"{pulsar_home() / 'lib'}/*", self._main, "--conf", str(self._folder / "bookkeeper.conf")]
@@ -117,6 +132,11 @@ class BookKeeperProcess:
         if self._process is not None:
             stop(self._process)
             self._process = None
+
+    def lose(self) -> None:
+        """Its volumes are empty; to be called while it is stopped."""
+        for name in ("journal", "ledgers"):
+            shutil.rmtree(self._folder / name, ignore_errors=True)
 
     def restart(self) -> None:
         """End and start it on the same folder; it serves afterwards."""
