@@ -90,8 +90,8 @@ class Bookies:
         return f"{self.cluster}-bookie-{ordinal}"
 
     def id(self, ordinal: int) -> str:
-        """What a bookie registers as."""
-        return f"{self.name(ordinal)}.{self.cluster}-bookie-headless.{self.namespace}.svc.cluster.local:3181"
+        """What a bookie registers as, by now: each time that it comes back empty it has another id."""
+        return [row["id"] for row in self.rows() if row.get("ordinal") == ordinal][-1]
 
     def put(self, pod: str, path: str, body: object) -> str:
         """PUT at BookKeeper's HTTP server of a pod, through the API server."""
@@ -135,6 +135,14 @@ class Store:
     def forget(self, bookie: str) -> None:
         """Delete the cookie of a bookie."""
         self.client.delete(f"/ledgers/cookies/{bookie}")
+
+    def count(self, ordinal: int, number: int) -> None:
+        """What the bookie of that ordinal becomes when it starts empty: an incarnation of this number, as if nobody
+        had it before."""
+        path = "/pulsar-operator/bookie-incarnations"
+        data, stat = self.client.get(path)
+        counts = {**json.loads(data), str(ordinal): {"number": number, "seen": number - 1}}
+        self.client.set(path, json.dumps(counts).encode(), version=stat.version)
 
     def writable(self, bookie: str) -> bool:
         """Whether a bookie is registered as writable."""

@@ -68,7 +68,7 @@ def test_bookies_whose_ids_return_empty_lose_nothing(deployed: Deployed, capsys:
                 resized(bookies, 3)
             with run.operation("three bookies to five, in the place of those that left"):
                 resized(bookies, 5)
-            second = bookies.claims()
+            second, ids = bookies.claims(), [bookies.id(ordinal) for ordinal in (3, 4)]
             for topic in idle:
                 topic.use()
             idle += on_bookies(client, admin, f"{kept}/late", names_any({3, 4}), 1)
@@ -84,6 +84,7 @@ def test_bookies_whose_ids_return_empty_lose_nothing(deployed: Deployed, capsys:
         assert report.failures() == [], report.text()
         returned = [name for name in second if name.endswith(("bookie-3", "bookie-4"))]
         assert len(returned) == 4 and all(second[name] != first[name] for name in returned), "they came back empty"
+        assert all(re.search(r"-[34]\.i[1-9]", each) for each in ids), f"under ids that nobody had: {ids}"
         for topic in idle:
             topic.check(deployed.service_url, admin)
         client.close()
@@ -216,11 +217,17 @@ def paused(deployed: Deployed) -> Iterator[None]:
     deployed.kubectl.run("annotate", *where, "pulsaroperator.io/pause-")
 
 
-def emptied(bookies: Bookies, ordinal: int, owner: str) -> None:
-    """Once no ledger of these topics names it, the bookie starts anew: no cookie, new claims."""
+def emptied(bookies: Bookies, ordinal: int, owner: str, *, another: bool) -> None:
+    """Once no ledger of these topics names it, the bookie starts anew: no cookie, new claims, and another id or the one
+    that it had."""
     name, bookie = bookies.name(ordinal), bookies.id(ordinal)
+    found = re.fullmatch(rf"{name}\.(?:i(\d+)\.)?(.+?)(?::3181)?", bookie)
+    assert found is not None, bookie
+    number = int(found[1] or 0) + another
+    later = f"{name}.i{number}.{found[2]}" if number else bookie
     with bookies.store() as store:
         eventually(lambda: not store.naming(bookie, owner), within=180, what=f"no ledger of {owner} names {bookie}")
+        store.count(ordinal, number)
         store.forget(bookie)
         claims, pod = [each for each in bookies.claims() if each.endswith(name)], bookies.pods()[name]
         bookies.kubectl.run("delete", "pvc", "-n", bookies.namespace, *claims, "--wait=false")
@@ -228,21 +235,23 @@ def emptied(bookies: Bookies, ordinal: int, owner: str) -> None:
 
         def anew() -> bool:
             uid, now = bookies.pods().get(name, pod), bookies.claims()
-            return uid != pod and claims != [] and set(claims) <= now.keys() and store.writable(bookie)
+            return uid != pod and claims != [] and set(claims) <= now.keys() and store.writable(later)
 
         eventually(anew, within=300, what=f"{name} is back with empty volumes")
 
 
 @pytest.mark.bookies(5)
-def test_without_unloading_acknowledged_messages_are_lost(
-    deployed: Deployed, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("another", [True, False])
+def test_without_unloading_acknowledged_messages_are_lost_under_the_same_id_alone(
+    deployed: Deployed, another: bool, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Control: the operator's steps by hand, for two topics with an open ledger on the bookie, of which one is unloaded
-    and one is not. The last test of its slice: other topics of the cluster may lose something too."""
+    """The operator's steps by hand, for two topics with an open ledger on the bookie, of which one is unloaded and one
+    is not: the bookie returns under another id, as it does, or, for control, under the id that it had. The last test
+    of its slice: other topics of the cluster may lose something too."""
     bookies, admin, gone = three(deployed, brokers=1), deployed.admin_url, 2
     name, bookie = bookies.name(gone), bookies.id(gone)
     one = {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1}
-    with kept_for_ever(admin, "shop/control", **one) as prefix:
+    with kept_for_ever(admin, f"shop/control-{another}".lower(), **one) as prefix:
         client = simple.client(deployed.service_url)
         unloaded, left = on_bookies(client, admin, f"{prefix}/t", names_any({gone}), 2)
         before = list(left.sent)
@@ -250,7 +259,7 @@ def test_without_unloading_acknowledged_messages_are_lost(
         bookies.put(name, "bookie/state/readonly", {"readOnly": True})
         ask(admin, "PUT", f"{unloaded.name.replace('://', '/', 1)}/unload", seconds=90)
         bookies.put("east-autorecovery-0", "autorecovery/bookie", {"bookie_src": [bookie], "delete_cookie": False})
-        emptied(bookies, gone, "shop/control/persistent/t-")
+        emptied(bookies, gone, f"shop/control-{another}/persistent/t-".lower(), another=another)
         # Its address is another: whoever wrote to it must have found it, or the writes fail and are sent elsewhere.
         on_bookies(client, admin, f"{prefix}/found", names_any({gone}), 1)[0].close()
         for topic in (unloaded, left):
@@ -260,4 +269,7 @@ def test_without_unloading_acknowledged_messages_are_lost(
         with capsys.disabled():
             print(f"\nacknowledged: {json.dumps(left.sent)}\nstored: {json.dumps(found)}")
         assert found[unloaded.name] == unloaded.sent, "the topic that was unloaded has everything"
-        assert found[left.name] == before, "the other lost what was acknowledged after the bookie's id came back"
+        if another:
+            assert found[left.name] == left.sent, "the handle leads nowhere, and the broker wrote elsewhere"
+        else:
+            assert found[left.name] == before, "the other lost what was acknowledged after the bookie's id came back"
