@@ -11,7 +11,7 @@ from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH, Count,
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, READONLY_NAME
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
-from tests.support.cluster.leaving_bookies import TWO, copying, forgotten, left, lose, well, world
+from tests.support.cluster.leaving_bookies import TWO, by_hand, copying, forgotten, left, lose, well, world
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, of_topic
 from tests.support.cluster.world import NS
 from tests.support.core.journal import ZOOKEEPER
@@ -175,6 +175,28 @@ async def test_a_former_incarnation_is_shown_and_forgotten_once_no_ledger_names_
     assert world.volume(world.id(2)) == volume
     assert [(await world.get(PVCS, each))["metadata"]["uid"] for each in claims(2)] == uids
     assert MEMO_PATH not in world.store.nodes
+
+
+@pytest.mark.parametrize("reclaim", ["Retain", "Delete"])
+async def test_volumes_of_the_later_incarnation_are_never_called_empty(world: LedgerWorld, reclaim: str) -> None:
+    """The operator ended when it had deleted the cookie of the former one; then somebody scales by hand."""
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(reclaimPolicy=reclaim))
+    await annotate(world, "a test")
+    await world.run(rounds=200)
+    later = world.id(2)
+    for number in range(900, 905):
+        world.put(number, "CLOSED", (bookie(0), later), {})
+    memo = {"bookie": bookie(2), "ordinal": 2, "since": "2026-01-01T00:00:00Z", "ensemble": 2, "forgot": True}
+    world.store.put(MEMO_PATH, json.dumps(memo))
+    uid = world.volume(later)
+    await by_hand(world, 2)
+    for _ in range(3):
+        await world.round()
+    assert world.volume(later) == uid
+    await world.settle(200)
+    await well(world)
+    assert world.volume(later) == uid and world.cookies(2) == [later]
+    assert not [e for e in world.journal.events if e.message.startswith("Marked PersistentVolumeClaim")]
 
 
 async def test_racks_are_written_for_every_id_that_a_pod_may_come_up_with() -> None:

@@ -72,8 +72,11 @@ class Seen:
         wanted = replicas_of(next(each for each in manifests if each["kind"] == self.there["kind"]))
         ordinal = memo.ordinal if memo is not None else self._subject(own, storage, replicas, wanted)
         former = own.former()
-        if memo is not None and memo.renewal is None and memo.bookie in former:
-            return await self._former(storage, memo.bookie, memo)
+        if memo is not None and memo.renewal is None:
+            later = own.id(memo.ordinal)
+            if later != memo.bookie and later in own.present:
+                # Also once its cookie is deleted: the claims are those of the later one.
+                return await self._former(storage, memo.bookie, memo)
         if ordinal is not None:
             return await self._leaving(storage, ordinal, memo, replicas=replicas, wanted=wanted)
         return await self._former(storage, former[0], None) if former else None
