@@ -13,8 +13,8 @@ from pulsar_start import java, layering, zookeeper
 from pulsar_start.components import COMPONENTS, Component, component_named
 from pulsar_start.errors import StartError
 from pulsar_start.files import read, read_if_there, write_atomically
-from pulsar_start.own_name import await_own_name
 from pulsar_start.identity import identity
+from pulsar_start.own_name import await_own_name
 from pulsar_start.paths import Paths
 from pulsar_start.probe import probe_zookeeper
 from pulsar_start.rack import await_rack
