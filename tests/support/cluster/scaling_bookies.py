@@ -10,7 +10,7 @@ from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
 from pulsar_operator.ports import DiskInfo, Json, Key
 from tests.support.cluster.copies import made_once
-from tests.support.cluster.ledgers import LedgerWorld, bookie, host
+from tests.support.cluster.ledgers import LedgerWorld, host
 
 GIB = 1 << 30
 SIZE = 100
@@ -94,7 +94,7 @@ async def at_rest(world: LedgerWorld, number: int) -> None:
     found = await row(world)
     assert await world.replicas() == found["desired"] == found["current"] == number, found
     assert await world.all_ready() == {} and world.lost() == [] and MEMO_PATH not in world.store.nodes
-    assert {bookie(n) for n in range(number)} <= set(world.store.children(AVAILABLE))
+    assert {world.id(n) for n in range(number)} <= set(world.store.children(AVAILABLE))
 
 
 async def to_leave() -> LedgerWorld:

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_RACK, Kind
 from pulsar_operator.controllers.dataplane.phases.racks import RACKS_PATH, RECORD_PATH
+from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.ports import NODES, PODS, STATEFUL_SETS, ForbiddenError, Json, UnavailableError
@@ -61,7 +62,7 @@ def ours(world: LedgerWorld) -> dict[str, str]:
     """Racks of the cluster's own bookies, by the pod; and that nothing of others was touched."""
     found = entries(world)
     assert found["default"].pop("else:3181") == STRANGER and found["isolated"] == FOREIGN["isolated"]
-    assert all(each["hostname"] == name.rpartition(":")[0] for name, each in found["default"].items())
+    assert all(each["hostname"] == host_of(name) for name, each in found["default"].items())
     return {name.partition(".")[0]: each["rack"] for name, each in found["default"].items()}
 
 
