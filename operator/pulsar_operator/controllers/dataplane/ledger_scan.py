@@ -197,7 +197,7 @@ class LedgerExamination(ScanAnswers):
                 continue
             flags = flags_of(ledger, self._bookie, self._alive)
             self._walked.ids.append(number)
-            writers.take(number, ledger, named=flags is not None, chunk=self._walked)
+            writers.take(number, ledger, named=self._bookie in ledger.members, chunk=self._walked)
             if flags is not None:
                 self._walked.put(number, ledger, flags, self._bookie)
             elif not quiet and not is_closed(ledger):
@@ -332,7 +332,7 @@ class LedgerExamination(ScanAnswers):
             chunk.opens.append(number)
         if key is None:
             return
-        if counts(number, ledger, named=flags is not None, suspect=record.suspect):
+        if counts(number, ledger, named=self._bookie in ledger.members, suspect=record.suspect):
             known = chunk.later.setdefault(key, [-1, -1])
             chunk.text += len(key)
             place = 0 if is_closed(ledger) else 1
