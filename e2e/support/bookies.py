@@ -91,7 +91,7 @@ class Bookies:
 
     def id(self, ordinal: int) -> str:
         """What a bookie registers as, by now: each time that it comes back empty it has another id."""
-        return [row["id"] for row in self.rows() if row.get("ordinal") == ordinal][-1]
+        return str([row["id"] for row in self.rows() if row.get("ordinal") == ordinal][-1])
 
     def put(self, pod: str, path: str, body: object) -> str:
         """PUT at BookKeeper's HTTP server of a pod, through the API server."""
