@@ -33,6 +33,7 @@ class FakeBrokers:
     """Full names of topics that nobody uses: they exist, and no broker counts them."""
     dynamic: dict[str, str] = field(default_factory=dict)
     isolation: dict[str, Any] = field(default_factory=dict)
+    stats_period: str | None = "60"
     groups: dict[str, str] = field(default_factory=dict)
     mute: set[str] = field(default_factory=set)
     """Brokers that do not answer; they stay registered."""
@@ -141,7 +142,7 @@ class FakeBrokers:
             case "GET", ["values"]:
                 return dict(self.dynamic)
             case "GET", ["runtime"]:
-                return {"statsUpdateFrequencyInSecs": "60"}
+                return {"statsUpdateFrequencyInSecs": self.stats_period}
             case "POST", [name, value]:
                 self.dynamic[name] = value
                 return None

@@ -310,7 +310,7 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
             return plain(answer.body, words, page=answer.page)
         try:
             return json.loads(answer.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnavailableError(f"{words}: HTTP {answer.status} with a body that is not JSON") from error
     reason = reason_of(answer.body)
     message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
@@ -335,7 +335,7 @@ def _is_pulsars(answer: _Answer) -> bool:
     object. A proxy's or an ingress' 404 is a page, a line of text or empty; it must never be read as "gone"."""
     try:
         return isinstance(json.loads(answer.body[:65536].decode("utf-8", "replace"), strict=False), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -364,7 +364,7 @@ def reason_of(body: bytes) -> str:
 def _explanation(text: str) -> str:
     try:
         decoded = json.loads(text, strict=False)  # a message may have line ends as they are
-    except ValueError:
+    except (ValueError, RecursionError):
         return "" if text.startswith("<") else text.split("\n", 1)[0]
     if not isinstance(decoded, dict):
         return ""

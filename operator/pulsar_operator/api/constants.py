@@ -267,6 +267,7 @@ class Reason(StrEnum):
     NO_BROKER_MATCHES = "NoBrokerMatches"
     BROKERS_SHARED = "BrokersShared"
     NO_BROKERS_FOR_OTHERS = "NoBrokersForOthers"
+    EXPRESSION_NOT_EVALUATED = "ExpressionNotEvaluated"
     FINALIZER_RELEASED = "FinalizerReleased"
     HANDED_OVER = "HandedOver"
     WAITING_FOR_CONFIRMATION = "WaitingForConfirmation"

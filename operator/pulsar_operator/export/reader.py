@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.balance.model.isolation import matches
+from pulsar_operator.balance.model.isolation import isolates
 from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.domain.export import (
     CHANGE_EVENTS,
@@ -170,7 +170,7 @@ class Exporter:
             entries += [
                 export_isolation(self._settings, name, live)
                 for name, live in sorted(policies.items())
-                if not chosen or any(matches(live.get("namespaces") or (), full) for full in names)
+                if not chosen or any(isolates(live, full) is not False for full in names)
             ]
             domains = {} if chosen else await self._calls.find(Call("GET", failure_domain_path(cluster))) or {}
             together = export_domains(self._settings, domains)

@@ -69,3 +69,40 @@ async def test_brokers_of_a_cluster_that_does_not_answer_are_unknown() -> None:
     w.admin.down.clear()
     await w.run()
     assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")
+
+
+async def test_an_expression_that_cannot_be_evaluated_is_named() -> None:
+    w = LogicalWorld("a")
+    w.pulsar.live_brokers["a"] = B[:2]
+    others = {"namespaces": ["(?!bank/).*", "[a[b]]"], "primary": ["x.*"], "secondary": []}
+    w.pulsar.isolation["a"] = {"by\nhand": others}
+    w.isolation(namespaces=["shop/.*"], primary=["b-0.*"])
+    await w.run()
+    status, reason, message = w.condition(PIP, "i", LEFT)
+    assert (status, reason) == ("Unknown", "ExpressionNotEvaluated")
+    assert 'cannot evaluate the expressions "(?!bank/).*" of policy by\\nhand, "[a[b]]" of policy' in message
+    assert "moves and splits no namespace that depends on them" in message
+    assert w.reasons(PIP).count("ExpressionNotEvaluated") == 1
+    assert await w.second_pass_writes() == ([], [])
+    w.pulsar.isolation["a"].pop("by\nhand")
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")
+
+
+async def test_brokers_that_are_all_taken_are_told_all_the_same() -> None:
+    w = crowded(0)
+    w.pulsar.isolation["a"] = {"odd": {"namespaces": ["(?!bank/).*"], "primary": ["(?=x)"], "secondary": []}}
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("Unknown", "ExpressionNotEvaluated"), "odd may cover the namespaces"
+    w.pulsar.isolation["a"]["odd"]["namespaces"] = ["shop/.*"]
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("False", "NoBrokersForOthers")
+
+
+async def test_an_expression_that_backtracks_is_evaluated() -> None:
+    """Seen on Pulsar 4.0.8, which needs 10 ms for it; Python's own engine does not end."""
+    w = crowded(0)
+    w.pulsar.namespaces = {"bank/" + "a" * 60: {"replication_clusters": ["a"]}}
+    w.isolation(namespaces=["([a-z0-9./-]+)+!"], primary=[".*"], clusters=["a"])
+    await w.run()
+    assert w.condition(PIP, "i", LEFT)[:2] == ("False", "NoBrokersForOthers")

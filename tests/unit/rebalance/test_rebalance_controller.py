@@ -144,10 +144,38 @@ def policy_made(world: BalancingWorld) -> None:
     world.pulsar.isolation = {"only": {"namespaces": ["shop/.*"], "primary": [first], "secondary": []}}
 
 
+def odd_policy(world: BalancingWorld) -> None:
+    world.pulsar.isolation = {"odd": {"namespaces": ["(?=shop).*"], "primary": [".*"], "secondary": []}}
+
+
+@pytest.mark.parametrize("mode", ["Full", "Split", "Move"])
+async def test_an_expression_that_cannot_be_evaluated_is_named_and_its_namespaces_stay(
+    world: BalancingWorld, mode: str
+) -> None:
+    odd_policy(world)
+    world.rebalance(mode=mode, autoApprove=True)
+    await world.run()
+    assert not any(w.endswith(("/unload", "/split")) for w in world.pulsar.writes)
+    message = next(c["message"] for c in world.status()["conditions"] if c["type"] == "ProposalReady")
+    assert "1 namespaces (such as shop/orders) are neither moved nor split" in message
+    assert 'cannot evaluate the expressions "(?=shop).*" of policy "odd"' in message
+
+
+async def test_a_split_is_not_made_once_an_expression_cannot_be_evaluated(world: BalancingWorld) -> None:
+    world.rebalance(mode="Split")
+    await world.run()
+    odd_policy(world)
+    world.command("approve")
+    await world.run()
+    assert world.condition("Stopped") == ("True", "PlanInvalidated")
+    assert not any(w.endswith("/split") for w in world.pulsar.writes)
+
+
 @pytest.mark.parametrize(
     ("surprise", "words"),
     [
         (policy_made, "an isolation policy no longer lets"),
+        (odd_policy, "has an expression that the operator cannot evaluate"),
         (another_move, "not at"),
         (another_split, "is no bundle any more"),
         (namespace_gone, "does not exist any more"),

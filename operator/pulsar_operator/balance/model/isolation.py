@@ -1,24 +1,29 @@
-"""Which brokers may serve which namespaces, from the isolation policies of a cluster."""
+"""Which brokers may serve which namespaces, from the isolation policies of a cluster.
+
+Where that depends on an expression that cannot be evaluated (domain/expressions.py), or on a policy that cannot be
+read, nothing is known of the namespace: it is neither free nor bound, and stays where it is.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any
 
+from pulsar_operator.domain.expressions import Work, covers, unevaluated
 
-@lru_cache(maxsize=4096)
-def _pattern(regex: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(regex)
-    except re.error:
-        return None
+EXPRESSIONS = ("namespaces", "primary", "secondary")
+"""Fields of a policy that are lists of expressions."""
 
 
-def matches(regexes: Iterable[str], text: str) -> bool:
-    """Whether one of the expressions covers the whole text; one that Python cannot read matches nothing."""
-    return any(p.fullmatch(text) is not None for p in map(_pattern, regexes) if p is not None)
+@dataclass(frozen=True)
+class Isolation:
+    """Where namespaces may be."""
+
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By namespace, the brokers that may serve it; those that any broker may serve are absent."""
+    undecided: frozenset[str] = frozenset()
+    """Namespaces of which that is not known."""
 
 
 def host_of(broker: str) -> str:
@@ -26,34 +31,98 @@ def host_of(broker: str) -> str:
     return broker.rsplit(":", 1)[0]
 
 
-def shared_brokers(brokers: Collection[str], policies: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Brokers that are primary to no policy: they alone serve the namespaces outside all policies."""
-    expressions = [each for policy in policies.values() for each in policy.get("primary") or ()]
-    return frozenset(b for b in brokers if not matches(expressions, host_of(b)))
+def expressions_of(policy: Any, name: str) -> list[str] | None:
+    """One list of expressions of a policy; None where it has no such list that can be read."""
+    found = (policy.get(name) or []) if isinstance(policy, Mapping) else None
+    return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
 
 
-def allowed_brokers(
-    namespaces: Iterable[str], brokers: Collection[str], policies: Mapping[str, Mapping[str, Any]]
-) -> dict[str, frozenset[str]]:
-    """Per namespace, the brokers that may serve it; namespaces that any broker may serve are absent.
+def isolates(policy: Any, namespace: str, work: Work | None = None) -> bool | None:
+    """Whether a policy is for a namespace; None = not known."""
+    expressions = expressions_of(policy, "namespaces")
+    return covers(expressions, namespace, work) if expressions is not None else None
+
+
+def unevaluated_in(policies: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By name of the policy, the expressions that cannot be evaluated, or fields that cannot be read."""
+    found: dict[str, list[str]] = {}
+    for name, policy in sorted(policies.items()):
+        lists = {each: expressions_of(policy, each) for each in EXPRESSIONS}
+        here = [f"({each} is no list of expressions)" for each, listed in lists.items() if listed is None]
+        here += [expression for listed in lists.values() for expression in unevaluated(listed or ())]
+        if here:
+            found[name] = list(dict.fromkeys(here))
+    return found
+
+
+def shared_brokers(
+    brokers: Iterable[str], policies: Mapping[str, Any], work: Work | None = None
+) -> frozenset[str] | None:
+    """Brokers that are primary to no policy: they alone serve the namespaces outside all policies. None where that
+    cannot be told of one of them."""
+    primaries = [expressions_of(policy, "primary") for policy in policies.values()]
+    known = [each for listed in primaries for each in listed or ()]
+    taken = {broker: covers(known, host_of(broker), work) for broker in brokers}
+    if any(verdict is None for verdict in taken.values()) or (None in primaries and not all(taken.values())):
+        return None
+    return frozenset(broker for broker, verdict in taken.items() if not verdict)
+
+
+def isolation_of(namespaces: Iterable[str], brokers: Collection[str], policies: Mapping[str, Any]) -> Isolation:
+    """The brokers that may serve each namespace.
 
     ``policies`` is the answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies``. A namespace of a policy is
     served by its primary brokers, and by its secondary ones as well while fewer than ``min_limit`` primaries are there;
     any other namespace by brokers that are primary to no policy (classes NamespaceIsolationPolicies and
     IsolationPolicyImpl).
     """
-    shared = shared_brokers(brokers, policies)
-    everything = frozenset(brokers)
-    found: dict[str, frozenset[str]] = {}
+    work = Work()
+    everything, shared = frozenset(brokers), shared_brokers(brokers, policies, work)
+    by_policy: dict[str, frozenset[str] | None] = {}
+    allowed: dict[str, frozenset[str]] = {}
+    undecided = set()
     for namespace in namespaces:
-        policy = next((p for p in policies.values() if matches(p.get("namespaces") or (), namespace)), None)
-        if policy is None:
-            able = shared
-        else:
-            able = frozenset(b for b in brokers if matches(policy.get("primary") or (), host_of(b)))
-            parameters = (policy.get("auto_failover_policy") or {}).get("parameters") or {}
-            if len(able) < int(parameters.get("min_limit") or 0):
-                able |= frozenset(b for b in brokers if matches(policy.get("secondary") or (), host_of(b)))
-        if able != everything:
-            found[namespace] = able
-    return found
+        able = shared
+        for name, policy in policies.items():
+            verdict = isolates(policy, namespace, work)
+            if verdict is False:
+                continue
+            if verdict and name not in by_policy:
+                by_policy[name] = _serving(policy, brokers, work)
+            able = by_policy[name] if verdict else None
+            break
+        if able is None:
+            undecided.add(namespace)
+        elif able != everything:
+            allowed[namespace] = able
+    return Isolation(allowed, frozenset(undecided))
+
+
+def _serving(policy: Any, brokers: Collection[str], work: Work) -> frozenset[str] | None:
+    """The brokers that serve the namespaces of a policy; None = not known."""
+    primary, limit = _matching(policy, "primary", brokers, work), _min_limit(policy)
+    if primary is None or limit is None:
+        return None
+    if len(primary) >= limit:
+        return primary
+    secondary = _matching(policy, "secondary", brokers, work)
+    return primary | secondary if secondary is not None else None
+
+
+def _matching(policy: Any, name: str, brokers: Collection[str], work: Work) -> frozenset[str] | None:
+    expressions = expressions_of(policy, name)
+    if expressions is None:
+        return None
+    verdicts = {broker: covers(expressions, host_of(broker), work) for broker in brokers}
+    if any(verdict is None for verdict in verdicts.values()):
+        return None
+    return frozenset(broker for broker, verdict in verdicts.items() if verdict)
+
+
+def _min_limit(policy: Any) -> int | None:
+    """Primary brokers below which the secondary ones help; 0 where the policy does not say, None where it says
+    something else than a number."""
+    failover = policy.get("auto_failover_policy") or {}
+    parameters = (failover.get("parameters") or {}) if isinstance(failover, Mapping) else None
+    text = str(parameters.get("min_limit") or 0) if isinstance(parameters, Mapping) else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else None

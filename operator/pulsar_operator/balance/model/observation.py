@@ -157,6 +157,10 @@ class Observed:
     owners: dict[BundleId, str] = field(default_factory=dict)
     cells: Cells = field(default_factory=lambda: defaultdict(dict))
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
+    undecided: frozenset[str] = frozenset()
+    """Namespaces of which nobody knows which brokers may serve them: they are neither cut nor moved."""
+    unevaluated: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By isolation policy, the expressions that leave them undecided."""
     anti_affinity: dict[str, str] = field(default_factory=dict)
     cuts: dict[str, frozenset[int]] | None = None
     """By namespace: where the Spark job would cut; None = nobody said."""
@@ -205,7 +209,7 @@ def model_of(
         bundles=tuple(bundles),
         allowed=dict(observed.allowed),
         anti_affinity=dict(observed.anti_affinity),
-        pinned=frozenset(ns for ns in observed.boundaries if ns == SYSTEM_NAMESPACE),
+        pinned=frozenset(ns for ns in observed.boundaries if ns == SYSTEM_NAMESPACE or ns in observed.undecided),
     )
 
 

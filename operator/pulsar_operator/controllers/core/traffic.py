@@ -21,7 +21,7 @@ from pulsar_operator.api.v1alpha1.rebalance import SizingSource
 from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
-from pulsar_operator.balance.model.isolation import allowed_brokers
+from pulsar_operator.balance.model.isolation import isolation_of, unevaluated_in
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_operator.balance.model.observation import (
     SYSTEM_NAMESPACE,
@@ -108,7 +108,8 @@ class Traffic:
     async def _seconds(self, setting: str) -> int:
         settings = await self.get("brokers", "configuration", "runtime") or {}
         text = str(settings.get(setting) or "")
-        return int(text) if text.isdigit() else DEFAULT_STATS_PERIOD_SECONDS
+        known = text.isascii() and text.isdecimal() and len(text) < 10
+        return int(text) if known else DEFAULT_STATS_PERIOD_SECONDS
 
     async def owned(self, broker: str) -> set[BundleId]:
         """Bundles a broker owns, its own namespaces left out."""
@@ -255,7 +256,12 @@ class Traffic:
             {name: group for name, group in zip(observed.boundaries, groups, strict=True) if group}
         )
         policies = await self._isolation()
-        observed.allowed.update(allowed_brokers(observed.boundaries, observed.brokers, policies))
+        # In a thread: expressions of others, for every namespace there is.
+        isolation = await asyncio.to_thread(isolation_of, list(observed.boundaries), observed.brokers, policies)
+        observed.allowed.update(isolation.allowed)
+        observed.undecided |= isolation.undecided
+        if isolation.undecided:
+            observed.unevaluated = unevaluated_in(policies)
 
     async def _group(self, namespace: str) -> str:
         path = ("namespaces", *namespace.split("/", 1), "antiAffinity")
@@ -270,10 +276,15 @@ class Traffic:
         except NotFoundError:
             return {}
 
-    async def permits(self, namespace: str, broker: str, brokers: Sequence[str]) -> bool:
-        """Whether the isolation policies of now let a broker serve a namespace."""
-        allowed = allowed_brokers((namespace,), brokers, await self._isolation())
-        return namespace not in allowed or broker in allowed[namespace]
+    async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
+        """Why the isolation policies of now do not let a namespace be cut, or moved to a broker; None = they do."""
+        policies = await self._isolation()
+        found = await asyncio.to_thread(isolation_of, (namespace,), brokers, policies)
+        if namespace in found.undecided:
+            return f"an isolation policy that may cover {namespace} has an expression that the operator cannot evaluate"
+        if destination is not None and destination not in found.allowed.get(namespace, brokers):
+            return f"an isolation policy no longer lets {destination} serve {namespace}"
+        return None
 
     async def domains(self) -> dict[str, str]:
         """Failure domain of each broker that is in one."""

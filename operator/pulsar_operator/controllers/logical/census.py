@@ -16,14 +16,12 @@ from datetime import datetime
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
-from pulsar_operator.domain.logical.names import namespace_path, split_partition
+from pulsar_operator.domain.logical.names import MOST_PARTITIONS, namespace_path, split_partition
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Clock
 
 KEEP_SECONDS = 5.0
 """How long a list serves."""
-MOST_PARTITIONS = 100_000
-"""No topic has so many: a name with a higher number was made up by a client, and nobody counts up to it."""
 CROWD = 20
 """Questions about one namespace within KEEP_SECONDS that are worth a list."""
 

@@ -20,14 +20,16 @@ from pulsar_operator.controllers.core.index import allows_references, key_of, re
 from pulsar_operator.controllers.core.traffic import sizing_url
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.logical.names import MOST_PARTITIONS
 from pulsar_operator.domain.logical.topic_set import Selection
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import CUSTOM, Deps, Json, PortError
 
 log = logging.getLogger(__name__)
 
-MAX_OF_SETS = 100_000
-"""Topics and partitions of sets that are looked at, about; of more only every n-th topic, with all its partitions."""
+MAX_LOOKED_AT = 100_000
+"""Topics and partitions that are looked at, about, those of topics and those of sets; of more only every n-th topic,
+with all its partitions."""
 
 
 async def new_bundles(deps: Deps, namespace: Json, scope: Scope, full: str) -> NewBundles:
@@ -83,11 +85,16 @@ async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
 
 
 def _names_of_topics(topics: list[Json], full: str) -> Iterator[str]:
-    for each in topics:
-        spec = each.get("spec") or {}
-        domain = "non-persistent" if spec.get("persistent") is False else "persistent"
-        partitions = spec.get("partitions")
-        yield from _parts(f"{domain}://{full}/{name_of(each)}", partitions if isinstance(partitions, int) else None)
+    step = ceil(sum(_partitions(each) or 1 for each in topics) / MAX_LOOKED_AT) or 1
+    for each in topics[::step]:
+        domain = "non-persistent" if (each.get("spec") or {}).get("persistent") is False else "persistent"
+        yield from _parts(f"{domain}://{full}/{name_of(each)}", _partitions(each))
+
+
+def _partitions(topic: Json) -> int | None:
+    """As declared; what an API server would not have taken is as good as not said."""
+    found = (topic.get("spec") or {}).get("partitions")
+    return found if isinstance(found, int) and 0 < found <= MOST_PARTITIONS else None
 
 
 def _names_of_sets(sets: list[Json], full: str) -> Iterator[str]:
@@ -98,7 +105,7 @@ def _names_of_sets(sets: list[Json], full: str) -> Iterator[str]:
             spec = PulsarTopicSetSpec.model_validate(each.get("spec") or {})
             selected.append((Selection(spec).names, spec.template.partitions))
     total = sum(len(names) * (partitions or 1) for names, partitions in selected)
-    step = ceil(total / MAX_OF_SETS) or 1
+    step = ceil(total / MAX_LOOKED_AT) or 1
     for names, partitions in selected:
         for name in names[::step]:
             yield from _parts(f"persistent://{full}/{name}", partitions)

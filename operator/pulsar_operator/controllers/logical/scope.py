@@ -18,6 +18,7 @@ from pulsar_operator.controllers.core.stores import store_away
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.reach import PATIENCE_SECONDS, TIMEOUTS
+from pulsar_operator.domain.logical.names import partition_count
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import (
     AdminEndpoint,
@@ -260,6 +261,15 @@ def _names(cluster: str, call: Call, answer: object) -> list[str]:
         return answer
     text = f"cluster {cluster} answers GET /{'/'.join(call.path)} without a list of names"
     raise AdminUnreachableError(text, status=200)
+
+
+def partitions_of(cluster: str, answer: object, topic: str) -> int:
+    """Number of partitions that a cluster tells of a topic, 0 where it has none. Raises AdminUnreachableError."""
+    found = partition_count(answer)
+    if found is None:
+        text = f"cluster {cluster} tells no usable number of partitions of topic {topic}"
+        raise AdminUnreachableError(text, status=200)
+    return found
 
 
 def _left_out(cluster: str, since: datetime) -> str:

@@ -7,24 +7,30 @@ other namespaces, Pulsar's own among them, keep their brokers until a bundle is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pulsar_operator.api.constants import ConditionType, Reason
-from pulsar_operator.balance.model.isolation import matches, shared_brokers
+from pulsar_operator.api.v1alpha1.base import ConditionStatus
+from pulsar_operator.balance.model.isolation import expressions_of, shared_brokers, unevaluated_in
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN
+from pulsar_operator.domain.expressions import covers
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.isolation_policy import ClusterFacts, IsolationFacts
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
+from pulsar_operator.domain.logical.plan import printable
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError
 
 LEFT = ConditionType.SHARED_BROKERS_AVAILABLE
 TOLD = 3
-"""Namespaces without a broker that are named."""
+"""Namespaces without a broker that are named, and policies and expressions of each that cannot be evaluated."""
+SHOWN = 100
+"""Characters of such an expression."""
 LOOKED_AT = 50
 """Namespaces looked at to find those; more are not asked for in every pass."""
 
@@ -35,6 +41,7 @@ async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: I
         p.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")
         return
     texts: list[str] = []
+    unevaluated = [_unevaluated(cluster, found.policies) for cluster, found in sorted(facts.clusters.items())]
     for cluster, found in sorted(facts.clusters.items()):
         takers = taking(facts.name, found)
         if not takers:
@@ -49,42 +56,65 @@ async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: I
     if facts.unreachable:
         text = f"No answer from {', '.join(facts.unreachable)}"
         p.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+    if not texts and any(unevaluated):
+        await _record(p, UNKNOWN, Reason.EXPRESSION_NOT_EVALUATED, "; ".join(filter(None, unevaluated)))
+        return
     if not texts:
         if not facts.unreachable:
             text = "Namespaces outside the isolation policies have brokers, or there are none"
             p.conditions.set(LEFT, True, Reason.BROKERS_SHARED, text)
         return
+    await _record(p, FALSE, Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts))
+
+
+async def _record(p: LogicalPass[Any, Any], status: ConditionStatus, reason: Reason, text: str) -> None:
+    """Set the condition, with an event where it had another reason before."""
     before = condition_of(p.obj, LEFT.value) or {}
-    p.conditions.set(LEFT, False, Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts))
-    if before.get("status") != FALSE.value:
-        await p.event(Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts), warning=True)
+    p.conditions.set(LEFT, status, reason, text)
+    if (before.get("status"), before.get("reason")) != (status.value, reason.value):
+        await p.event(reason, text, warning=True)
+
+
+def _unevaluated(cluster: str, policies: Mapping[str, Any]) -> str:
+    """What is not known of a cluster because expressions of its policies cannot be evaluated; empty = nothing."""
+    found = unevaluated_in(policies)
+    if not found:
+        return ""
+    named = ", ".join(
+        f"{json.dumps(each[:SHOWN])} of policy {printable(name)}"
+        for name, listed in list(found.items())[:TOLD]
+        for each in listed[:TOLD]
+    )
+    return (
+        f"In cluster {cluster} the operator cannot evaluate the expressions {named}: they use syntax that RE2 does not "
+        "share with Java, such as lookaround or back references. The operator moves and splits no namespace that "
+        "depends on them. Write them without that syntax"
+    )
 
 
 def taking(name: str, found: ClusterFacts) -> list[str]:
     """The policies of a cluster, this one among them, that take every live broker; empty = they do not, or others do.
 
-    Expressions are read as Python reads them, which is as Java does but for what few would write.
+    An expression that cannot be evaluated takes none.
     """
-    if name not in found.policies or not found.live or shared_brokers(found.live, found.policies):
+    if name not in found.policies or not found.live or shared_brokers(found.live, found.policies) != frozenset():
         return []
-    takers = [
-        each
-        for each, policy in found.policies.items()
-        if any(matches(policy.get("primary") or (), h) for h in found.live)
-    ]
+    primaries = {each: expressions_of(policy, "primary") or () for each, policy in found.policies.items()}
+    takers = [each for each, primary in primaries.items() if any(covers(primary, host) for host in found.live)]
     return sorted(takers) if name in takers else []
 
 
 async def outsiders(scope: Scope, cluster: str, policies: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Up to TOLD namespaces of the cluster that no policy is for; users' before Pulsar's own. Raises PortError."""
-    expressions = [each for policy in policies.values() for each in policy.get("namespaces") or ()]
+    listed = [expressions_of(policy, "namespaces") for policy in policies.values()]
+    expressions = [each for those in listed for each in those or ()]
     tenants = await scope.admin.at(cluster, Call("GET", ("tenants",))) or ()
     found: list[str] = []
     looked = 0
     for tenant in sorted(tenants, key=lambda name: (name == "pulsar", name)):
         for full in await _namespaces(scope, cluster, str(tenant)):
             # The heartbeat namespaces pulsar/<host>:<port> stay with their broker, whatever the policies.
-            if ":" in full or matches(expressions, full):
+            if ":" in full or covers(expressions, full) is not False:
                 continue
             looked += 1
             if await _in_cluster(scope, cluster, full):

@@ -131,5 +131,5 @@ async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool 
         raise ObstacleError(Reason.ADMIN_UNREACHABLE, text, requeue=LAG_SECONDS)
     try:
         return json.loads(node.data) if node is not None and node.data else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -23,7 +23,13 @@ from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
-from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, resolve_scope
+from pulsar_operator.controllers.logical.scope import (
+    AdminUnreachableError,
+    ObstacleError,
+    Scope,
+    partitions_of,
+    resolve_scope,
+)
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
 from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, delete_non_persistent, give_back
 from pulsar_operator.controllers.logical.topic_deletion import (
@@ -152,7 +158,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         if not answers:
             place = "/".join(_place(scope))
             raise AdminUnreachableError(f"no cluster of namespace {place} answers ({', '.join(unreachable)})")
-        found = {c: None if answer is None else int(answer.get("partitions") or 0) for c, answer in answers.items()}
+        name = name_of(p.obj)
+        found = {c: None if answer is None else partitions_of(c, answer, name) for c, answer in answers.items()}
         return found, unreachable
 
     async def _namespace(self, scope: Scope) -> Json:

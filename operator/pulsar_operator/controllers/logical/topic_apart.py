@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, delete_in, users, whole_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError, RefusedError
@@ -189,7 +189,7 @@ async def delete_non_persistent(
     for cluster in clusters if partitioned else ():
         with suppress(NotFoundError):
             found = await scope.admin.at(cluster, Call("GET", whole_of(path))) or {}
-            count = max(count, int(found.get("partitions") or 0))
+            count = max(count, partitions_of(cluster, found, path[-1]))
     parts = [f"{path[-1]}-partition-{i}" for i in range(count)] if partitioned else [path[-1]]
     blocker = await users(scope, path, dict.fromkeys(clusters, parts), remedy=remedy)
     whole = [whole_of(path)] if partitioned else []

@@ -136,7 +136,9 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     if boundaries is None:
         return Seen(State.INVALIDATED, f"namespace {step.bundle.namespace} does not exist any more")
     if isinstance(step, Split):
-        return look(step, boundaries, None, ())
+        seen = look(step, boundaries, None, ())
+        why = await traffic.prevents(step.bundle.namespace, ()) if seen.state is State.TO_DO else None
+        return Seen(State.INVALIDATED, why) if why is not None else seen
     brokers = await traffic.brokers()
     first = [each for each in (step.destination, step.source) if each]
     owner = await traffic.owner(step.bundle, first, brokers)
@@ -149,9 +151,9 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     ):
         # It is off the brokers that go: to move it again would only disturb its clients.
         return Seen(State.DONE, seen.message)
-    if seen.state is State.TO_DO and not await traffic.permits(step.bundle.namespace, step.destination, brokers):
-        text = f"an isolation policy no longer lets {step.destination} serve {step.bundle.namespace}"
-        return Seen(State.INVALIDATED, text)
+    if seen.state is State.TO_DO:
+        why = await traffic.prevents(step.bundle.namespace, brokers, destination=step.destination)
+        return Seen(State.INVALIDATED, why) if why is not None else seen
     return seen
 
 

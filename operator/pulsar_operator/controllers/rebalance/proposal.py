@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
@@ -73,6 +74,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
             f"(registered: {', '.join(observed.brokers)})",
         )
     assert state.traffic is not None
+    state.undecided = _undecided(observed)
     carried = {}
     if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
@@ -128,6 +130,26 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
     return observed, "; ".join(observed.missing)
 
 
+def _undecided(observed: Observed) -> str:
+    """The namespaces that stay as they are because expressions of isolation policies cannot be evaluated."""
+    if not observed.undecided:
+        return ""
+    named = ", ".join(
+        f"{json.dumps(each[:100])} of policy {json.dumps(name)}"
+        for name, listed in list(observed.unevaluated.items())[:SHOWN]
+        for each in listed[:SHOWN]
+    )
+    some = ", ".join(sorted(observed.undecided)[:SHOWN])
+    why = f"the expressions {named}" if named else "the isolation policies, which have too many expressions"
+    return (
+        f"; {len(observed.undecided)} namespaces (such as {some}) are neither moved nor split, because the operator "
+        f"cannot evaluate {why}: write them without lookaround, back references and other syntax that RE2 does not "
+        "share with Java"
+    )
+
+
+SHOWN = 3
+"""Namespaces, policies, and expressions of each that a message names."""
 SIZING_AGE_SECONDS = 172800
 """Of spec.sizing.maxAgeSeconds where spec.sizing is absent."""
 
@@ -189,7 +211,7 @@ async def _publish(
         return _nothing(state, proposal, moment)
     text = (
         f"{len(proposal.splits)} splits and {len(proposal.moves)} moves take the busiest broker from "
-        f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f})"
+        f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f}){state.undecided}"
     )
     state.conditions.set(ConditionType.PROPOSAL_READY, True, why or Reason.PROPOSED, text)
     await state.actor.record_event(Reason.PROPOSED, text)
@@ -203,6 +225,7 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
     state.actor.pending.extend(words(step) for step in steps_of(proposal)[:PENDING_SHOWN])
     reason = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
     text = f"Not proposed: {len(proposal.splits)} splits and {len(proposal.moves)} moves, see status.pendingActions"
+    text += state.undecided
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)
     state.conditions.set(ConditionType.READY, False, reason, text)
@@ -271,6 +294,7 @@ def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
     """A standing rebalance that does not act now."""
     moment = timestamp(state.now)
     text = f"Nothing to do now: {why} (busiest {balance.ratio:.2f} times the mean, at best {balance.bound_ratio:.2f})"
+    text += state.undecided
     state.set(proposal=ProposalStatus(id="none", computed_time=moment, before=balance_status(balance)))
     state.progress(done=0, total=0, finished_time=moment)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.BALANCED, text)
@@ -285,7 +309,7 @@ def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:
         Reason.ALREADY_DRAINED if proposal.emptied else Reason.BALANCED if balanced else Reason.NO_IMPROVEMENT_POSSIBLE
     )
     advice = f"; {proposal.advice[0].message}" if proposal.advice else ""
-    text = f"Nothing to do: {proposal.withheld or 'no step would make it more even'}{advice}"[:4000]
+    text = f"Nothing to do: {proposal.withheld or 'no step would make it more even'}{advice}{state.undecided}"[:4000]
     state.progress(done=0, total=0, finished_time=moment)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=True, stopped=False, reason=reason, text=text)

@@ -117,6 +117,8 @@ class RebalancePass:
     cluster: Json = field(default_factory=dict)
     traffic: Traffic | None = None
     done_command: bool = False
+    undecided: str = ""
+    """What the planner left alone because nobody knows which brokers may serve it, in words; empty = nothing."""
 
     def was(self, kind: ConditionType) -> bool:
         """Whether a condition was True when the pass began."""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, give_back
 from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
@@ -145,7 +145,7 @@ async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dic
         answer, number = answers[cluster], listing.topics.get(cluster, {}).get(name)
         lost = listing.orphans.get(cluster, {}).get(name, [])
         if answer is not None:
-            number = int(answer["partitions"])
+            number = partitions_of(cluster, answer, name)
         if number == 0:
             present[cluster] = [name]
         elif number is not None or lost:

@@ -13,6 +13,7 @@ from pulsar_operator.domain.export.manifests import Entry, Settings, manifest_of
 from pulsar_operator.domain.export.names import object_name
 from pulsar_operator.domain.export.policies import SHOWN, laid_over, plain, shown
 from pulsar_operator.domain.export.rules import problem_of
+from pulsar_operator.domain.expressions import is_re2
 from pulsar_operator.domain.policies import Undecodable
 from pulsar_operator.domain.policies.instance_rows import ISOLATION_FIELDS, RESOURCE_GROUP_LIMITS
 
@@ -63,12 +64,7 @@ def _odd(spec: Mapping[str, Any]) -> str | None:
     """Why an API server would refuse an expression; None = it takes them all."""
     for field in ("namespaces", "primary", "secondary"):
         for expression in spec.get(field) or ():
-            try:
-                re.compile(expression)
-                foreign = _NOT_RE2.search(expression) is not None
-            except re.error:
-                foreign = True
-            if foreign:
+            if _NOT_RE2.search(expression) is not None or not is_re2(expression):
                 return f"{field}: {shown(expression)} is no expression of RE2"
             if field != "namespaces" and _PORT.search(expression):
                 return f"{field}: {shown(expression)} has a port, so that no broker matches"

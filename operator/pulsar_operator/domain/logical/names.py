@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pulsar_operator.api.v1alpha1.base import PULSAR_NAME
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
@@ -80,6 +81,18 @@ def is_partition_of(full_name: str, topic: str) -> bool:
     """Whether a full topic name is a partition of the topic with that full name; ``x-partition-01`` is one of none."""
     found = split_partition(full_name)
     return found is not None and found[0] == topic
+
+
+MOST_PARTITIONS = 100_000
+"""No topic has more: nobody counts up to a higher number, which a client made up or a broker answers."""
+
+
+def partition_count(answer: object) -> int | None:
+    """Number of partitions in an answer of ``GET .../partitions``, 0 where it is not partitioned; None where it is no
+    number that a topic can have."""
+    found = (answer.get("partitions") or 0) if isinstance(answer, Mapping) else None
+    known = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MOST_PARTITIONS
+    return found if known else None
 
 
 def resource_group_path(name: str) -> tuple[str, ...]:

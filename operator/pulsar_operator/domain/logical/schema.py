@@ -121,7 +121,7 @@ def is_same(wanted: TopicSchema, live: LiveSchema) -> bool:
 def _canonical(definition: str) -> Any:
     try:
         return json.loads(definition)
-    except ValueError:
+    except (ValueError, RecursionError):
         return definition
 
 

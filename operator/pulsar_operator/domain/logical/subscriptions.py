@@ -15,6 +15,7 @@ from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.policies import DispatchRate
 from pulsar_operator.api.v1alpha1.topic_parts import InitialPosition, Subscription
+from pulsar_operator.domain.logical.names import MOST_PARTITIONS
 from pulsar_operator.domain.logical.plan import (
     Action,
     Draft,
@@ -87,7 +88,7 @@ def partitions_without_stats(stats: Mapping[str, Any]) -> list[int] | None:
     gives empty statistics under the name of the topic (class PersistentTopicsBase, internalGetPartitionedStats).
     """
     number = (stats.get("metadata") or {}).get("partitions")
-    if not isinstance(number, int):
+    if not isinstance(number, int) or number > MOST_PARTITIONS:
         return None
     told = {name.rpartition("-partition-")[2] for name in stats.get("partitions") or {} if "-partition-" in name}
     return [index for index in range(number) if str(index) not in told]
