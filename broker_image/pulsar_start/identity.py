@@ -177,7 +177,7 @@ class _Question:
         self._names, self._servers, self._root, self._seconds = names, servers, root, seconds
         self._say, self._open, self._clock, self._pause = say, opened, clock, pause
         self._begin = clock()
-        self._told, self._spent = "", ""
+        self._told, self._spent = set[str](), ""
 
     def ask(self) -> int:
         """The incarnation. Raises StartError once the time is over, or where waiting does not help."""
@@ -189,22 +189,21 @@ class _Question:
                     number = self._look(session)
                     if number is not None:
                         return number
-                    problem = (
-                        f"id {self._spent} was used, and its cookie is deleted: waiting for the operator to count the "
-                        "next incarnation"
-                    )
+                    subject = "the operator to count the next incarnation"
+                    problem = f"id {self._spent} was used, and its cookie is deleted"
                 except OSError as error:
                     if session is not None:
                         session.drop()
                         session = None
-                    problem = f"ZooKeeper does not answer: {error}"
+                    subject, problem = "ZooKeeper", str(error)
                 except ProtocolError as error:
                     raise StartError(f"its volumes are empty, and ZooKeeper cannot be asked: {error}") from None
-                if problem != self._told:
-                    self._told = problem
-                    self._say(f"its volumes are empty; {problem}")
+                words = f"waiting for {subject}, {self._seconds:.0f} s at most: {problem}"
+                if subject not in self._told:
+                    self._told.add(subject)
+                    self._say(f"its volumes are empty, and it has no id yet; {words}")
                 if self._clock() - self._begin >= self._seconds:
-                    raise StartError(f"its volumes are empty; {problem}")
+                    raise StartError(f"its volumes are empty, and it has no id: it was {words}")
                 self._pause(PAUSE_SECONDS)
         finally:
             if session is not None:

@@ -118,7 +118,8 @@ def test_a_first_start_leaves_nothing_behind(zookeeper: RealZooKeeper, tmp_path:
     with zookeeper.log.open() as log:
         log.seek(begin)
         requests = re.findall(r"Processing request:: sessionid:\S+ type:(\w+)", log.read())
-    assert requests == ["createSession", "exists", "exists", "closeSession"]
+    of_its_id = ["createSession", "getData", "closeSession"]
+    assert requests == [*of_its_id, "createSession", "exists", "exists", "closeSession"]
     assert zookeeper.dump() == nodes
 
 
@@ -168,7 +169,6 @@ def test_a_server_without_a_quorum_is_waited_for(tmp_path: Path) -> None:
             assert RUNS not in bookie.said
             servers.start(1, founded=False)
             bookie.ends()
-        assert "no earlier process is registered" in bookie.said
 
 
 def test_a_leader_that_goes_while_it_waits(tmp_path: Path) -> None:
