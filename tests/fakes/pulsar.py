@@ -284,6 +284,8 @@ class FakePulsar(FakeClusters, FakeTopics):
                 self.fenced -= {each for each in mine if lower <= crc32(each.encode()) < upper}
                 return NO_CONTENT
             case "GET", ["topics"]:
+                if policies.get("deleted"):
+                    raise RefusalError(404, "Namespace is deleted")
                 prefix = f"://{full}/"
                 return 200, sorted(n for n in self.topics.get(cluster, {}) if prefix in n)
             case "POST", ["replication"]:

@@ -211,7 +211,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         holders = clusters_of(found[1])
         if not force:
             await look_before_deletion(self.deps, scope, f"{tenant}/{name}", holders)
-        blocker = None if force else await self._contents(scope, tenant, name, holders)
+        # Pulsar marks a namespace once it found it empty, and then lists no topics of it (HTTP 404).
+        begun = found[1].get("deleted") is True
+        blocker = None if force or begun else await self._contents(scope, tenant, name, holders)
         if blocker is not None:
             return blocker
         home = next((c for c in scope.admin.usable if c in replication_of(found[1])), scope.admin.usable[0])
