@@ -18,12 +18,14 @@ from pulsar_operator.adapters.watch_requests import (
     BOOKMARK,
     DEFECT,
     EXPIRED,
+    GARBAGE,
     LOST,
     SHORT,
     SILENT,
     Requests,
     WatchError,
 )
+from pulsar_operator.domain.texts import without_secrets
 from pulsar_operator.ports import Json, ResourceType
 
 log = logging.getLogger(__name__)
@@ -141,7 +143,7 @@ class Reflector(Generic[K]):
             self._health.path,
             "watching" if self._version is not None else "listing",
             delay,
-            error,
+            without_secrets(str(error)),
             extra={"kind": self._kind.kind, "reason": error.reason},
         )
         await asyncio.sleep(delay)
@@ -153,6 +155,7 @@ class Reflector(Generic[K]):
         self._health.listing()
         query = {**self._filter} if self._gone >= GONE_LISTS else {**self._filter, "limit": str(PAGE)}
         seen: set[tuple[str, str]] = set()
+        tokens: set[str] = set()
         while True:
             try:
                 page = await self._requests.page(self._health.path, query)
@@ -171,6 +174,9 @@ class Reflector(Generic[K]):
             del page  # one page in memory at a time
             if not token:
                 break
+            if token in tokens:  # as from a proxy that answers without regard to the query
+                raise WatchError(GARBAGE, "a list goes on where it was before")
+            tokens.add(token)
             query["continue"] = str(token)
         self._gone = 0
         self._miss(set(self._known) - seen)

@@ -246,7 +246,8 @@ def test_the_time_of_a_long_list_does_not_count() -> None:
             return await super().page(path, query)
 
     pages = 20
-    played = Slow(listed=lambda number, query: page(pod(f"p{number}"), token="" if number == pages else "more"))
+    tokens = [str(number) for number in range(pages)]
+    played = Slow(listed=lambda number, query: page(pod(f"p{number}"), token=tokens[number] if number < pages else ""))
     outcome = run(played, pages * 30 + 100)
     assert outcome.blind == [] and len(outcome.receiver.observed_) == pages
 
