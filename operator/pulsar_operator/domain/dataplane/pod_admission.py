@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
 from pulsar_operator.domain.dataplane.pods import REVISION_LABEL, update_revision
@@ -78,12 +78,15 @@ def refuses(refusal: str, old: Json) -> bool:
     found = _QUOTA.search(refusal)
     if found is None:
         return True
-    requested, used, limited = (_amounts(found[part]) for part in ("requested", "used", "limited"))
-    return any(
-        amount - freed(old, name) > limited[name] - used[name]
-        for name, amount in requested.items()
-        if name in used and name in limited
-    )
+    try:
+        requested, used, limited = (_amounts(found[part]) for part in ("requested", "used", "limited"))
+        return any(
+            amount - freed(old, name) > limited[name] - used[name]
+            for name, amount in requested.items()
+            if name in used and name in limited
+        )
+    except (ArithmeticError, ValueError):
+        return True  # words that nobody can reckon with are a refusal like any other
 
 
 def freed(pod: Json, resource: str) -> Decimal:
@@ -112,15 +115,20 @@ def _of(container: Json, kind: str, name: str) -> Decimal:
 def _amounts(text: str) -> dict[str, Decimal]:
     """Amounts by resource, of a list such as pods=1,requests.cpu=500m."""
     pairs: Iterable[tuple[str, str, str]] = (each.partition("=") for each in text.split(","))
-    return {name: _amount(amount) for name, _, amount in pairs}
+    return {name: _number(amount) for name, _, amount in pairs}
 
 
 def _amount(quantity: object) -> Decimal:
     """A quantity of Kubernetes as a number; 0 where it is none."""
-    match = _QUANTITY.fullmatch(str(quantity))
-    if match is None or match[2] not in _UNITS:
-        return Decimal(0)
     try:
-        return Decimal(match[1]) * _UNITS[match[2]]
-    except InvalidOperation:
+        return _number(str(quantity))
+    except (ArithmeticError, ValueError):
         return Decimal(0)
+
+
+def _number(quantity: str) -> Decimal:
+    """The same. Raises ValueError or ArithmeticError where it is none."""
+    match = _QUANTITY.fullmatch(quantity)
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{quantity!r} is no quantity")
+    return Decimal(match[1]) * _UNITS[match[2]]
