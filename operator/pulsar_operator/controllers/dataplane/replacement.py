@@ -93,7 +93,7 @@ async def replace(
         raise
     except _ABOUT_ONE_POD as error:
         return await _refused_eviction(actor, pod, error)
-    return Blocker(Reason.ROLLING, f"pod {name} to be let go: {words}") if words is not None else None
+    return Blocker(Reason.ROLLING, f"pod {name} to be let go: {short(words)}") if words is not None else None
 
 
 async def _refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Blocker | None:

@@ -66,8 +66,10 @@ def _time_of(event: Json) -> datetime | None:
 
 
 def short(text: str) -> str:
-    """Words of Kubernetes for a condition: no refused values, no secrets, no more than can be read."""
+    """Words of Kubernetes for a condition: no refused values, no secrets, no control characters, no more than can be
+    read."""
     words = without_secrets(" ".join(without_refused_values(text).split()))
+    words = "".join(each if each.isprintable() else " " for each in words)
     return words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 3]}..."
 
 
