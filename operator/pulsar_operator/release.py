@@ -163,7 +163,9 @@ async def _make_writable(
     node = await session.get(MEMO_PATH)
     memo = parse_leaving_memo(node.data) if node is not None else None
     # It says so in memory alone: one that was restarted, or is gone, is not registered as read-only.
-    if node is None or memo is None or memo.freed or await session.get(f"{READONLY}/{memo.bookie}") is None:
+    if node is None or memo is None or memo.freed or not memo.run:
+        return  # the operator has not made it read-only
+    if await session.get(f"{READONLY}/{memo.bookie}") is None:
         return
     if memo.renewal is not None and memo.renewal.claims:
         say(
@@ -177,7 +179,10 @@ async def _make_writable(
         say(f"bookie {memo.bookie} NOT made writable: {error}; {_by_hand(memo.bookie, namespace)}")
         return
     say(f"bookie {memo.bookie} made writable")
-    await session.set(MEMO_PATH, replace(memo, freed=True).data(), version=node.version)
+    try:
+        await session.set(MEMO_PATH, replace(memo, freed=True).data(), version=node.version)
+    except PortError as error:
+        say(f"that bookie {memo.bookie} is writable could NOT be written to the metadata store: {error}")
 
 
 def _not_given_back(status: Json, namespace: str, why: str) -> list[str]:

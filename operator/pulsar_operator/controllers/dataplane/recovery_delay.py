@@ -50,7 +50,7 @@ def parse_memo(node: Node | None) -> RaisedDelay | None:
             return None
         earlier = found.get("earlier")
         return RaisedDelay(int(found["before"]), int(found["raised"]), None if earlier is None else int(earlier))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 

@@ -167,7 +167,7 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             seen=_number(found.get("seen")),
             forgot=bool(found.get("forgot")),
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 
